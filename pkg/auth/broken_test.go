@@ -182,17 +182,17 @@ func TestRenewWithoutWhatItNeeds(t *testing.T) {
 		if err := os.WriteFile(path, []byte("torn"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if err := Renew(context.Background(), dir, c.Address); err == nil {
+		if err := renew(context.Background(), dir, c.Address); err == nil {
 			t.Errorf("renewed with a torn %s", f.Name())
 		}
 		if err := os.WriteFile(path, old, 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := Renew(context.Background(), dir, "127.0.0.1:1"); err == nil {
+	if err := renew(context.Background(), dir, "127.0.0.1:1"); err == nil {
 		t.Error("renewed by nobody")
 	}
-	if err := Renew(context.Background(), dir, c.Address); err != nil {
+	if err := renew(context.Background(), dir, c.Address); err != nil {
 		t.Error(err)
 	}
 }

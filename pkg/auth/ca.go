@@ -153,7 +153,7 @@ func issuedAt(c *x509.Certificate) time.Time { return c.NotBefore.Add(skew) }
 func subjectOf(c *x509.Certificate) (subject, error) {
 	if len(c.URIs) == 1 && c.URIs[0].Scheme == "gang" {
 		name, k := strings.TrimPrefix(c.URIs[0].Path, "/"), kind(c.URIs[0].Host)
-		if ValidName(name) && (k == nodeKind || k == loginKind || k == controllerKind) {
+		if validName(name) && (k == nodeKind || k == loginKind || k == controllerKind) {
 			return subject{name, k}, nil
 		}
 	}

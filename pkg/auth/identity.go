@@ -60,6 +60,6 @@ func From(ctx context.Context) (id Identity, ok bool) {
 
 var nameRE = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$`)
 
-// ValidName holds for what may be a node's name: it becomes part of paths, certificates
+// validName holds for what may be a node's name: it becomes part of paths, certificates
 // and metrics.
-func ValidName(s string) bool { return nameRE.MatchString(s) && !strings.Contains(s, "..") }
+func validName(s string) bool { return nameRE.MatchString(s) && !strings.Contains(s, "..") }

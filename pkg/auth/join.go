@@ -42,7 +42,7 @@ func Join(ctx context.Context, line, name, dir string) (*Joined, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !ValidName(name) {
+	if !validName(name) {
 		return nil, badName(name)
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -78,7 +78,7 @@ func JoinController(ctx context.Context, line, name string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !ValidName(name) {
+	if !validName(name) {
 		return nil, badName(name)
 	}
 	reply, err := post(ctx, (&pinned{fingerprint: l.fingerprint}).config(), l.address, ControllerJoinPath, &joinRequest{Token: l.token, Name: name})
@@ -88,13 +88,13 @@ func JoinController(ctx context.Context, line, name string) ([]byte, error) {
 	return reply.Key, nil
 }
 
-// Renew replaces the certificate in dir by a new one with a new key.
-func Renew(ctx context.Context, dir, address string) error {
+// renew replaces the certificate in dir by a new one with a new key.
+func renew(ctx context.Context, dir, address string) error {
 	conf, err := NodeTLS(dir)
 	if err != nil {
 		return err
 	}
-	name, _, err := NodeName(dir)
+	name, _, err := nodeName(dir)
 	if err != nil {
 		return err
 	}

@@ -150,7 +150,7 @@ func TestJoinAndSpeak(t *testing.T) {
 }
 
 func TestNotJoined(t *testing.T) {
-	if _, err := NodeTLS(t.TempDir()); !errors.Is(err, ErrNotJoined) {
+	if _, err := NodeTLS(t.TempDir()); !errors.Is(err, errNotJoined) {
 		t.Error(err)
 	}
 }
@@ -246,7 +246,7 @@ func TestRenew(t *testing.T) {
 	dir := c.join(t, "n1")
 	conf := nodeTLS(t, dir)
 	before, _ := os.ReadFile(filepath.Join(dir, nodeFile))
-	if err := Renew(context.Background(), dir, c.Address); err != nil {
+	if err := renew(context.Background(), dir, c.Address); err != nil {
 		t.Fatal(err)
 	}
 	after, _ := os.ReadFile(filepath.Join(dir, nodeFile))
@@ -277,7 +277,7 @@ func TestRenewOnlyInTheLastThird(t *testing.T) {
 	}
 	c.reissue(t, dir, "n1", time.Now().Add(-21*24*time.Hour))
 	renewOnce(context.Background(), dir, func() []string { return []string{c.Address} }, log)
-	if _, expires, err := NodeName(dir); err != nil || time.Until(expires) < 29*24*time.Hour {
+	if _, expires, err := nodeName(dir); err != nil || time.Until(expires) < 29*24*time.Hour {
 		t.Errorf("%v %v", expires, err)
 	}
 }
@@ -357,7 +357,7 @@ func TestRevoked(t *testing.T) {
 	if id, err := c.whoami(nodeTLS(t, other)); err != nil || id.Node != "n2" {
 		t.Errorf("another node: %+v %v", id, err)
 	}
-	again, err := OpenRevocations(c.Revoked.vault)
+	again, err := openRevocations(c.Revoked.vault)
 	if err != nil || !again.revoked("n1", time.Now().Add(-time.Hour)) {
 		t.Errorf("after a restart: %v", err)
 	}

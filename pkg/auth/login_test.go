@@ -61,7 +61,7 @@ func TestLoginHost(t *testing.T) {
 		if root := c.heldBy(t, dir, func(r *http.Request) { Vouch(r, 0, "root") }); root.Kind != KindNone || root.Why != "no relay speaks for root; use the controller's host" {
 			t.Errorf("%s: %+v", when, root)
 		}
-		if err := Renew(context.Background(), dir, c.Address); err != nil {
+		if err := renew(context.Background(), dir, c.Address); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -26,13 +26,13 @@ func KeepRenewed(ctx context.Context, dir string, addresses func() []string, log
 }
 
 func renewOnce(ctx context.Context, dir string, addresses func() []string, log *slog.Logger) {
-	_, expires, err := NodeName(dir)
+	_, expires, err := nodeName(dir)
 	if err == nil && time.Until(expires) >= nodeLife/3 {
 		return
 	}
 	if err == nil {
 		for _, a := range addresses() { // one of them leads
-			if err = Renew(ctx, dir, a); err == nil {
+			if err = renew(ctx, dir, a); err == nil {
 				break
 			}
 		}

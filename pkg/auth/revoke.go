@@ -18,8 +18,8 @@ type Revocations struct {
 	cut  func(node string)
 }
 
-// OpenRevocations reads the list in a vault; none yet is an empty one.
-func OpenRevocations(v Vault) (*Revocations, error) {
+// openRevocations reads the list in a vault; none yet is an empty one.
+func openRevocations(v Vault) (*Revocations, error) {
 	r := &Revocations{document: document{v, revokedName}, upTo: map[string]time.Time{}}
 	if err := r.read(&r.upTo); err != nil {
 		// An unreadable list must not let everyone in again.

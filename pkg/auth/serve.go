@@ -58,11 +58,11 @@ func OpenIssuer(v Vault, address string, log *slog.Logger) (*Issuer, error) {
 	if err != nil {
 		return nil, err
 	}
-	tokens, err := OpenTokens(v)
+	tokens, err := openTokens(v)
 	if err != nil {
 		return nil, err
 	}
-	revoked, err := OpenRevocations(v)
+	revoked, err := openRevocations(v)
 	if err != nil {
 		return nil, err
 	}
@@ -88,7 +88,7 @@ func (i *Issuer) ControllerHandler() http.Handler {
 		switch {
 		case r.TLS == nil:
 			return nil, api.Errorf(api.CodePermission, "joining needs TLS")
-		case !ValidName(ask.Name):
+		case !validName(ask.Name):
 			return nil, badName(ask.Name)
 		case i.Admit == nil:
 			return nil, ErrOnlyOne
@@ -112,7 +112,7 @@ func (i *Issuer) JoinHandler() http.Handler {
 		if r.TLS == nil {
 			return nil, api.Errorf(api.CodePermission, "joining needs TLS")
 		}
-		if !ValidName(ask.Name) {
+		if !validName(ask.Name) {
 			return nil, badName(ask.Name)
 		}
 		public, err := requestKey(ask.CSR)
@@ -197,7 +197,7 @@ func (i *Issuer) RevokeHandler() http.Handler {
 		if err := decode(r, &ask); err != nil {
 			return nil, err
 		}
-		if !ValidName(ask.Node) {
+		if !validName(ask.Node) {
 			return nil, badName(ask.Node)
 		}
 		if err := i.Revoked.Revoke(ask.Node); err != nil {

@@ -178,20 +178,20 @@ func SessionNode(id Identity) (name string, ok bool) {
 	return id.Node, true
 }
 
-// NoJob is the answer about a job that is unknown, and about one that the caller may not
+// noJob is the answer about a job that is unknown, and about one that the caller may not
 // know of: the same, so that ids can't be probed.
-func NoJob(ref string) *api.Error {
+func noJob(ref string) *api.Error {
 	return &api.Error{Code: api.CodeNotFound, Message: "no job " + ref, Hint: "see gqueue"}
 }
 
-// Refuse is nil when the caller may do op to the job, else the refusal: [NoJob] where the
+// Refuse is nil when the caller may do op to the job, else the refusal: [noJob] where the
 // caller may not even see it.
 func Refuse(op Op, id Identity, owner uint32, ref, user string) *api.Error {
 	switch {
 	case Allow(op, id, owner):
 		return nil
 	case !Allow(OpShow, id, owner):
-		return NoJob(ref)
+		return noJob(ref)
 	}
 	return api.Errorf(api.CodePermission, "job %s belongs to %s: only its owner or an admin %s", ref, user, deed(op)).About(api.ReasonOwner, user)
 }

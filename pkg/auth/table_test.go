@@ -117,7 +117,7 @@ func TestHiddenAndUnknownAnswerTheSame(t *testing.T) {
 					t.Errorf("%s by %s: %v", op, c.name, e)
 				}
 			case !Allow(OpShow, c.id, 1000):
-				if *e != *NoJob("12") {
+				if *e != *noJob("12") {
 					t.Errorf("%s by %s: %v differs from an unknown job's answer", op, c.name, e)
 				}
 			case e.Code != api.CodePermission:
@@ -165,7 +165,7 @@ func TestValidName(t *testing.T) {
 		"": false, "N1": false, strings.Repeat("a", 64): false, "-a": false, "a-": false, ".": false, "..": false,
 		"a..b": false, "a/b": false, "a b": false, "a\x00": false, "a\n": false, "ä": false, "a_b": false,
 	} {
-		if ValidName(s) != want {
+		if validName(s) != want {
 			t.Errorf("%q: %v", s, !want)
 		}
 	}

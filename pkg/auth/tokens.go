@@ -52,8 +52,8 @@ type tokenRow struct {
 	Expires    time.Time `json:"expires"`
 }
 
-// OpenTokens reads those of a vault; none yet is an empty one.
-func OpenTokens(v Vault) (*Tokens, error) {
+// openTokens reads those of a vault; none yet is an empty one.
+func openTokens(v Vault) (*Tokens, error) {
 	t := &Tokens{document: document{v, tokensName}, now: time.Now}
 	return t, t.reload()
 }
@@ -84,7 +84,7 @@ func (t *Tokens) take(all map[string][]byte) error {
 func (t *Tokens) New(ask api.TokenRequest) (string, error) {
 	ttl := time.Duration(min(ask.TTLSeconds, int64(maxTTL/time.Second)+1)) * time.Second
 	switch {
-	case ask.Node != "" && !ValidName(ask.Node):
+	case ask.Node != "" && !validName(ask.Node):
 		return "", badName(ask.Node)
 	case ask.Controller && (ask.Node != "" || ask.Login || ask.Uses > 1):
 		return "", api.Errorf(api.CodeInvalid, "a controller's token is for one controller of any name, and for neither a node nor a login host")

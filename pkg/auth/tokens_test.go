@@ -93,7 +93,7 @@ func TestSpareTokenCannotTakeOverAName(t *testing.T) {
 
 func TestTokensSurviveRestartHashed(t *testing.T) {
 	dir := t.TempDir()
-	first, err := OpenTokens(Files(dir))
+	first, err := openTokens(Files(dir))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,14 +108,14 @@ func TestTokensSurviveRestartHashed(t *testing.T) {
 	if info, _ := os.Stat(filepath.Join(dir, "tokens.json")); info.Mode().Perm() != 0o600 {
 		t.Error(info.Mode())
 	}
-	second, err := OpenTokens(Files(dir))
+	second, err := openTokens(Files(dir))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := second.use(token, "n1"); err != nil {
 		t.Error(err)
 	}
-	third, err := OpenTokens(Files(dir))
+	third, err := openTokens(Files(dir))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,7 +125,7 @@ func TestTokensSurviveRestartHashed(t *testing.T) {
 }
 
 func TestTokenIsNotSpentWhereItCannotBeRecorded(t *testing.T) {
-	tokens, err := OpenTokens(&shelf{full: true})
+	tokens, err := openTokens(&shelf{full: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +135,7 @@ func TestTokenIsNotSpentWhereItCannotBeRecorded(t *testing.T) {
 }
 
 func TestTokenBounds(t *testing.T) {
-	tokens, err := OpenTokens(Files(t.TempDir()))
+	tokens, err := openTokens(Files(t.TempDir()))
 	if err != nil {
 		t.Fatal(err)
 	}

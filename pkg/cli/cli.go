@@ -21,16 +21,16 @@ type (
 // Main is [program.Main].
 func Main(cmd *cobra.Command) { program.Main(cmd) }
 
-// ExitCode is [program.ExitCode].
-func ExitCode(err error) int { return program.ExitCode(err) }
+// exitCode is [program.ExitCode].
+func exitCode(err error) int { return program.ExitCode(err) }
 
 // Usagef is [program.Usagef].
 func Usagef(format string, args ...any) error { return program.Usagef(format, args...) }
 
 func prepare(cmd *cobra.Command) { program.Prepare(cmd) }
 
-// NewGsubmit is the command gsubmit, for what treats all commands alike (completions).
-func NewGsubmit() *cobra.Command { return submit.New() }
+// newGsubmit is the command gsubmit, for what treats all commands alike (completions).
+func newGsubmit() *cobra.Command { return submit.New() }
 
 // noArgs refuses arguments, in words that a person who forgot an option understands.
 func noArgs(c *cobra.Command, args []string) error {

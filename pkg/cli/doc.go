@@ -5,7 +5,7 @@
 //   - stdout is data, stderr is talk. An error is one line, "gqueue: text": what, why with
 //     the numbers, the nearest valid choice, and the command to run.
 //   - Exit status: 0 ok, 1 refused or failed, 2 usage, 3 not found, 4 controller
-//     unreachable (see [ExitCode]). --wait and grun give the job's own code.
+//     unreachable (see [exitCode]). --wait and grun give the job's own code.
 //   - --help starts with three real examples; --version prints "gqueue VERSION".
 //   - Tables on a terminal are drawn by gtable, which alone carries tablewriter; see pkg/table/drawn.
 //   - Tables are truncated on a terminal only, coloured on a terminal only and never with

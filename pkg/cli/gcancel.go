@@ -194,9 +194,9 @@ func joinFailures(cmd *cobra.Command, errs []error) error {
 	if len(errs) == 0 {
 		return nil
 	}
-	status := ExitCode(errs[0])
+	status := exitCode(errs[0])
 	for _, err := range errs {
-		if ExitCode(err) != status {
+		if exitCode(err) != status {
 			status = api.ExitRefused
 		}
 	}

@@ -29,9 +29,9 @@ func splitSteps(args []string) (jobs []string, steps []api.StepRef, err error) {
 	return jobs, steps, nil
 }
 
-// CancelSteps ends steps, or signals their tasks; the batch script is signalled, or its job
+// cancelSteps ends steps, or signals their tasks; the batch script is signalled, or its job
 // cancelled. It gives an error for each that could not be.
-func CancelSteps(ctx context.Context, c *client.Client, steps []api.StepRef, signal string, done func(api.StepRef, *api.StepSignalReply)) []error {
+func cancelSteps(ctx context.Context, c *client.Client, steps []api.StepRef, signal string, done func(api.StepRef, *api.StepSignalReply)) []error {
 	var failed []error
 	for _, ref := range steps {
 		var r *api.StepSignalReply
@@ -82,7 +82,7 @@ func (g *gcancel) steps(cmd *cobra.Command, steps []api.StepRef) error {
 			return err
 		}
 	}
-	failed := CancelSteps(cmd.Context(), client.New(), steps, signal, func(ref api.StepRef, r *api.StepSignalReply) {
+	failed := cancelSteps(cmd.Context(), client.New(), steps, signal, func(ref api.StepRef, r *api.StepSignalReply) {
 		lead := ""
 		if len(steps) > 1 {
 			lead = ref.String() + ": "

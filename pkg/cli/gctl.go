@@ -232,7 +232,7 @@ func newCompletion() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			out := cmd.OutOrStdout()
 			var errs []error
-			all := append(programs(), NewGsubmit())
+			all := append(programs(), newGsubmit())
 			for _, name := range others { // the script asks the program, so that its name is enough
 				all = append(all, &cobra.Command{Use: name, Run: func(*cobra.Command, []string) {}})
 			}

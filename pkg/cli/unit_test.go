@@ -273,7 +273,7 @@ func TestCompletions(t *testing.T) {
 		{"job.sh|-p", ":0\n"},
 		{"--signal|US", "USR1\nUSR2\n:4\n"},
 	} {
-		out, _, _ := run(t, fake.Small(), NewGsubmit(), append([]string{"__complete"}, strings.Split(tt.args, "|")...)...)
+		out, _, _ := run(t, fake.Small(), newGsubmit(), append([]string{"__complete"}, strings.Split(tt.args, "|")...)...)
 		if !strings.HasPrefix(out, tt.want) {
 			t.Errorf("gsubmit %s: %q", tt.args, out)
 		}

@@ -30,9 +30,9 @@ const DefaultSocket = "/run/gangd/gangd.sock"
 // (a restart takes well under a second, a fail-over a few).
 const submitPatience = 15 * time.Second
 
-// SocketPath is the controller's socket as the environment names it: GANG_DIR is a person's,
+// socketPath is the controller's socket as the environment names it: GANG_DIR is a person's,
 // GANG_CONTROLLER the node's for its jobs.
-func SocketPath() string {
+func socketPath() string {
 	if dir := os.Getenv("GANG_DIR"); dir != "" {
 		return filepath.Join(dir, "run", "gangd.sock")
 	}
@@ -46,7 +46,7 @@ type UnreachableError struct {
 }
 
 func (e *UnreachableError) Error() string {
-	var s *SilentError
+	var s *silentError
 	if errors.As(e.Err, &s) {
 		return fmt.Sprintf("the controller at %s gave no answer within %s: it hangs or is overloaded (gctl ping); --timeout=TIME or %s=TIME waits longer", e.Socket, s.For, cmdline.TimeoutEnv)
 	}
@@ -79,9 +79,9 @@ type Client struct {
 	latest atomic.Pointer[string] // which of them answered last
 }
 
-// New makes a client of the controller at [SocketPath]. It does not connect.
+// New makes a client of the controller at [socketPath]. It does not connect.
 func New() *Client {
-	c := NewAt(SocketPath())
+	c := NewAt(socketPath())
 	c.dir = os.Getenv("GANG_DIR")
 	return c
 }

@@ -36,17 +36,17 @@ func timeoutOf(ctx context.Context) (time.Duration, error) {
 	return d, nil
 }
 
-// SilentError is a controller that took a call and said nothing for so long.
-type SilentError struct {
+// silentError is a controller that took a call and said nothing for so long.
+type silentError struct {
 	For time.Duration
 }
 
-func (e *SilentError) Error() string { return fmt.Sprintf("no answer within %s", e.For) }
+func (e *silentError) Error() string { return fmt.Sprintf("no answer within %s", e.For) }
 
 // Silent reports that a call ended for the controller's silence: what was asked may have been
 // done all the same.
 func Silent(err error) bool {
-	var s *SilentError
+	var s *silentError
 	return errors.As(err, &s)
 }
 
@@ -57,7 +57,7 @@ func (c *Client) lives(ctx context.Context, socket string, limit time.Duration) 
 		res, err := exchange(ctx, socket, "GET", "/v1/ping", nil, within, nil)
 		switch {
 		case Silent(err):
-			return &SilentError{For: limit}
+			return &silentError{For: limit}
 		case err != nil:
 			return err
 		}

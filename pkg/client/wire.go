@@ -83,7 +83,7 @@ func (l *line) within(limit time.Duration, deadline func(time.Time) error, do fu
 	}
 	n, err := do()
 	if errors.Is(err, os.ErrDeadlineExceeded) && l.ctx.Err() == nil {
-		err = &SilentError{For: l.limit}
+		err = &silentError{For: l.limit}
 	}
 	return n, err
 }
@@ -104,7 +104,7 @@ func exchange(ctx context.Context, socket, method, path string, body []byte, lim
 	d := net.Dialer{Timeout: limit}
 	conn, err := d.DialContext(ctx, "unix", socket)
 	if op := net.Error(nil); errors.As(err, &op) && op.Timeout() && ctx.Err() == nil {
-		return nil, &SilentError{For: limit}
+		return nil, &silentError{For: limit}
 	}
 	if err != nil {
 		return nil, err

@@ -205,7 +205,7 @@ func (c *Controller) check(src *source) []error {
 	}
 	if c.TopologyFile != "" {
 		var err error
-		if c.Switches, err = ReadTopology(c.TopologyFile); err != nil {
+		if c.Switches, err = readTopology(c.TopologyFile); err != nil {
 			errs = append(errs, src.wrong("topology_file", err.Error()))
 		}
 	}

@@ -14,14 +14,14 @@ import (
 	"gangd/pkg/trusted"
 )
 
-// ReadTopology reads a file of switches as Slurm's topology.conf has them:
+// readTopology reads a file of switches as Slurm's topology.conf has them:
 //
 //	SwitchName=leaf1 Nodes=n[1-4]
 //	SwitchName=leaf2 Nodes=n[5-8]
 //	SwitchName=spine Switches=leaf[1-2]
 //
 // The lowest come first in what it gives. LinkSpeed is not looked at. An error names the line.
-func ReadTopology(path string) ([]api.Switch, error) {
+func readTopology(path string) ([]api.Switch, error) {
 	if err := trusted.File(path); err != nil {
 		return nil, err
 	}

@@ -16,7 +16,7 @@ func TestReadTopology(t *testing.T) {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		return ReadTopology(path)
+		return readTopology(path)
 	}
 	got, err := read("# the machine room\nSwitchName=spine Switches=leaf[1-2] LinkSpeed=100\n\nswitchname=leaf1 nodes=n[3-4] # rack 1\nSwitchName=leaf2 Nodes=n1,n2\n")
 	if err != nil {

@@ -67,13 +67,13 @@ const IDPlace = "{ID}"
 // Root is the directory below its stage into which an image is unpacked.
 const Root = "root"
 
-// Drivers gives all of them.
-func Drivers() []*Driver { return []*Driver{podman, enroot, apptainer} }
+// drivers gives all of them.
+func drivers() []*Driver { return []*Driver{podman, enroot, apptainer} }
 
 // DriverOf gives the one of a name; nil: there is none.
 func DriverOf(name string) *Driver {
-	if i := slices.IndexFunc(Drivers(), func(d *Driver) bool { return d.Name == name }); i >= 0 {
-		return Drivers()[i]
+	if i := slices.IndexFunc(drivers(), func(d *Driver) bool { return d.Name == name }); i >= 0 {
+		return drivers()[i]
 	}
 	return nil
 }
@@ -192,7 +192,7 @@ func ReadManifest(text []byte, arch string) (Content, error) {
 	if err := json.Unmarshal(text, &m); err != nil {
 		return Content{}, fmt.Errorf("manifest: %w", err)
 	}
-	if IsDigest(m.Config.Digest) {
+	if isDigest(m.Config.Digest) {
 		what := Content{ID: m.Config.Digest}
 		for _, l := range m.Layers {
 			what.Size += max(l.Size, 0)
@@ -200,7 +200,7 @@ func ReadManifest(text []byte, arch string) (Content, error) {
 		return what, nil
 	}
 	for _, e := range m.Manifests {
-		if e.Platform.OS == "linux" && e.Platform.Architecture == arch && IsDigest(e.Digest) {
+		if e.Platform.OS == "linux" && e.Platform.Architecture == arch && isDigest(e.Digest) {
 			return Content{Then: e.Digest}, nil
 		}
 	}
@@ -213,7 +213,7 @@ func ReadManifest(text []byte, arch string) (Content, error) {
 // ReadConfig reads what podman says of an image: its digest and the environment that it brings.
 func ReadConfig(text string) (digest string, env []string, err error) {
 	digest, list, _ := strings.Cut(strings.TrimSpace(text), " ")
-	if err := json.Unmarshal([]byte(list), &env); err != nil || !IsDigest(digest) {
+	if err := json.Unmarshal([]byte(list), &env); err != nil || !isDigest(digest) {
 		return "", nil, fmt.Errorf("image inspect: not understood: %q", text)
 	}
 	return digest, env, nil

@@ -96,7 +96,7 @@ func registry(text string) (Image, error) {
 	}
 	name, digest, pinned := strings.Cut(rest, "@")
 	if pinned {
-		if !IsDigest(digest) {
+		if !isDigest(digest) {
 			return m, wrong
 		}
 		m.Digest = digest
@@ -131,8 +131,8 @@ func registry(text string) (Image, error) {
 // hub is the registry of names without one.
 const hub = "docker.io"
 
-// IsDigest reports whether it is one: sha256: and 64 hexadecimal digits.
-func IsDigest(s string) bool {
+// isDigest reports whether it is one: sha256: and 64 hexadecimal digits.
+func isDigest(s string) bool {
 	hex, ok := strings.CutPrefix(s, digestPrefix)
 	return ok && len(hex) == 64 && strings.Trim(hex, "0123456789abcdef") == ""
 }
@@ -184,7 +184,7 @@ func (m Image) Features() (features []string) {
 	if m.Kind == Dir {
 		return []string{api.FeatureContainer}
 	}
-	for _, d := range Drivers() {
+	for _, d := range drivers() {
 		if d.Takes(m.Kind) {
 			features = append(features, d.Feature())
 		}

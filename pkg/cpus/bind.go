@@ -80,7 +80,7 @@ func parseSets(kind, list string) (out []Set, err error) {
 		}
 		var s Set
 		if kind == ByMask {
-			s, err = ParseMask(value)
+			s, err = parseMask(value)
 		} else {
 			var id uint64
 			if id, err = strconv.ParseUint(value, 0, 16); err == nil {

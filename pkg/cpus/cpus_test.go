@@ -224,7 +224,7 @@ func TestLists(t *testing.T) {
 		if err != nil || s.String() != want {
 			t.Errorf("%q: %q, %v", text, s, err)
 		}
-		if back, err := ParseMask(s.Mask()); err != nil || !slices.Equal(back, s) {
+		if back, err := parseMask(s.Mask()); err != nil || !slices.Equal(back, s) {
 			t.Errorf("%s: %v, %v", s.Mask(), back, err)
 		}
 	}
@@ -237,7 +237,7 @@ func TestLists(t *testing.T) {
 		t.Error(m)
 	}
 	for _, bad := range []string{"", "0x", "g", "-1"} {
-		if s, err := ParseMask(bad); err == nil {
+		if s, err := parseMask(bad); err == nil {
 			t.Errorf("mask %q: %s", bad, s)
 		}
 	}

@@ -85,8 +85,8 @@ func (s Set) Mask() string {
 	return fmt.Sprintf("0x%X", &m)
 }
 
-// ParseMask reads a mask: hexadecimal, with 0x or without.
-func ParseMask(text string) (Set, error) {
+// parseMask reads a mask: hexadecimal, with 0x or without.
+func parseMask(text string) (Set, error) {
 	digits := strings.TrimPrefix(strings.ToLower(text), "0x")
 	var m big.Int
 	if _, ok := m.SetString(digits, 16); !ok || m.Sign() < 0 || m.BitLen() > MaxCPU {

@@ -13,8 +13,8 @@ import (
 	"gangd/pkg/gang"
 )
 
-// Zones gives time zones by name, each read once; empty: the controller's. An unknown one is nil.
-func Zones() func(name string) *time.Location {
+// zones gives time zones by name, each read once; empty: the controller's. An unknown one is nil.
+func zones() func(name string) *time.Location {
 	var known sync.Map
 	return func(name string) *time.Location {
 		if name == "" {

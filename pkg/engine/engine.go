@@ -27,16 +27,16 @@ const inboxSize = 4096
 // fullRetry is how often a batch that found the disk full is tried again.
 const fullRetry = time.Second
 
-// ErrStopped is the answer to a request that came when the engine had ended.
-var ErrStopped = api.Errorf(api.CodeUnavailable, "the controller is shutting down")
+// errStopped is the answer to a request that came when the engine had ended.
+var errStopped = api.Errorf(api.CodeUnavailable, "the controller is shutting down")
 
-// ErrUnseated ends an engine whose controller does not lead any more.
-var ErrUnseated = errors.New("this controller does not lead any more")
+// errUnseated ends an engine whose controller does not lead any more.
+var errUnseated = errors.New("this controller does not lead any more")
 
-// seated is ErrUnseated when this controller does not lead.
+// seated is errUnseated when this controller does not lead.
 func (e *Engine) seated() error {
 	if e.opt.Leads != nil && !e.opt.Leads() {
-		return ErrUnseated
+		return errUnseated
 	}
 	return nil
 }
@@ -155,7 +155,7 @@ func New(ctx context.Context, opt Options) (*Engine, error) {
 	e.world = gang.Restore(now, opt.Settings, saved)
 	e.world.SetPartitions(opt.Policy.Partitions)
 	e.setPolicy()
-	e.world.SetZones(Zones())
+	e.world.SetZones(zones())
 	e.world.SetPaths(sched.SwitchPath(opt.Policy.Switches))
 	if err := e.initPlanning(ctx, now.Wall); err != nil {
 		return nil, fmt.Errorf("load the store: %w", err)
@@ -457,7 +457,7 @@ func (e *Engine) Do(ctx context.Context, ev gang.Event) (gang.Outcome, error) {
 		}
 		return out, nil
 	case <-e.done:
-		return gang.Outcome{}, ErrStopped
+		return gang.Outcome{}, errStopped
 	case <-ctx.Done():
 		return gang.Outcome{}, context.Cause(ctx)
 	}
@@ -476,7 +476,7 @@ func (e *Engine) inspect(ctx context.Context, fn func()) error {
 	case <-ran:
 		return nil
 	case <-e.done:
-		return ErrStopped
+		return errStopped
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
@@ -487,7 +487,7 @@ func (e *Engine) send(ctx context.Context, r request) error {
 	case e.inbox <- r:
 		return nil
 	case <-e.done:
-		return ErrStopped
+		return errStopped
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}

@@ -254,7 +254,7 @@ func TestFailedCommitEndsTheEngine(t *testing.T) {
 	r := newRig(t, st)
 	d.FailCommit(errors.New("input/output error"))
 	_, err := r.Submit(t.Context(), &api.SubmitRequest{Key: "k", Spec: spec(1)}, me)
-	if !errors.Is(err, ErrStopped) {
+	if !errors.Is(err, errStopped) {
 		t.Errorf("the caller got %v, want to hear that the controller is going down", err)
 	}
 	if err := r.end(); err == nil || !strings.Contains(err.Error(), "input/output error") {

@@ -117,7 +117,7 @@ func (e *Engine) Follow(ctx context.Context, job, since int64, fn func([]api.Eve
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-e.done:
-			return ErrStopped
+			return errStopped
 		}
 	}
 }

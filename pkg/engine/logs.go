@@ -278,7 +278,7 @@ func (e *Engine) pause(ctx context.Context) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	case <-e.done:
-		return ErrStopped
+		return errStopped
 	}
 }
 

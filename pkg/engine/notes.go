@@ -228,7 +228,7 @@ func (s *rankNotes) of(j *gang.Job) map[int]rankNote {
 }
 
 // acknowledged counts the ranks, and tasks of steps, that said they are stopping, in either
-// word ([gang.Voices] of them); saved: every one whose process lives has nothing left to save, and one at least said so. A rank whose
+// word (for each process of them); saved: every one whose process lives has nothing left to save, and one at least said so. A rank whose
 // process has ended is past saving: what it left behind is killed with its member's end, or
 // ends with the lead of the others. STOPPING=1 alone says the opposite, that it still saves.
 func (s *rankNotes) acknowledged(j *gang.Job) (stopping int, saved bool) {

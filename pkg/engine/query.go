@@ -378,7 +378,7 @@ func (e *Engine) Wait(ctx context.Context, j *gang.Job) (*gang.Job, error) {
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		case <-e.done:
-			return nil, ErrStopped
+			return nil, errStopped
 		}
 	}
 	if now := e.view.job(j.ID); now != nil {

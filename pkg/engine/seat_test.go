@@ -38,10 +38,10 @@ func TestWhoDoesNotLeadSaysNothing(t *testing.T) {
 		before := st.Lineage()
 		amid.Store(during)
 		lead.Store(during)
-		if _, err := r.Submit(t.Context(), &api.SubmitRequest{Key: "b", Spec: spec(1)}, me); !errors.Is(err, ErrStopped) {
+		if _, err := r.Submit(t.Context(), &api.SubmitRequest{Key: "b", Spec: spec(1)}, me); !errors.Is(err, errStopped) {
 			t.Errorf("during a commit %t: answered with %v", during, err)
 		}
-		if err := r.end(); !errors.Is(err, ErrUnseated) {
+		if err := r.end(); !errors.Is(err, errUnseated) {
 			t.Errorf("during a commit %t: ended with %v", during, err)
 		}
 		if now := st.Lineage(); now > before != during {

@@ -59,7 +59,7 @@ func (e *Engine) BeginStep(ctx context.Context, j *gang.Job, r *api.StepRequest)
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		case <-e.done:
-			return nil, ErrStopped
+			return nil, errStopped
 		}
 	}
 }
@@ -274,7 +274,7 @@ func (e *Engine) WaitStep(ctx context.Context, j *gang.Job, step int) error {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-e.done:
-			return ErrStopped
+			return errStopped
 		}
 	}
 }

@@ -125,9 +125,9 @@ func NewestTaskSet(j *Job) StepSet {
 	}
 }
 
-// StepFrom is the set that the tasks of a step which begins start from: the newest complete one
+// stepFrom is the set that the tasks of a step which begins start from: the newest complete one
 // of as many tasks. The zero value: none.
-func StepFrom(j *Job, tasks int) StepSet {
+func stepFrom(j *Job, tasks int) StepSet {
 	if newest := NewestTaskSet(j); newest.Tasks == tasks {
 		return newest
 	}
@@ -235,9 +235,9 @@ func Processes(j *Job) int {
 	return len(j.Ranks)
 }
 
-// Voices is how many a notice is for: the ranks that are processes and the tasks of steps that
+// voices is how many a notice is for: the ranks that are processes and the tasks of steps that
 // run. A batch script with such steps waits for them and is none.
-func Voices(j *Job) (n int) {
+func voices(j *Job) (n int) {
 	for i := range j.Steps {
 		n += j.Steps[i].Size()
 	}
@@ -259,7 +259,7 @@ func (w *World) acknowledged(ev Acknowledged) Outcome {
 	if more {
 		j := w.edit(e)
 		j.Drain.Acked = ev.Ranks
-		w.emitJob(j, api.Event{Type: api.EventAcknowledged, Acknowledged: ev.Ranks, Size: Voices(j)})
+		w.emitJob(j, api.Event{Type: api.EventAcknowledged, Acknowledged: ev.Ranks, Size: voices(j)})
 	}
 	if hurried := ev.Saved && w.cancelLead(e); !more && !hurried {
 		return ignored("acknowledged before")
@@ -280,6 +280,6 @@ func (w *World) acknowledgedEarly(e *entry, ranks int) Outcome {
 	}
 	j := w.edit(e)
 	j.Acked = ranks
-	w.emitJob(j, api.Event{Type: api.EventAcknowledged, Acknowledged: ranks, Size: Voices(j)})
+	w.emitJob(j, api.Event{Type: api.EventAcknowledged, Acknowledged: ranks, Size: voices(j)})
 	return applied()
 }

@@ -189,7 +189,7 @@ func (w *World) putBack(id int64, c api.Cause, text string, now bool) Outcome {
 		return ignored("already being stopped: " + string(j.Drain.Cause))
 	case c == api.CauseRequeued && done >= 0:
 		return refused(conflict("", "rank %d of job %s is done: another run would overwrite its work", done, j.Ref()))
-	case c == api.CauseRequeued && Limit(&w.set, j.Spec, c) == 0:
+	case c == api.CauseRequeued && limit(&w.set, j.Spec, c) == 0:
 		return refused(notToBeRequeued(j))
 	case reserved(j):
 		w.rollback(e, text, nil, func(int) bool { return false })

@@ -312,7 +312,7 @@ func TestBudgets(t *testing.T) {
 		"crash asked for, no retries": {api.Spec{RequeueCauses: []api.Cause{api.CauseCrash}}, api.CauseCrash, 0},
 	} {
 		set := settings()
-		if got := Limit(&set, &tc.spec, tc.cause); got != tc.want {
+		if got := limit(&set, &tc.spec, tc.cause); got != tc.want {
 			t.Errorf("%s: %d, want %d", name, got, tc.want)
 		}
 	}

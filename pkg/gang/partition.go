@@ -196,7 +196,7 @@ func (w *World) putPartition(ev PutPartition) Outcome {
 		}
 		w.setChange(name, &p, ev.By)
 	})
-	text := PartitionText(&p)
+	text := partitionText(&p)
 	if ev.By != "" {
 		text += " (" + ev.By + ")"
 	}
@@ -247,8 +247,8 @@ func (w *World) fillPartition(p *api.Partition, r *api.PartitionRequest) *api.Er
 	return nil
 }
 
-// PartitionText says a partition in one line.
-func PartitionText(p *api.Partition) string {
+// partitionText says a partition in one line.
+func partitionText(p *api.Partition) string {
 	nodes, state := "every node", "up"
 	if len(p.Nodes) > 0 {
 		nodes = hostlist.Compress(p.Nodes)

@@ -16,7 +16,7 @@ func (w *World) again(e *entry, ev Requeue) Outcome {
 	switch {
 	case j.Spec.Cron != nil:
 		return refused(conflict("put its line back: gcron -e", "job %s was of a line that is not in the cron table any more", j.Ref()).About(api.ReasonCronJob, ""))
-	case j.Spec.NoRequeue || Limit(&w.set, j.Spec, api.CauseRequeued) == 0:
+	case j.Spec.NoRequeue || limit(&w.set, j.Spec, api.CauseRequeued) == 0:
 		return refused(notToBeRequeued(j))
 	case j.Waits != "":
 		return refused(conflict("submit it again", "job %s waited for %s when it ended, and can't be run again", j.Ref(), j.Waits))

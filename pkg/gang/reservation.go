@@ -74,7 +74,7 @@ func (w *World) putReservation(ev PutReservation) Outcome {
 		what = api.EventReservationUpdated
 	}
 	w.setReservation(&reservation{r: &r, active: !r.Start.After(w.now.Wall)})
-	text := ReservationText(&r)
+	text := reservationText(&r)
 	if ev.By != "" {
 		text += " (" + ev.By + ")"
 	}
@@ -163,8 +163,8 @@ func sameReservation(a, b *api.Reservation) bool {
 		slices.Equal(a.Accounts, b.Accounts) && a.Picked == b.Picked && slices.Equal(a.Flags, b.Flags)
 }
 
-// ReservationText says a reservation in one line.
-func ReservationText(r *api.Reservation) string {
+// reservationText says a reservation in one line.
+func reservationText(r *api.Reservation) string {
 	text := fmt.Sprintf("%s from %s to %s", hostlist.Compress(r.Nodes), timeText(r.Start), timeText(r.End))
 	var who []string
 	if len(r.Users) > 0 {

@@ -14,7 +14,7 @@ import (
 // savesInLead reports whether a rank of a member that ends well now has been told of the time
 // limit and is to go on in another run.
 func (w *World) savesInLead(j *Job, member int) bool {
-	return j.Members[member].Noticed && (j.Drain == nil || j.Drain.Cause == api.CauseTimeout) && Limit(&w.set, j.Spec, api.CauseTimeout) != 0
+	return j.Members[member].Noticed && (j.Drain == nil || j.Drain.Cause == api.CauseTimeout) && limit(&w.set, j.Spec, api.CauseTimeout) != 0
 }
 
 // ranInAll is how long all runs of a job have lasted by now, that of the current epoch included.

@@ -162,7 +162,7 @@ func (w *World) beginStep(ev StepBegin) Outcome {
 	j := w.edit(e)
 	s := Step{ID: j.NextStep, Key: ev.Key, Ask: ev.Ask, Secret: ev.Secret, Parts: parts, Ports: ports, Start: w.now.Wall}
 	j.NextStep++
-	s.From = StepFrom(j, s.Size())
+	s.From = stepFrom(j, s.Size())
 	widen(j, &s)
 	j.Steps = append(j.Steps, s)
 	w.wakeStep(e, &s)

@@ -266,7 +266,7 @@ func TestVoices(t *testing.T) {
 	b := taskBench(t, nil)
 	want := func(n int) {
 		t.Helper()
-		if got := Voices(b.w.Job(1)); got != n {
+		if got := voices(b.w.Job(1)); got != n {
 			t.Errorf("%d voices, want %d", got, n)
 		}
 	}

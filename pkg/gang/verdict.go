@@ -69,8 +69,8 @@ func (w *World) charge(j *Job, c api.Cause) {
 	j.Used[budgetOf(c)]++
 }
 
-// Limit is how many re-runs a job may have for a cause; -1 is no limit.
-func Limit(s *api.Settings, spec *api.Spec, c api.Cause) int {
+// limit is how many re-runs a job may have for a cause; -1 is no limit.
+func limit(s *api.Settings, spec *api.Spec, c api.Cause) int {
 	c = budgetOf(c)
 	if spec.NoRequeue {
 		return 0
@@ -129,14 +129,14 @@ func Budgets(s *api.Settings, j *Job) map[api.Cause]api.Budget {
 	out := map[api.Cause]api.Budget{}
 	for _, c := range []api.Cause{api.CauseCrash, api.CauseLaunch, api.CauseNodeLost, api.CauseStalled, api.CauseGPUHang, api.CauseIdle,
 		api.CausePreempted, api.CauseRequeued, api.CauseTimeout} {
-		out[c] = api.Budget{Used: used(j, c), Limit: Limit(s, j.Spec, c)}
+		out[c] = api.Budget{Used: used(j, c), Limit: limit(s, j.Spec, c)}
 	}
 	return out
 }
 
 // spent: the budget does not allow the re-run that the last charge asked for.
 func (w *World) spent(j *Job, c api.Cause) bool {
-	limit := Limit(&w.set, j.Spec, c)
+	limit := limit(&w.set, j.Spec, c)
 	return limit == 0 || limit != unlimited && used(j, c) > limit
 }
 
@@ -159,7 +159,7 @@ func (w *World) verdict(j *Job) *Verdict {
 		return verdictOf(j, d.Cause, d.Trigger, d.Text+"; "+w.usedUp(j))
 	case w.spent(j, d.Cause):
 		text := d.Text
-		if limit := Limit(&w.set, j.Spec, d.Cause); limit > 0 {
+		if limit := limit(&w.set, j.Spec, d.Cause); limit > 0 {
 			text = fmt.Sprintf("%s; %s for the %s time, of %d re-runs none is left", d.Text, d.Cause, sched.Ordinal(used(j, d.Cause)), limit)
 		} else if d.Cause == api.CausePreempted {
 			text += "; not run again, as it was submitted"

@@ -552,7 +552,7 @@ func (w *World) Candidate(id int64) *sched.Candidate {
 	return &sched.Candidate{Job: id, Name: j.Name, Submit: queuedAt(j), Eligible: j.Eligible, Terms: &sched.Terms{
 		Priority: j.Priority, Nice: NiceOf(j), Size: len(j.Ranks), Ask: e.ask, Avoid: j.Avoid, User: j.User, Account: j.Spec.Account,
 		TimeLimit: baseLimit(j), TimeMin: j.Spec.TimeMin, Deadline: j.Deadline, Stop: w.grace(j), Attained: j.Kept,
-		KeepsWork: keepsWork(j) && j.Spec.MinRun == 0 && Limit(&w.set, j.Spec, api.CausePreempted) != 0}}
+		KeepsWork: keepsWork(j) && j.Spec.MinRun == 0 && limit(&w.set, j.Spec, api.CausePreempted) != 0}}
 }
 
 // Fenced names the nodes on which something of a past epoch of the job may still run; it

@@ -84,8 +84,8 @@ func number(into *int, v string, least int) error {
 func take(name string, component int, cmd []given) (*ask, error) {
 	a := &ask{killOnBad: name == "grun", firstCode: name == "grun"}
 	var all []given
-	for i := range Options {
-		o := &Options[i]
+	for i := range options {
+		o := &options[i]
 		if slices.ContainsFunc(cmd, func(g given) bool { return g.o == o }) {
 			continue
 		}
@@ -136,7 +136,7 @@ func (a *ask) apply(g given) error {
 		if err != nil {
 			return &badValue{option: g.o.Long, where: where, value: g.value, err: err}
 		}
-		g.value, g.o = hosts, &Options[slices.IndexFunc(Options, func(o Option) bool { return o.Long == "nodelist" })]
+		g.value, g.o = hosts, &options[slices.IndexFunc(options, func(o Option) bool { return o.Long == "nodelist" })]
 	}
 	if g.o.Alloc && (g.env == "" || g.o.Group == groupBox || g.o.Group == groupAlloc || g.o.Long == "time") {
 		word := "--" + g.o.Long

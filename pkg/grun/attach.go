@@ -33,8 +33,8 @@ type viewer struct {
 	worst               int
 }
 
-// NewAttach is the command gattach.
-func NewAttach() *cobra.Command {
+// newAttach is the command gattach.
+func newAttach() *cobra.Command {
 	v := &viewer{name: "gattach"}
 	if cmdline.Called(os.Args[0]) != "" {
 		v.name = filepath.Base(os.Args[0])
@@ -71,7 +71,7 @@ func NewAttach() *cobra.Command {
 
 // AttachMain runs the command under the name that it was called by.
 func AttachMain() int {
-	cmd := NewAttach()
+	cmd := newAttach()
 	if name := cmdline.Called(os.Args[0]); name != "" {
 		cmd.Use = name + " JOB.STEP"
 		for _, a := range os.Args[1:] {

@@ -193,7 +193,7 @@ func (r *run) inform() bool {
 		Lists().Write(r.out)
 	case r.help:
 		fmt.Fprintf(r.out, "%s: run tasks in an allocation, or in one of their own\n\nExamples:\n%s\n\nUsage: %s\n", r.name, examples, usage)
-		cmdline.WriteHelp(r.out, Options, func(o *Option) bool { return o.Help != "" })
+		cmdline.WriteHelp(r.out, options, func(o *Option) bool { return o.Help != "" })
 		fmt.Fprint(r.out, "\nsrun's options: grun --help=slurm\nManual: man grun\n")
 	case r.helpTopic == "mpi":
 		fmt.Fprint(r.out, "MPI plugin types are...\n\tnone\n\tpmi2\n")
@@ -211,11 +211,11 @@ func (r *run) inform() bool {
 
 // Lists says how each option of srun is kept.
 func Lists() cmdline.Lists {
-	l := cmdline.ListsOf("srun", Options)
-	for i := range Options { // each spelling by itself
-		for _, name := range Options[i].Spellings() {
-			k := slices.IndexFunc(l.Options, func(k cmdline.Kept) bool { return k.Name == Options[i].Long })
-			if name != Options[i].Long && k >= 0 {
+	l := cmdline.ListsOf("srun", options)
+	for i := range options { // each spelling by itself
+		for _, name := range options[i].Spellings() {
+			k := slices.IndexFunc(l.Options, func(k cmdline.Kept) bool { return k.Name == options[i].Long })
+			if name != options[i].Long && k >= 0 {
 				also := l.Options[k]
 				also.Name, also.Short = name, 0
 				l.Options = append(l.Options, also)
@@ -226,7 +226,7 @@ func Lists() cmdline.Lists {
 }
 
 func complete(_ *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
-	return program.CompleteOption(Options, args, word)
+	return program.CompleteOption(options, args, word)
 }
 
 // failed makes an error of a step what srun says.

@@ -47,8 +47,8 @@ func TestEveryOptionOfSrun(t *testing.T) {
 
 // TestNothingIsSilent: an option without effect says so in its note, a refused one says why.
 func TestNothingIsSilent(t *testing.T) {
-	for i := range Options {
-		o := &Options[i]
+	for i := range options {
+		o := &options[i]
 		switch {
 		case o.List == refusedList && (o.Note == "" || o.Set != nil):
 			t.Errorf("--%s is refused without a reason, or does something", o.Long)
@@ -65,9 +65,9 @@ func TestNothingIsSilent(t *testing.T) {
 
 // byName is the row of a long name.
 func byName(name string) *Option {
-	for i := range Options {
-		if slices.Contains(Options[i].Spellings(), name) {
-			return &Options[i]
+	for i := range options {
+		if slices.Contains(options[i].Spellings(), name) {
+			return &options[i]
 		}
 	}
 	return nil
@@ -79,8 +79,8 @@ func TestManPageHasEveryOption(t *testing.T) {
 		t.Fatal(err)
 	}
 	page := strings.ReplaceAll(string(b), `\-`, "-")
-	for i := range Options {
-		for _, n := range Options[i].Spellings() {
+	for i := range options {
+		for _, n := range options[i].Spellings() {
 			if !strings.Contains(page, `\fB--`+n+`\fR`) {
 				t.Errorf("man/grun.1 lacks --%s", n)
 			}

@@ -19,7 +19,7 @@ type given struct {
 // parse takes options off the front of a command line; the first word that is none begins
 // the program.
 func parse(args []string) (all []given, rest []string, err error) {
-	g := cmdline.Grammar[ask]{Options: Options, Stop: true, Equals: true}
+	g := cmdline.Grammar[ask]{Options: options, Stop: true, Equals: true}
 	settings, rest, err := g.Parse(args)
 	if err != nil {
 		return nil, nil, unreadable(err.(*cmdline.Error))
@@ -35,8 +35,8 @@ func unreadable(e *cmdline.Error) error {
 	switch e.Fault {
 	case cmdline.Unknown:
 		var names []string
-		for i := range Options {
-			names = append(names, Options[i].Spellings()...)
+		for i := range options {
+			names = append(names, options[i].Spellings()...)
 		}
 		if near := nearest.Of(e.Name, names); near != "" {
 			return program.Usagef("unrecognized option '--%s'; did you mean --%s?", e.Name, near)

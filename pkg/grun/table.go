@@ -26,8 +26,8 @@ const (
 
 const allocNote = "as gsubmit takes it; inside an allocation it has no effect, as in Slurm"
 
-// Options is every option of grun and every option of srun of Slurm 22.05.
-var Options = slices.Concat(asked, containers(), hints, refused)
+// options is every option of grun and every option of srun of Slurm 22.05.
+var options = slices.Concat(asked, containers(), hints, refused)
 
 var asked = []Option{
 	{Long: "ntasks", Short: 'n', Kind: value, Arg: "N", List: exact, Group: groupStep, Env: []string{"SLURM_NTASKS", "SLURM_NPROCS"}, Alloc: true,

@@ -89,7 +89,7 @@ func (s *StepRow) used() time.Duration {
 // RunningSteps are a job's script, if it has one of its user's, and the steps that it has started.
 func RunningSteps(j *api.Job) (out []api.Step) {
 	if !j.Allocation {
-		out = append(out, Batch(j))
+		out = append(out, batch(j))
 	}
 	for _, s := range j.Steps {
 		if s.StepID != api.StepBatch && s.StepID != api.StepExtern {
@@ -99,9 +99,9 @@ func RunningSteps(j *api.Job) (out []api.Step) {
 	return out
 }
 
-// Batch is the script of a running job as the step that Slurm makes of it; the controller keeps
+// batch is the script of a running job as the step that Slurm makes of it; the controller keeps
 // no record of it while it runs.
-func Batch(j *api.Job) api.Step {
+func batch(j *api.Job) api.Step {
 	s := api.Step{JobID: j.JobID, StepID: api.StepBatch, Name: api.StepBatch, State: api.JobRunning, Tasks: 1, User: j.User, Partition: j.Partition, StartTime: j.StartTime}
 	if len(j.Nodes) > 0 {
 		s.Nodes = j.Nodes[:1]

@@ -33,9 +33,9 @@ const (
 	timeRoom  = 1.5
 )
 
-// Advise says what to ask for next time. It is silent about a run that was short, that still goes on, or that did
+// advise says what to ask for next time. It is silent about a run that was short, that still goes on, or that did
 // not end by itself or by its limit, and never speaks of CPUs and memory to who asked for whole nodes.
-func Advise(j *api.Job, a *api.Attempt, e *api.Efficiency) (out []api.Advice) {
+func advise(j *api.Job, a *api.Attempt, e *api.Efficiency) (out []api.Advice) {
 	say := func(rule, format string, args ...any) {
 		out = append(out, api.Advice{Rule: rule, Text: fmt.Sprintf(format, args...)})
 	}

@@ -81,7 +81,7 @@ func Of(j *api.Job, a *api.Attempt) *api.Efficiency {
 		p := percent(e.Seconds, float64(j.TimeLimitSeconds))
 		e.TimePercent = &p
 	}
-	e.Advice = Advise(j, a, e)
+	e.Advice = advise(j, a, e)
 	return e
 }
 

@@ -26,7 +26,7 @@ var closedAnswers = func() <-chan shim.Answer { c := make(chan shim.Answer); clo
 // adopt finds the members that the daemon before left. It only reads files: a shim writes
 // its state before it tells anyone, so they are as new as any answer, and a shim that hangs
 // holds up nobody. Each member then looks for its shim by itself.
-func (d *Daemon) adopt(ctx context.Context) error {
+func (d *daemon) adopt(ctx context.Context) error {
 	keys, err := d.state.members()
 	if err != nil {
 		return err
@@ -74,7 +74,7 @@ func (f *foundMember) reopen() {
 
 // findMember judges what is left of a member that has a directory; nil: nothing that counts, and it
 // has to be gone for the controller, in whose hello it is not.
-func (d *Daemon) findMember(k api.MemberKey, c *containment) *foundMember {
+func (d *daemon) findMember(k api.MemberKey, c *containment) *foundMember {
 	r := readMember(d.state.memberDir(k), k)
 	if c != nil && r.state != nil && Ended(r.state.Phase) {
 		// It was about to end as we looked, or the record is not true.
@@ -122,7 +122,7 @@ const recordMissing = "its record is missing"
 
 // adoptMember makes a member known. One that ended while no daemon was here has its cards
 // proven empty now, once: what is not empty by now heals later.
-func (d *Daemon) adoptMember(ctx context.Context, f *foundMember) {
+func (d *daemon) adoptMember(ctx context.Context, f *foundMember) {
 	k := f.actual.MemberKey
 	d.mu.Lock()
 	m := d.newMember(k)

@@ -23,7 +23,7 @@ import (
 )
 
 // Hello implements [session.Agent].
-func (d *Daemon) Hello() *api.Hello {
+func (d *daemon) Hello() *api.Hello {
 	d.cards.restart()
 	d.mu.Lock()
 	d.loadTold = time.Time{} // a new session knows nothing
@@ -46,7 +46,7 @@ func (d *Daemon) Hello() *api.Hello {
 }
 
 // memory is what this node offers, in bytes.
-func (d *Daemon) memory() int64 {
+func (d *daemon) memory() int64 {
 	if d.opts.Memory > 0 {
 		return d.opts.Memory
 	}
@@ -54,7 +54,7 @@ func (d *Daemon) memory() int64 {
 }
 
 // Welcome implements [session.Agent].
-func (d *Daemon) Welcome(w *api.Welcome) {
+func (d *daemon) Welcome(w *api.Welcome) {
 	d.state.run = w.Run
 	d.Lineage(w.Lineage, w.LineageProof)
 	if err := d.state.sawLease(w.Settings.Lease); err != nil {
@@ -67,7 +67,7 @@ func (d *Daemon) Welcome(w *api.Welcome) {
 }
 
 // Lineage implements [session.Agent].
-func (d *Daemon) Lineage(n uint64, proof string) {
+func (d *daemon) Lineage(n uint64, proof string) {
 	if err := d.state.sawLineage(n, proof); err != nil {
 		d.log.Warn("lineage not kept", "err", err)
 	}
@@ -76,7 +76,7 @@ func (d *Daemon) Lineage(n uint64, proof string) {
 // Down implements [session.Agent]. An order to start counts only in the session in which it
 // came: what a daemon that was cut off (or frozen) still holds of one must not be carried out
 // because there is contact again, before the controller has said anew what it wants.
-func (d *Daemon) Down(error) {
+func (d *daemon) Down(error) {
 	for _, m := range d.all() {
 		m.set(func(w *memberOrders) {
 			w.gate = nil
@@ -85,10 +85,10 @@ func (d *Daemon) Down(error) {
 }
 
 // Keep implements [session.Agent].
-func (d *Daemon) Keep(k session.Kept) error { return d.state.keepControllers(k) }
+func (d *daemon) Keep(k session.Kept) error { return d.state.keepControllers(k) }
 
 // Report implements [session.Agent].
-func (d *Daemon) Report() *api.Actual {
+func (d *daemon) Report() *api.Actual {
 	a := d.board.report()
 	if a != nil {
 		d.cards.refresh(a.Members)
@@ -97,13 +97,13 @@ func (d *Daemon) Report() *api.Actual {
 }
 
 // Samples implements [session.Agent].
-func (d *Daemon) Samples() []api.CardSample { return d.cards.news() }
+func (d *daemon) Samples() []api.CardSample { return d.cards.news() }
 
 // loadEvery is how often the controller is told how busy the node is.
 const loadEvery = 30 * time.Second
 
 // Load implements [session.Agent].
-func (d *Daemon) Load() *api.NodeLoad {
+func (d *daemon) Load() *api.NodeLoad {
 	d.mu.Lock()
 	due := time.Since(d.loadTold) >= loadEvery
 	if due {
@@ -120,15 +120,15 @@ func (d *Daemon) Load() *api.NodeLoad {
 }
 
 // Notes implements [session.Agent].
-func (d *Daemon) Notes() []api.MemberNote { return d.notes.news() }
+func (d *daemon) Notes() []api.MemberNote { return d.notes.news() }
 
 // Desired implements [session.Agent].
-func (d *Daemon) Desired(x *api.Desired) {
+func (d *daemon) Desired(x *api.Desired) {
 	TakeDesired(x, func(a *api.Assignment) { d.desire(a, x.Specs) }, d.forget, d.keys)
 	d.board.applied(x.Revision)
 }
 
-func (d *Daemon) desire(a *api.Assignment, specs map[string]*api.Spec) {
+func (d *daemon) desire(a *api.Assignment, specs map[string]*api.Spec) {
 	d.mu.Lock()
 	m := d.lookup(a.MemberKey)
 	if m == nil {
@@ -150,7 +150,7 @@ func (d *Daemon) desire(a *api.Assignment, specs map[string]*api.Spec) {
 	}
 }
 
-func (d *Daemon) forget(k api.MemberKey) {
+func (d *daemon) forget(k api.MemberKey) {
 	if m := d.find(k); m != nil {
 		m.set(func(w *memberOrders) { w.forget = true })
 		return
@@ -159,7 +159,7 @@ func (d *Daemon) forget(k api.MemberKey) {
 }
 
 // Signal implements [session.Agent].
-func (d *Daemon) Signal(ctx context.Context, o api.SignalOrder) (int, error) {
+func (d *daemon) Signal(ctx context.Context, o api.SignalOrder) (int, error) {
 	m := d.find(o.MemberKey)
 	if m == nil {
 		return 0, api.Errorf(api.CodeNotFound, "job %d epoch %d has no member on node %s", o.Job, o.Epoch, d.opts.Name)
@@ -168,7 +168,7 @@ func (d *Daemon) Signal(ctx context.Context, o api.SignalOrder) (int, error) {
 }
 
 // ResumeCard implements [session.Agent].
-func (d *Daemon) ResumeCard(ctx context.Context, uuid string) error {
+func (d *daemon) ResumeCard(ctx context.Context, uuid string) error {
 	err := d.cards.resume(ctx, uuid)
 	d.client.Wake()
 	return err
@@ -177,7 +177,7 @@ func (d *Daemon) ResumeCard(ctx context.Context, uuid string) error {
 // ReadLog implements [session.Agent]. The file is read in a process of its own that is the
 // user, so that the kernel decides what may be read, and that can be killed when the file
 // system hangs.
-func (d *Daemon) ReadLog(ctx context.Context, q api.LogRead, w io.Writer) error {
+func (d *daemon) ReadLog(ctx context.Context, q api.LogRead, w io.Writer) error {
 	c, refusal := d.asUser(ctx, q.User, q.UID, q.GID, "readlog", "--head", "--path="+q.Path, "--offset="+strconv.FormatInt(q.Offset, 10))
 	if refusal != nil {
 		return refusal
@@ -195,7 +195,7 @@ func (d *Daemon) ReadLog(ctx context.Context, q api.LogRead, w io.Writer) error 
 }
 
 // AppendLog implements [session.Agent]: in a process of the user, as ReadLog.
-func (d *Daemon) AppendLog(ctx context.Context, a api.LogAppend) error {
+func (d *daemon) AppendLog(ctx context.Context, a api.LogAppend) error {
 	ctx, cancel := context.WithTimeout(ctx, appendTime)
 	defer cancel()
 	c, refusal := d.asUser(ctx, a.User, a.UID, a.GID, "appendlog", a.Path)
@@ -218,7 +218,7 @@ func (d *Daemon) AppendLog(ctx context.Context, a api.LogAppend) error {
 const appendTime = 10 * time.Second
 
 // asUser is gshim as a user, for something about a file of theirs.
-func (d *Daemon) asUser(ctx context.Context, user string, uid, gid uint32, args ...string) (*exec.Cmd, error) {
+func (d *daemon) asUser(ctx context.Context, user string, uid, gid uint32, args ...string) (*exec.Cmd, error) {
 	acc, refusal := d.accounts.resolve(user, uid, gid)
 	if refusal != nil {
 		return nil, api.Errorf(api.CodePermission, "%s", refusal.Text)

@@ -23,7 +23,7 @@ type Containers struct {
 }
 
 // openContainers says at start what could not be done later.
-func (d *Daemon) openContainers() error {
+func (d *daemon) openContainers() error {
 	c := &d.opts.Containers
 	if !c.On {
 		if c.Import.Driver != "" {
@@ -60,7 +60,7 @@ func (d *Daemon) openContainers() error {
 }
 
 // features are those of the site, and what this node can do.
-func (d *Daemon) features() []string {
+func (d *daemon) features() []string {
 	features := slices.Clone(d.opts.Features)
 	if !d.opts.Containers.On {
 		return features
@@ -79,7 +79,7 @@ func (d *Daemon) features() []string {
 
 // contain writes the container of a member into its spec. Nothing of a job that asked for one ever runs
 // outside of it.
-func (d *Daemon) contain(s *shim.Spec, spec *api.Spec, image *image) (r *api.Refusal) {
+func (d *daemon) contain(s *shim.Spec, spec *api.Spec, image *image) (r *api.Refusal) {
 	if spec.Container == nil {
 		return nil
 	}
@@ -93,7 +93,7 @@ func (d *Daemon) contain(s *shim.Spec, spec *api.Spec, image *image) (r *api.Ref
 
 // container is what a member's processes, or those of a step of it that runs in a directory of its own, see as
 // their root.
-func (d *Daemon) container(c *api.Container, s *shim.Spec, image *image, dir string) (*shim.Container, *api.Refusal) {
+func (d *daemon) container(c *api.Container, s *shim.Spec, image *image, dir string) (*shim.Container, *api.Refusal) {
 	site := &d.opts.Containers
 	below := func(dir string) bool { return strings.HasPrefix(c.Image, strings.TrimSuffix(dir, "/")+"/") }
 	if image.dir == "" && (len(site.Images) > 0 && !slices.ContainsFunc(site.Images, below) || c.Image != filepath.Clean(c.Image)) {

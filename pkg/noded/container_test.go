@@ -400,7 +400,7 @@ func TestContainersAtStart(t *testing.T) {
 				continue
 			}
 		}
-		d := &Daemon{opts: Options{Containers: x.c}, state: &stateDir{path: cache}}
+		d := &daemon{opts: Options{Containers: x.c}, state: &stateDir{path: cache}}
 		got := ""
 		if err := d.openContainers(); err != nil {
 			got = err.Error()

@@ -195,7 +195,7 @@ func TestGiveCPUs(t *testing.T) {
 	if free := p.pool.Free(); free.String() != "0-1" {
 		t.Errorf("%s are free, want 0-1", free)
 	}
-	d := &Daemon{cpus: p}
+	d := &daemon{cpus: p}
 	sleep := exec.Command("sleep", "1000")
 	sleep.Env = []string{"GANG_MEMBER=of.give"}
 	if err := sleep.Start(); err != nil {

@@ -21,8 +21,8 @@ import (
 // makes each of them later, and some of these starts wait for a disk.
 func maxStarts() int { return 2*runtime.NumCPU() + 2 }
 
-// Daemon is a running node daemon.
-type Daemon struct {
+// daemon is a running node daemon.
+type daemon struct {
 	opts      Options
 	log       *slog.Logger
 	state     *stateDir
@@ -140,8 +140,8 @@ func Run(ctx context.Context, opts Options) error {
 }
 
 // newDaemon is a daemon on its state directory that has looked at nothing else yet.
-func newDaemon(opts Options, state *stateDir) *Daemon {
-	d := &Daemon{opts: opts, log: opts.Log, state: state, board: newBoard(), notes: newNotes(), ports: newPorts(), jobs: map[int64][]*member{},
+func newDaemon(opts Options, state *stateDir) *daemon {
+	d := &daemon{opts: opts, log: opts.Log, state: state, board: newBoard(), notes: newNotes(), ports: newPorts(), jobs: map[int64][]*member{},
 		settings: api.DefaultSettings(), starts: make(chan struct{}, maxStarts()),
 		cpus: &cpuPool{}, owed: owed{record: map[api.MemberKey]*hookRecord{}, failed: map[api.MemberKey]string{}},
 		meters:   meters{now: mono, members: map[api.MemberKey]*meter{}},
@@ -157,7 +157,7 @@ func newDaemon(opts Options, state *stateDir) *Daemon {
 }
 
 // tick samples the cards and renews leases until ctx ends.
-func (d *Daemon) tick(ctx context.Context) {
+func (d *daemon) tick(ctx context.Context) {
 	var renewal Renewal
 	began := session.BootTime()
 	sign := d.opts.Signs.Loop()
@@ -200,7 +200,7 @@ const heldPause = 500 * time.Millisecond
 // the machine, stood still.
 const watchGap = 5
 
-func (d *Daemon) renew(until time.Duration) {
+func (d *daemon) renew(until time.Duration) {
 	for _, m := range d.all() {
 		m.set(func(w *memberOrders) { w.lease = until })
 	}
@@ -208,16 +208,16 @@ func (d *Daemon) renew(until time.Duration) {
 
 // fence ends what outlives its lease because its shim does not end it: one that hangs in the
 // kernel or was stopped. A daemon that was started meanwhile does not know of the contact before.
-func (d *Daemon) fence(s *api.Settings, contact time.Duration) {
+func (d *daemon) fence(s *api.Settings, contact time.Duration) {
 	now := session.BootTime()
 	for _, m := range d.all() {
-		if !m.over.Load() && FenceDue(s, contact, now, m.grace()) {
+		if !m.over.Load() && fenceDue(s, contact, now, m.grace()) {
 			m.set(func(w *memberOrders) { w.fence = true })
 		}
 	}
 }
 
-func (d *Daemon) all() []*member {
+func (d *daemon) all() []*member {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	var out []*member
@@ -227,7 +227,7 @@ func (d *Daemon) all() []*member {
 	return out
 }
 
-func (d *Daemon) keys() []api.MemberKey {
+func (d *daemon) keys() []api.MemberKey {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	var out []api.MemberKey
@@ -239,20 +239,20 @@ func (d *Daemon) keys() []api.MemberKey {
 	return out
 }
 
-func (d *Daemon) site() api.Settings {
+func (d *daemon) site() api.Settings {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.settings
 }
 
 // find gives a member, nil when it is not known here.
-func (d *Daemon) find(k api.MemberKey) *member {
+func (d *daemon) find(k api.MemberKey) *member {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.lookup(k)
 }
 
-func (d *Daemon) lookup(k api.MemberKey) *member {
+func (d *daemon) lookup(k api.MemberKey) *member {
 	for _, m := range d.jobs[k.Job] {
 		if m.key == k {
 			return m
@@ -262,7 +262,7 @@ func (d *Daemon) lookup(k api.MemberKey) *member {
 }
 
 // mayOpen says whether the gate of m may be opened now.
-func (d *Daemon) mayOpen(m *member) bool {
+func (d *daemon) mayOpen(m *member) bool {
 	s := d.site()
 	silence := session.BootTime() - d.client.LastContact()
 	d.mu.Lock()
@@ -275,7 +275,7 @@ func (d *Daemon) mayOpen(m *member) bool {
 }
 
 // siblings wakes the other epochs of a job: one of them may wait for this one's end.
-func (d *Daemon) siblings(m *member) {
+func (d *daemon) siblings(m *member) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, other := range d.jobs[m.key.Job] {
@@ -286,7 +286,7 @@ func (d *Daemon) siblings(m *member) {
 }
 
 // remove forgets a member of which nothing is left.
-func (d *Daemon) remove(m *member) {
+func (d *daemon) remove(m *member) {
 	d.mu.Lock()
 	left := d.jobs[m.key.Job][:0]
 	for _, other := range d.jobs[m.key.Job] {
@@ -308,7 +308,7 @@ func (d *Daemon) remove(m *member) {
 }
 
 // stacks has the shim of a member take the stacks of its ranks, or drop them.
-func (d *Daemon) stacks(k api.MemberKey, take bool) {
+func (d *daemon) stacks(k api.MemberKey, take bool) {
 	if d.site().StallDump <= 0 {
 		return
 	}
@@ -322,7 +322,7 @@ func (d *Daemon) stacks(k api.MemberKey, take bool) {
 }
 
 // memberOf gives the member of this node that a process belongs to.
-func (d *Daemon) memberOf(pid int) (api.MemberKey, bool) {
+func (d *daemon) memberOf(pid int) (api.MemberKey, bool) {
 	if d.cgroups.Dir != "" {
 		return inCgroup(pid, filepath.Base(d.cgroups.Dir)+"/"+d.state.id+"-")
 	}
@@ -334,7 +334,7 @@ const ancestors = 64
 
 // markedAbove looks at a process and those that it descends from: one that was started with
 // an environment of its own carries no mark, and below its shim it stays, whoever dies.
-func (d *Daemon) markedAbove(pid int) (api.MemberKey, bool) {
+func (d *daemon) markedAbove(pid int) (api.MemberKey, bool) {
 	for range ancestors {
 		if k, ok := hasMarker(pid, d.state.id+"."); ok {
 			return k, true

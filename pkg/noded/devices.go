@@ -14,7 +14,7 @@ import (
 // judgeDevices says whether a member can be kept from the cards of others: CUDA_VISIBLE_DEVICES
 // is advice that any program may ignore, the kernel's word on a device file is not. Empty is a
 // node without cards.
-func (d *Daemon) judgeDevices() string {
+func (d *daemon) judgeDevices() string {
 	cards := d.cards.list()
 	if len(cards) == 0 {
 		return ""
@@ -39,7 +39,7 @@ func (d *Daemon) judgeDevices() string {
 
 // cardNames is what a member's environment calls its cards, by UUID; nil: by their UUIDs. A program
 // that is kept from other cards' files sees its own alone, which CUDA numbers from 0 then.
-func (d *Daemon) cardNames(has []shim.Card) map[string]string {
+func (d *daemon) cardNames(has []shim.Card) map[string]string {
 	if d.site().CardNames != api.CardsByNumber {
 		return nil
 	}
@@ -67,7 +67,7 @@ func numbered(cards []api.CardInfo, has []shim.Card, alone bool) map[string]stri
 
 // deny lists the device files of the cards that a member has not: of all of them where it has
 // none. Instances of one GPU share its file.
-func (d *Daemon) deny(has []shim.Card) ([]proc.Device, error) {
+func (d *daemon) deny(has []shim.Card) ([]proc.Device, error) {
 	if !strings.HasPrefix(d.devices, api.DevicesEnforced) {
 		return nil, nil
 	}

@@ -24,7 +24,7 @@
 //   - Gone is said when neither process nor file of the member is left.
 //   - What the containments of this daemon hold is a member, with a record or without; nothing is
 //     reported gone while they hold it (inventory.go).
-//   - Nothing outlives its lease and grace, also when its shim hangs (FenceDue).
+//   - Nothing outlives its lease and grace, also when its shim hangs (fenceDue).
 //   - Everything is idempotent: a repeated order finds its work done.
 //   - The daemon's end, however it comes, touches no member: shims live on, and the next daemon
 //     finds them by their directories.

@@ -13,7 +13,7 @@ import (
 // TestFenceDue: never before the shim had its time, always before the controller gives on.
 func TestFenceDue(t *testing.T) {
 	s := api.DefaultSettings() // lease 10 m, slack 30 s
-	at := func(after time.Duration) bool { return FenceDue(&s, time.Hour, time.Hour+after, 15*time.Second) }
+	at := func(after time.Duration) bool { return fenceDue(&s, time.Hour, time.Hour+after, 15*time.Second) }
 	shim := s.Lease + 15*time.Second
 	if at(shim) || at(shim+maxFenceMargin-1) {
 		t.Error("before the shim had its time")

@@ -28,7 +28,7 @@ type fetchedCheckpoints struct {
 
 // fetchCheckpoints gets what the member's ranks start from. A gang with a checkpoint never
 // starts without it: where it can't be had in time, the member is refused.
-func (d *Daemon) fetchCheckpoints(ctx context.Context, k api.MemberKey, body *api.AssignmentBody, spec *api.Spec) (*fetchedCheckpoints, *api.Refusal) {
+func (d *daemon) fetchCheckpoints(ctx context.Context, k api.MemberKey, body *api.AssignmentBody, spec *api.Spec) (*fetchedCheckpoints, *api.Refusal) {
 	h := &fetchedCheckpoints{ranks: map[int]rankenv.Checkpoint{}}
 	if body.Checkpoint == 0 {
 		return h, nil
@@ -71,7 +71,7 @@ func (h *fetchedCheckpoints) path(rank int) string {
 }
 
 // fetch copies one checkpoint into a file. It waits out a controller that is restarting.
-func (d *Daemon) fetch(ctx context.Context, c *api.Call, path string) error {
+func (d *daemon) fetch(ctx context.Context, c *api.Call, path string) error {
 	for {
 		err := d.fetchOnce(ctx, c, path)
 		if err == nil || api.CodeOf(err) != api.CodeUnavailable {
@@ -85,7 +85,7 @@ func (d *Daemon) fetch(ctx context.Context, c *api.Call, path string) error {
 	}
 }
 
-func (d *Daemon) fetchOnce(ctx context.Context, c *api.Call, path string) error {
+func (d *daemon) fetchOnce(ctx context.Context, c *api.Call, path string) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o400)
 	if err != nil {
 		return err

@@ -22,7 +22,7 @@ type Health struct {
 const sickInterval = 10 * time.Second
 
 // checkHealth runs the health program once and tells what has changed.
-func (d *Daemon) checkHealth(ctx context.Context) (sick bool) {
+func (d *daemon) checkHealth(ctx context.Context) (sick bool) {
 	v := d.opts.Health.Check(ctx, d.opts.Name)
 	return d.fitness.say(d, func(f *fitness) {
 		if v.Known {
@@ -39,7 +39,7 @@ type fitness struct {
 }
 
 // say changes it, and tells what has changed of the whole.
-func (f *fitness) say(d *Daemon, change func(*fitness)) (sick bool) {
+func (f *fitness) say(d *daemon, change func(*fitness)) (sick bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	change(f)
@@ -58,7 +58,7 @@ func (f *fitness) say(d *Daemon, change func(*fitness)) (sick bool) {
 
 // watchHealth runs the health program until ctx ends. The first look comes before the first
 // session: a node that is not fit takes no work at all.
-func (d *Daemon) watchHealth(ctx context.Context) {
+func (d *daemon) watchHealth(ctx context.Context) {
 	if d.opts.Health.Path == "" {
 		return
 	}

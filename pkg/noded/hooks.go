@@ -96,7 +96,7 @@ type hookRecord struct {
 func hookFile(k api.MemberKey) string { return fmt.Sprintf("%s/%d.%d", hooksDir, k.Job, k.Epoch) }
 
 // openHooks reads what a daemon before owed, and ends what it left running.
-func (d *Daemon) openHooks() error {
+func (d *daemon) openHooks() error {
 	if err := d.opts.Hooks.check(); err != nil {
 		return err
 	}
@@ -125,7 +125,7 @@ func (d *Daemon) openHooks() error {
 }
 
 // endHooks ends what is left of the hooks of a daemon before.
-func (d *Daemon) endHooks() {
+func (d *daemon) endHooks() {
 	var left []proc.Place
 	if d.cgroups.Kind == proc.Group {
 		pids, _ := proc.All()
@@ -150,14 +150,14 @@ func (d *Daemon) endHooks() {
 }
 
 // epilogDue: the epilog of a member has to run, and has not failed in this daemon.
-func (d *Daemon) epilogDue(k api.MemberKey) bool {
+func (d *daemon) epilogDue(k api.MemberKey) bool {
 	d.owed.mu.Lock()
 	defer d.owed.mu.Unlock()
 	return d.owed.record[k] != nil && d.owed.failed[k] == ""
 }
 
 // payDebts runs the epilogs of members of which only the record is left.
-func (d *Daemon) payDebts(ctx context.Context) {
+func (d *daemon) payDebts(ctx context.Context) {
 	d.owed.mu.Lock()
 	keys := slices.Collect(maps.Keys(d.owed.record))
 	d.owed.mu.Unlock()
@@ -205,7 +205,7 @@ func (m *member) prolog(ctx context.Context, s *shim.Spec, body *api.AssignmentB
 // epilog runs the site's epilog for a member of which nothing is left. Where it fails the node takes
 // nothing new, and it is tried again until it succeeds. ran is what came of it and of the prolog. It is
 // false when the daemon ends.
-func (d *Daemon) epilog(ctx context.Context, k api.MemberKey) (ran []api.HookRun, ok bool) {
+func (d *daemon) epilog(ctx context.Context, k api.MemberKey) (ran []api.HookRun, ok bool) {
 	if !d.epilogDue(k) {
 		return nil, true
 	}
@@ -233,7 +233,7 @@ func (d *Daemon) epilog(ctx context.Context, k api.MemberKey) (ran []api.HookRun
 }
 
 // settle records how an epilog ended.
-func (d *Daemon) settle(k api.MemberKey, err error) {
+func (d *daemon) settle(k api.MemberKey, err error) {
 	d.owed.mu.Lock()
 	if err == nil {
 		if err := os.Remove(filepath.Join(d.state.path, hookFile(k))); err != nil {
@@ -250,7 +250,7 @@ func (d *Daemon) settle(k api.MemberKey, err error) {
 }
 
 // hookEnv is what hooks are told of a member. What a user chooses freely is not in it.
-func (d *Daemon) hookEnv(s *shim.Spec, body *api.AssignmentBody) []string {
+func (d *daemon) hookEnv(s *shim.Spec, body *api.AssignmentBody) []string {
 	job, uid, gid := strconv.FormatInt(s.Job, 10), strconv.FormatUint(uint64(s.UID), 10), strconv.FormatUint(uint64(s.GID), 10)
 	names := make([]string, len(body.Nodes))
 	for i, p := range body.Nodes {
@@ -275,7 +275,7 @@ func (d *Daemon) hookEnv(s *shim.Spec, body *api.AssignmentBody) []string {
 }
 
 // hook runs the programs of a hook, each after the one before, until one fails.
-func (d *Daemon) hook(ctx context.Context, which, path string, r *hookRecord) error {
+func (d *daemon) hook(ctx context.Context, which, path string, r *hookRecord) error {
 	if path == "" {
 		return nil
 	}
@@ -320,7 +320,7 @@ func (r *hookRecord) note(which string, took time.Duration, lines []string, err 
 }
 
 // startHook starts a hook in a containment of its own: what it has left there ends with it.
-func (d *Daemon) startHook(cmd *exec.Cmd) (end func(), err error) {
+func (d *daemon) startHook(cmd *exec.Cmd) (end func(), err error) {
 	name := hookName + strconv.FormatUint(rand.Uint64(), 16)
 	place := d.cgroups.Place(d.state.id+"-"+name, hookMarker+"="+d.state.id+"."+name)
 	cmd.Env = append(cmd.Env, place.Marker)

@@ -14,7 +14,7 @@ import (
 
 // sight is how the watchdogs of a member look at it now. What they have read once they see
 // again: each rule has the same before it.
-func (d *Daemon) sight(k api.MemberKey) watchdog.Sight {
+func (d *daemon) sight(k api.MemberKey) watchdog.Sight {
 	read := map[string]watchdog.Reading{}
 	return watchdog.Sight{
 		Card: func(uuid string) watchdog.Reading {
@@ -33,7 +33,7 @@ func (d *Daemon) sight(k api.MemberKey) watchdog.Sight {
 }
 
 // usageOf reads what the processes of a member hold and have moved.
-func (d *Daemon) usageOf(k api.MemberKey) proc.Usage {
+func (d *daemon) usageOf(k api.MemberKey) proc.Usage {
 	m := d.find(k)
 	if m == nil {
 		return proc.UnknownUsage

@@ -141,7 +141,7 @@ func TestWhose(t *testing.T) {
 
 // A descendant of a shim that has shed the mark of its gang is found by its ancestors.
 func TestMarkedAbove(t *testing.T) {
-	d := &Daemon{state: &stateDir{id: "t"}, jobs: map[int64][]*member{}}
+	d := &daemon{state: &stateDir{id: "t"}, jobs: map[int64][]*member{}}
 	m := &member{key: job(3)}
 	d.jobs[3] = []*member{m}
 	if k, ok := d.memberOf(os.Getpid()); ok {
@@ -185,7 +185,7 @@ func TestHostReaderThatHangs(t *testing.T) {
 }
 
 func TestUsageOfNobody(t *testing.T) {
-	d := &Daemon{jobs: map[int64][]*member{1: {{key: job(1)}}}}
+	d := &daemon{jobs: map[int64][]*member{1: {{key: job(1)}}}}
 	for _, n := range []int64{1, 2} {
 		if got := d.usageOf(job(n)); got != proc.UnknownUsage {
 			t.Errorf("%+v", got)

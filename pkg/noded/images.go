@@ -106,7 +106,7 @@ func (f *flight) far() api.Import {
 }
 
 // openImages reads the cache, and says what could not be imported later.
-func (d *Daemon) openImages() error {
+func (d *daemon) openImages() error {
 	o := &d.opts.Containers.Import
 	if o.Driver == "" {
 		return nil
@@ -150,7 +150,7 @@ func (d *Daemon) openImages() error {
 const versionWait = 10 * time.Second
 
 // containers says what brings images to jobs here, with versions.
-func (d *Daemon) containers() []string {
+func (d *daemon) containers() []string {
 	if !d.opts.Containers.On {
 		return nil
 	}
@@ -212,7 +212,7 @@ func passable(path string) error {
 }
 
 // load takes over what a daemon before has imported, and removes what it has begun.
-func (c *images) load(d *Daemon) {
+func (c *images) load(d *daemon) {
 	users, _ := os.ReadDir(c.path)
 	for _, u := range users {
 		at := filepath.Join(c.path, u.Name())
@@ -277,7 +277,7 @@ func (m *image) environ(spec *api.Spec) *api.Spec {
 }
 
 // importing begins the import of an image, or waits for one that is under way; nil: nothing has to be imported.
-func (d *Daemon) importing(box *api.Container, user string, uid, gid uint32, digest string) (*flight, *api.Refusal) {
+func (d *daemon) importing(box *api.Container, user string, uid, gid uint32, digest string) (*flight, *api.Refusal) {
 	if !d.opts.Containers.On {
 		return nil, refuse(api.BlameUnfit, "this node runs no jobs in containers")
 	}
@@ -341,7 +341,7 @@ func (m *member) imageOf(ctx context.Context, body *api.AssignmentBody, spec *ap
 }
 
 // mayImport says why an image is not from where the site lets it.
-func (d *Daemon) mayImport(name container.Image) *api.Refusal {
+func (d *daemon) mayImport(name container.Image) *api.Refusal {
 	site := &d.opts.Containers
 	if name.Kind != container.Registry {
 		below := func(dir string) bool { return strings.HasPrefix(name.Path, strings.TrimSuffix(dir, "/")+"/") }
@@ -358,7 +358,7 @@ func (d *Daemon) mayImport(name container.Image) *api.Refusal {
 }
 
 // join waits with others for an image, or begins to import it.
-func (c *images) join(d *Daemon, acc *account, user string, name container.Image) *flight {
+func (c *images) join(d *daemon, acc *account, user string, name container.Image) *flight {
 	k := flightKey{acc.uid, name.String()}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -411,7 +411,7 @@ func importRefusal(name container.Image, err error) *api.Refusal {
 
 // importer is one import.
 type importer struct {
-	d     *Daemon
+	d     *daemon
 	c     *images
 	f     *flight
 	acc   *account
@@ -662,7 +662,7 @@ func (c *images) find(want *image) *image {
 }
 
 // tidyImages drops images above the high mark: those used longest ago, and none that a member has.
-func (d *Daemon) tidyImages() {
+func (d *daemon) tidyImages() {
 	inUse := map[string]bool{}
 	for _, m := range d.all() {
 		if at := m.image.Load(); at != nil && !m.over.Load() {

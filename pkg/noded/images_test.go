@@ -188,7 +188,7 @@ func TestImportCalledOff(t *testing.T) {
 func TestImageCache(t *testing.T) {
 	state := t.TempDir()
 	path := filepath.Join(state, "images")
-	d := &Daemon{opts: Options{Containers: Containers{Import: Import{High: 50, Low: 50}}}, log: slog.New(slog.DiscardHandler), jobs: map[int64][]*member{}}
+	d := &daemon{opts: Options{Containers: Containers{Import: Import{High: 50, Low: 50}}}, log: slog.New(slog.DiscardHandler), jobs: map[int64][]*member{}}
 	put := func(name string, age time.Duration) *image {
 		m := &image{ID: name, Name: name, Bytes: 10, Used: time.Now().Add(-age), dir: filepath.Join(path, "0", name, "root")}
 		if err := os.MkdirAll(m.dir, 0o755); err != nil {

@@ -26,7 +26,7 @@ const somebody = 65534
 // importing is a daemon that imports, for a user whose home is made for the test.
 type importing struct {
 	t    *testing.T
-	d    *Daemon
+	d    *daemon
 	acc  *account
 	log  string // a file
 	home string

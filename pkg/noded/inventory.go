@@ -28,7 +28,7 @@ type containment struct {
 }
 
 // inventory is the containments of this daemon's members that hold processes, one of each member.
-func (d *Daemon) inventory() map[api.MemberKey]*containment {
+func (d *daemon) inventory() map[api.MemberKey]*containment {
 	held := map[api.MemberKey]*containment{}
 	for _, c := range d.containments() {
 		if d.cgroups.Kind == proc.Group || proc.Holds(c.place.Kind, c.place.Dir) {
@@ -39,7 +39,7 @@ func (d *Daemon) inventory() map[api.MemberKey]*containment {
 }
 
 // containments lists those of this daemon's members, with processes in them or without.
-func (d *Daemon) containments() []containment {
+func (d *daemon) containments() []containment {
 	if d.cgroups.Kind == proc.Group {
 		return d.marked()
 	}
@@ -58,12 +58,12 @@ func (d *Daemon) containments() []containment {
 }
 
 // marker is the entry in the environment of all processes of a containment.
-func (d *Daemon) marker(name string) string {
+func (d *daemon) marker(name string) string {
 	return rankenv.MarkerName + "=" + d.state.id + "." + name
 }
 
 // marked is containments by the marks in the environment of processes.
-func (d *Daemon) marked() []containment {
+func (d *daemon) marked() []containment {
 	pids, err := proc.All()
 	if err != nil {
 		return nil
@@ -85,7 +85,7 @@ func (d *Daemon) marked() []containment {
 
 // bareSpec is what is known of a member without its record: who it is, and where its processes
 // are; c is nil where it holds none.
-func (d *Daemon) bareSpec(k api.MemberKey, c *containment) *shim.Spec {
+func (d *daemon) bareSpec(k api.MemberKey, c *containment) *shim.Spec {
 	s := &shim.Spec{MemberKey: k, Node: d.opts.Name, Dir: d.state.memberDir(k), SwitchUser: !d.opts.SingleUser, Grace: d.settings.Grace}
 	if c != nil {
 		s.SetPlace(c.place)
@@ -113,7 +113,7 @@ func (m *member) killContainment() error {
 }
 
 // takeFound makes members of what has no directory either.
-func (d *Daemon) takeFound() {
+func (d *daemon) takeFound() {
 	for k, c := range d.inventory() {
 		d.mu.Lock()
 		if d.lookup(k) == nil {
@@ -129,7 +129,7 @@ func (d *Daemon) takeFound() {
 }
 
 // watchFound looks for them until ctx ends.
-func (d *Daemon) watchFound(ctx context.Context) {
+func (d *daemon) watchFound(ctx context.Context) {
 	d.running.Go(func() {
 		for ctx.Err() == nil {
 			sleep(ctx, inventoryEvery)

@@ -34,7 +34,7 @@ func rankSockets(dir string) func(rank int) (notify, http string) {
 func (m *member) introduce(s *shim.Spec) { m.known.Store(s) }
 
 // serveJobs serves the connections that shims hand over, until stop.
-func (d *Daemon) serveJobs() (stop func(), err error) {
+func (d *daemon) serveJobs() (stop func(), err error) {
 	fd, err := listenJobs(d.state.path)
 	if err != nil {
 		return nil, fmt.Errorf("socket of the job API: %w", err)
@@ -94,7 +94,7 @@ const maxCallerConns = 64
 
 // handedListener turns connections that were handed over into accepted ones.
 type handedListener struct {
-	d      *Daemon
+	d      *daemon
 	fd     int
 	conns  chan net.Conn
 	once   sync.Once
@@ -233,12 +233,12 @@ func (l *handedListener) take(fd int) (net.Conn, error) {
 }
 
 // Call implements [jobhttp.Backend].
-func (d *Daemon) Call(ctx context.Context, c *api.Call, body io.Reader, w io.Writer) (*api.CallResult, error) {
+func (d *daemon) Call(ctx context.Context, c *api.Call, body io.Reader, w io.Writer) (*api.CallResult, error) {
 	return d.client.Call(ctx, c, body, w)
 }
 
 // Info implements [jobhttp.Backend].
-func (d *Daemon) Info(c jobapi.Caller) jobhttp.Info {
+func (d *daemon) Info(c jobapi.Caller) jobhttp.Info {
 	out := jobhttp.Info{SchemaVersion: api.SchemaVersion, JobID: c.Job, Epoch: c.Epoch, Rank: c.Rank, Node: d.opts.Name}
 	m := d.find(c.MemberKey)
 	if m == nil {

@@ -90,7 +90,7 @@ func TestWhoATaskIs(t *testing.T) {
 	k := api.MemberKey{Job: 12, Epoch: 3}
 	m := &member{key: k}
 	m.introduce(&shim.Spec{MemberKey: k, User: "ada", JobName: "train", Restarts: 2})
-	d := &Daemon{opts: Options{Name: "n2"}, jobs: map[int64][]*member{12: {m}}}
+	d := &daemon{opts: Options{Name: "n2"}, jobs: map[int64][]*member{12: {m}}}
 	step := 4
 	got := d.Info(jobapi.Caller{MemberKey: k, Step: &step, Size: 8, Rank: 5})
 	want := jobhttp.Info{SchemaVersion: api.SchemaVersion, JobID: 12, Name: "train", User: "ada", Node: "n2", Epoch: 3, RestartCount: 2, Step: &step, Rank: 5, Size: 8}

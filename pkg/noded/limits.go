@@ -9,7 +9,7 @@ const processShare = 4
 // limitProcesses settles how many processes a member may have, and that all of them leave room
 // for this daemon. The site's figure does not go beyond that: a bomb could then end the daemon,
 // which could not start again to end the bomb.
-func (d *Daemon) limitProcesses() {
+func (d *daemon) limitProcesses() {
 	most := d.cgroups.KeepRoom()
 	switch asked := d.opts.Processes; {
 	case asked == 0:
@@ -23,7 +23,7 @@ func (d *Daemon) limitProcesses() {
 }
 
 // limits says how far members are held to what they asked for.
-func (d *Daemon) limits() api.NodeLimits {
+func (d *daemon) limits() api.NodeLimits {
 	how := func(held bool, otherwise string) string {
 		if held {
 			return api.LimitEnforced

@@ -44,7 +44,7 @@ type meter struct {
 }
 
 // beginMeasure measures a member from now on, or goes on where the daemon before was.
-func (d *Daemon) beginMeasure(m *member) {
+func (d *daemon) beginMeasure(m *member) {
 	if m.spec == nil || m.bare {
 		return
 	}
@@ -64,7 +64,7 @@ func (d *Daemon) beginMeasure(m *member) {
 }
 
 // meterOf is what is known of a member so far.
-func (d *Daemon) meterOf(m *member) *meter {
+func (d *daemon) meterOf(m *member) *meter {
 	x := &meter{dir: m.dir}
 	if b, err := os.ReadFile(filepath.Join(m.dir, measureFile)); err == nil {
 		kept := &measure.Fold{}
@@ -114,7 +114,7 @@ func (c *cards) measured(k api.MemberKey, uuid string) measure.CardSample {
 }
 
 // measure looks at all members whose turn it is.
-func (d *Daemon) measure() {
+func (d *daemon) measure() {
 	d.meters.mu.Lock()
 	defer d.meters.mu.Unlock()
 	for k, x := range d.meters.members {
@@ -154,7 +154,7 @@ func (s *meters) drop(k api.MemberKey) {
 }
 
 // endMeasure gives what was measured of a member that is over, nil: it never ran.
-func (d *Daemon) endMeasure(m *member, a *api.MemberActual) *api.Measure {
+func (d *daemon) endMeasure(m *member, a *api.MemberActual) *api.Measure {
 	d.meters.mu.Lock()
 	x := d.meters.members[m.key]
 	delete(d.meters.members, m.key)

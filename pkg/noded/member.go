@@ -24,7 +24,7 @@ const (
 
 // member is one member on this node. Its goroutine (run) owns everything but the mailbox.
 type member struct {
-	d      *Daemon
+	d      *daemon
 	key    api.MemberKey
 	dir    string
 	wake   chan struct{} // of capacity 1
@@ -83,7 +83,7 @@ type order struct {
 }
 
 // newMember makes a member known. d.mu is held.
-func (d *Daemon) newMember(k api.MemberKey) *member {
+func (d *daemon) newMember(k api.MemberKey) *member {
 	m := &member{d: d, key: k, dir: d.state.memberDir(k), wake: make(chan struct{}, 1), orders: make(chan *order), done: make(chan struct{}), waiting: map[uint64]*order{}}
 	d.jobs[k.Job] = append(d.jobs[k.Job], m)
 	return m

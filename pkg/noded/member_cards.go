@@ -269,7 +269,7 @@ func (m *member) tellWarning(w *shim.Warning) {
 }
 
 // checkOverruns warns and stops members that use more of a shared card than they asked for.
-func (d *Daemon) checkOverruns() {
+func (d *daemon) checkOverruns() {
 	grace := d.site().SharedVRAMGrace
 	for _, o := range d.cards.overruns(time.Now(), d.opts.Name, grace) {
 		m := d.find(o.MemberKey)

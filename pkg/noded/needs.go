@@ -71,7 +71,7 @@ func (n *Needs) unresolved(ctx context.Context) []string {
 }
 
 // checkNeeds looks now, and tells what has changed.
-func (d *Daemon) checkNeeds(ctx context.Context) (lacks string) {
+func (d *daemon) checkNeeds(ctx context.Context) (lacks string) {
 	cards, why := d.cards.present()
 	memory := int64(0)
 	if d.opts.Needs.Memory > 0 {
@@ -89,7 +89,7 @@ func (d *Daemon) checkNeeds(ctx context.Context) (lacks string) {
 }
 
 // watchNeeds looks until ctx ends, first before the first session.
-func (d *Daemon) watchNeeds(ctx context.Context) {
+func (d *daemon) watchNeeds(ctx context.Context) {
 	d.checkNeeds(ctx)
 	d.running.Go(func() {
 		for ctx.Err() == nil {
@@ -101,7 +101,7 @@ func (d *Daemon) watchNeeds(ctx context.Context) {
 
 // refuseUnfit refuses a member while something lacks. Its gang goes elsewhere: the controller hears in
 // the same report that the node is out of service.
-func (d *Daemon) refuseUnfit(ctx context.Context) *api.Refusal {
+func (d *daemon) refuseUnfit(ctx context.Context) *api.Refusal {
 	if lacks := d.checkNeeds(ctx); lacks != "" {
 		return refuse(api.BlameUnfit, "%s", lacks)
 	}

@@ -98,7 +98,7 @@ func TestNoPortIsFree(t *testing.T) {
 // TestFreeMemory: a node that shares a machine has no more free memory than it has.
 func TestFreeMemory(t *testing.T) {
 	for _, c := range []struct{ memory, least, most int64 }{{1 << 20, 1 << 20, 1 << 20}, {0, 1<<20 + 1, memTotal()}} {
-		d := &Daemon{opts: Options{Memory: c.memory}}
+		d := &daemon{opts: Options{Memory: c.memory}}
 		if got := d.Load().FreeBytes; got < c.least || got > c.most {
 			t.Errorf("memory of %d: %d are free, want %d to %d", c.memory, got, c.least, c.most)
 		}
@@ -341,7 +341,7 @@ func TestShorterLineage(t *testing.T) {
 // TestNoGateOutOfContact: an open gate in a frame from before a freeze must not count,
 // however the thaw orders what is read first.
 func TestNoGateOutOfContact(t *testing.T) {
-	d := &Daemon{client: session.NewClient(session.Options{}), settings: api.DefaultSettings(), jobs: map[int64][]*member{}}
+	d := &daemon{client: session.NewClient(session.Options{}), settings: api.DefaultSettings(), jobs: map[int64][]*member{}}
 	m := &member{d: d, key: api.MemberKey{Job: 1, Epoch: 1}}
 	if d.mayOpen(m) {
 		t.Error("a gate is opened without contact")
@@ -355,7 +355,7 @@ func TestNoGateOutOfContact(t *testing.T) {
 // What was to be started in a session that is over is not started in the next one unless it
 // is said again.
 func TestAGateEndsWithItsSession(t *testing.T) {
-	d := &Daemon{jobs: map[int64][]*member{}, state: &stateDir{}}
+	d := &daemon{jobs: map[int64][]*member{}, state: &stateDir{}}
 	m := d.newMember(api.MemberKey{Job: 1, Epoch: 1})
 	m.set(func(w *memberOrders) { w.gate, w.stop = &api.Gate{}, &api.Stop{Signal: "TERM"} })
 	d.Down(nil)

@@ -105,7 +105,7 @@ func blameForFiles(err error, body *api.AssignmentBody, spec *api.Spec) api.Blam
 func (m *member) talk(c *shim.Conn) { m.conn, m.answers = c, c.Answers() }
 
 // shimSpec is what the shim of a member is started with.
-func (d *Daemon) shimSpec(k api.MemberKey, dir string, body *api.AssignmentBody, spec *api.Spec, handed *fetchedCheckpoints, image *image) (*shim.Spec, *api.Refusal) {
+func (d *daemon) shimSpec(k api.MemberKey, dir string, body *api.AssignmentBody, spec *api.Spec, handed *fetchedCheckpoints, image *image) (*shim.Spec, *api.Refusal) {
 	spec = image.environ(spec)
 	node := -1
 	for i, p := range body.Nodes {
@@ -185,12 +185,12 @@ func trapped(spec *api.Spec, stop string) (signals []string) {
 }
 
 // leaseLeft is the lease of a member that starts now, counted from the last contact.
-func (d *Daemon) leaseLeft() time.Duration {
+func (d *daemon) leaseLeft() time.Duration {
 	return LeaseLeft(d.site().Lease, d.client.LastContact(), session.BootTime())
 }
 
 // fillRanks writes the ranks of this node that run a process: their environment and files.
-func (d *Daemon) fillRanks(s *shim.Spec, node int, acc *account, body *api.AssignmentBody, spec *api.Spec, handed *fetchedCheckpoints) {
+func (d *daemon) fillRanks(s *shim.Spec, node int, acc *account, body *api.AssignmentBody, spec *api.Spec, handed *fetchedCheckpoints) {
 	names := make([]string, len(body.Nodes))
 	for i, p := range body.Nodes {
 		names[i] = p.Name

@@ -31,7 +31,7 @@ const privateDiskShare = 10
 
 // openPrivate says at start what could not be held later: jobs never share in silence what the site
 // wants to be private.
-func (d *Daemon) openPrivate() error {
+func (d *daemon) openPrivate() error {
 	p := &d.opts.Private
 	if len(p.Dirs) == 0 {
 		return nil
@@ -109,7 +109,7 @@ func room(path string) (free, total int64, err error) {
 
 // offerTmp settles how much temporary space jobs may ask for here together, and what each takes that does not
 // ask. Members of a daemon before hold theirs already.
-func (d *Daemon) offerTmp() {
+func (d *daemon) offerTmp() {
 	switch {
 	case d.private == nil: // counted alone: nothing holds them to it
 		_, d.tmp, _ = room("/tmp")
@@ -152,7 +152,7 @@ func checkPrivate(dir string, others []string) error {
 }
 
 // privateOf are the private directories of a member. What it needs of the machine's must not be hidden.
-func (d *Daemon) privateOf(workDir string, size int64) (*shim.Private, *api.Refusal) {
+func (d *daemon) privateOf(workDir string, size int64) (*shim.Private, *api.Refusal) {
 	if d.private == nil {
 		return nil, nil
 	}

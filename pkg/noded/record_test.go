@@ -204,7 +204,7 @@ func (w *wreck) kill(job int64) {
 }
 
 // restart is a daemon on the directory up to its hello.
-func (w *wreck) restart(then func(d *Daemon, hello map[int64]api.MemberActual)) {
+func (w *wreck) restart(then func(d *daemon, hello map[int64]api.MemberActual)) {
 	w.t.Helper()
 	state, err := openState(w.dir)
 	if err != nil {
@@ -294,7 +294,7 @@ func (w *wreck) strike(r *rand.Rand) blow {
 
 // check holds a hello against what is true: what lives is there and not over, what ended is
 // there with its result, and where one of both is missing, that is said.
-func (w *wreck) check(d *Daemon, hello map[int64]api.MemberActual, lived []int64, b blow) {
+func (w *wreck) check(d *daemon, hello map[int64]api.MemberActual, lived []int64, b blow) {
 	w.t.Helper()
 	bad := func(format string, args ...any) {
 		w.t.Helper()
@@ -337,7 +337,7 @@ func (w *wreck) check(d *Daemon, hello map[int64]api.MemberActual, lived []int64
 }
 
 // givesOn: another gang would get a card.
-func (w *wreck) givesOn(d *Daemon, card int64) bool {
+func (w *wreck) givesOn(d *daemon, card int64) bool {
 	d.cards.mu.Lock()
 	defer d.cards.mu.Unlock()
 	why, _ := d.cards.fit(api.MemberKey{Job: 77, Epoch: 1}, []shim.Card{{UUID: simCard(card), VRAMBytes: 80 << 30}})
@@ -355,7 +355,7 @@ func TestHeldWithoutItsRecord(t *testing.T) {
 		w := newWreck(t)
 		damage(filepath.Join(w.dir, cardsFile))
 		_ = os.RemoveAll(w.memberDir(3))
-		w.restart(func(d *Daemon, _ map[int64]api.MemberActual) {
+		w.restart(func(d *daemon, _ map[int64]api.MemberActual) {
 			look := func() (two, three bool) {
 				t.Helper()
 				if err := d.cards.read(context.Background(), patience); err != nil {
@@ -390,7 +390,7 @@ func TestDamage(t *testing.T) {
 		w := newWreck(t)
 		b := w.strike(r)
 		lived := []int64{1, 2}
-		w.restart(func(d *Daemon, hello map[int64]api.MemberActual) { w.check(d, hello, lived, b) })
+		w.restart(func(d *daemon, hello map[int64]api.MemberActual) { w.check(d, hello, lived, b) })
 		if t.Failed() {
 			t.Fatalf("place %d of seed %d", n, seed)
 		}
@@ -421,7 +421,7 @@ func TestUnreadMemberEnds(t *testing.T) {
 	flip(1, shim.SpecFile)
 	flip(2, shim.SpecFile)
 	flip(3, shim.StateFile)
-	w.restart(func(d *Daemon, hello map[int64]api.MemberActual) {
+	w.restart(func(d *daemon, hello map[int64]api.MemberActual) {
 		for job, want := range map[int64]api.MemberPhase{1: api.PhaseRunning, 2: api.PhaseRunning, 3: api.PhaseLost, 4: api.PhaseReady} {
 			if a := hello[job]; a.Phase != want || (a.Found == "") != (job == 4) {
 				t.Errorf("job %d: %+v, want %s", job, a, want)

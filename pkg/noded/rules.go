@@ -202,10 +202,10 @@ func LeaseLeft(lease, contact, now time.Duration) time.Duration {
 // itself what it is there for.
 const maxFenceMargin = 5 * time.Second
 
-// FenceDue says whether a member with this grace must be gone by now (all on the boot clock),
+// fenceDue says whether a member with this grace must be gone by now (all on the boot clock),
 // whatever its shim does: its lease, counted from the last contact, and the grace after it
 // are over. The controller gives the cards on a slack after that; half of it is kept.
-func FenceDue(s *api.Settings, contact, now, grace time.Duration) bool {
+func fenceDue(s *api.Settings, contact, now, grace time.Duration) bool {
 	return s.Lease > 0 && now-contact >= s.Lease+grace+min(maxFenceMargin, s.DrainSlack/2)
 }
 

@@ -105,7 +105,7 @@ func (s *play) cut(t time.Duration) {
 // scriptedNode is a node of the site: a daemon without processes.
 type scriptedNode struct {
 	s       *site
-	d       *Daemon
+	d       *daemon
 	name    string
 	infos   []api.CardInfo
 	members map[api.MemberKey]*scriptedMember

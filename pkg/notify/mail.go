@@ -36,12 +36,12 @@ func (m *Mail) Send(ctx context.Context, all []*api.Letter) error {
 		return err
 	}
 	first, last := id(all[0]), id(all[len(all)-1])
-	msg.Subject(cut(Title(all), 300))
+	msg.Subject(cut(title(all), 300))
 	msg.SetMessageIDWithValue(fmt.Sprintf("gang.%s.%s.%d@%s", first, last, len(all), m.From[strings.LastIndexByte(m.From, '@')+1:]))
 	msg.SetGenHeader("X-Gang-Id", first)
 	msg.SetGenHeader("Auto-Submitted", "auto-generated")
 	msg.SetDate()
-	msg.SetBodyString(mail.TypeTextPlain, Body(all))
+	msg.SetBodyString(mail.TypeTextPlain, body(all))
 	c, err := m.client()
 	if err != nil {
 		return err

@@ -19,8 +19,8 @@ const (
 	mostTogether = 200
 )
 
-// Queue decides what is delivered when. It has no clock: its callers say what time it is.
-type Queue struct {
+// queue decides what is delivered when. It has no clock: its callers say what time it is.
+type queue struct {
 	rate  time.Duration // between two deliveries of a user, for long; 0: no bound
 	burst int
 	lines map[Address]*lineState
@@ -53,9 +53,9 @@ type Batch struct {
 	to      Address
 }
 
-// NewQueue of a site.
-func NewQueue(s *Site) *Queue {
-	q := &Queue{burst: max(s.Burst, 1), lines: map[Address]*lineState{}, users: map[string]time.Time{}}
+// newQueue of a site.
+func newQueue(s *Site) *queue {
+	q := &queue{burst: max(s.Burst, 1), lines: map[Address]*lineState{}, users: map[string]time.Time{}}
 	if s.Rate > 0 {
 		q.rate = time.Hour / time.Duration(s.Rate)
 	}
@@ -63,7 +63,7 @@ func NewQueue(s *Site) *Queue {
 }
 
 // Set takes in the outbox as it stands. What is under way is left to its end.
-func (q *Queue) Set(letters []*api.Letter) {
+func (q *queue) Set(letters []*api.Letter) {
 	for _, s := range q.lines {
 		s.waiting = nil
 	}
@@ -85,7 +85,7 @@ func (q *Queue) Set(letters []*api.Letter) {
 }
 
 // Next is what is to be delivered now; without one, at is when there may be: zero, when the outbox changes.
-func (q *Queue) Next(now time.Time) (b *Batch, at time.Time) {
+func (q *queue) Next(now time.Time) (b *Batch, at time.Time) {
 	var best *lineState
 	var key Address
 	for k, s := range q.lines {
@@ -135,7 +135,7 @@ func later(a, b time.Time) time.Time {
 }
 
 // Done takes in what became of a delivery: of one that failed it gives those letters that are given up.
-func (q *Queue) Done(b *Batch, now time.Time, err error) (givenUp []*api.Letter) {
+func (q *queue) Done(b *Batch, now time.Time, err error) (givenUp []*api.Letter) {
 	s := q.lines[b.to]
 	s.away = false
 	if err == nil {
@@ -176,7 +176,7 @@ type Line struct {
 }
 
 // Lines are those with letters that wait, by name.
-func (q *Queue) Lines() (out []Line) {
+func (q *queue) Lines() (out []Line) {
 	for k, s := range q.lines {
 		if len(s.waiting) > 0 {
 			out = append(out, Line{k, len(s.waiting), s.waiting[0].Time, s.tries, s.next, s.err})

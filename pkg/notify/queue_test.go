@@ -26,7 +26,7 @@ var errDown = errors.New("connection refused")
 
 // Waits double to ten minutes, and after a day the letter is given up, once.
 func TestBackOffAndGivingUp(t *testing.T) {
-	q := NewQueue(&Site{Burst: 1})
+	q := newQueue(&Site{Burst: 1})
 	all := many(1, "ada")
 	q.Set(all)
 	now := t0
@@ -61,7 +61,7 @@ func TestBackOffAndGivingUp(t *testing.T) {
 
 // A server that fails every second time: each letter is delivered, with its own id, and none is lost.
 func TestEverySecondDeliveryFails(t *testing.T) {
-	q := NewQueue(&Site{Burst: 1})
+	q := newQueue(&Site{Burst: 1})
 	q.Set(many(3, "ada"))
 	q.Set(append(many(3, "ada"), letter(10, "bob")))
 	got := map[int64]int{}
@@ -91,7 +91,7 @@ func TestEverySecondDeliveryFails(t *testing.T) {
 
 // A flood of one user becomes few deliveries, and nobody else waits for it.
 func TestAFloodIsADigest(t *testing.T) {
-	q := NewQueue(&Site{Rate: 60, Burst: 3})
+	q := newQueue(&Site{Rate: 60, Burst: 3})
 	now, deliveries, letters := t0, 0, 0
 	var all []*api.Letter
 	for i := range 600 { // a job ends each second
@@ -117,7 +117,7 @@ func TestAFloodIsADigest(t *testing.T) {
 		t.Errorf("bob waits for ada: %v", b)
 	}
 	// Failures bother nobody, so they take nothing off the budget.
-	q = NewQueue(&Site{Rate: 1, Burst: 1})
+	q = newQueue(&Site{Rate: 1, Burst: 1})
 	q.Set(many(1, "ada"))
 	b, _ := q.Next(now)
 	q.Done(b, now, errDown)
@@ -128,7 +128,7 @@ func TestAFloodIsADigest(t *testing.T) {
 
 // One delivery an address at a time; drafts and what was given up never go.
 func TestOneAtATime(t *testing.T) {
-	q := NewQueue(&Site{Burst: 1})
+	q := newQueue(&Site{Burst: 1})
 	draft, gone := letter(2, "ada"), letter(3, "ada")
 	draft.Draft, gone.GivenUp = true, t0
 	q.Set([]*api.Letter{letter(1, "ada"), draft, gone})
@@ -151,7 +151,7 @@ func TestOneAtATime(t *testing.T) {
 
 // Reports go one by one, whatever a user's budget, and take nothing off it.
 func TestReportsHaveNoBudget(t *testing.T) {
-	q := NewQueue(&Site{Rate: 1, Burst: 1})
+	q := newQueue(&Site{Rate: 1, Burst: 1})
 	all := many(3, "ada")
 	for _, l := range all[:2] {
 		l.Type, l.To = api.NotifyReport, "n1"

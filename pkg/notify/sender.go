@@ -39,7 +39,7 @@ type Sender struct {
 	Post func(ctx context.Context, b *Batch) error
 
 	mu sync.Mutex
-	q  *Queue
+	q  *queue
 }
 
 // result of a delivery.
@@ -51,7 +51,7 @@ type result struct {
 // Run delivers. changed says that the outbox has changed.
 func (s *Sender) Run(ctx context.Context, box Outbox, changed <-chan struct{}) {
 	s.mu.Lock()
-	s.q = NewQueue(s.Site)
+	s.q = newQueue(s.Site)
 	s.mu.Unlock()
 	results := make(chan result)
 	under := 0

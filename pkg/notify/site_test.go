@@ -56,18 +56,18 @@ func TestResolve(t *testing.T) {
 func TestSubjects(t *testing.T) {
 	l := letter(12, "ada")
 	l.Ran = 26*time.Hour + 3*time.Second
-	if got := Subject(l); got != "Slurm Job_id=12 Name=train Ended, Run time 1-02:00:03, COMPLETED, ExitCode 0" {
+	if got := subject(l); got != "Slurm Job_id=12 Name=train Ended, Run time 1-02:00:03, COMPLETED, ExitCode 0" {
 		t.Error(got)
 	}
 	l.Type, l.State, l.ExitCode = api.NotifyFail, api.JobFailed, 3
-	if got := Subject(l); got != "Slurm Job_id=12 Name=train Failed, Run time 1-02:00:03, FAILED, ExitCode 3" {
+	if got := subject(l); got != "Slurm Job_id=12 Name=train Failed, Run time 1-02:00:03, FAILED, ExitCode 3" {
 		t.Error(got)
 	}
 	l.Ref, l.Array = "12_*", &api.LetterArray{Count: 3, States: map[api.JobState]int{api.JobCompleted: 2, api.JobFailed: 1}, MaxExit: 3, Failed: []int{2}}
-	if got := Subject(l); got != "Slurm Array Summary Job_id=12_* Name=train Failed, Mixed, ExitCode [0-3]" {
+	if got := subject(l); got != "Slurm Array Summary Job_id=12_* Name=train Failed, Mixed, ExitCode [0-3]" {
 		t.Error(got)
 	}
-	if got := Body([]*api.Letter{l}); !strings.Contains(got, "FAILED:     1 of 3\n") || !strings.Contains(got, "Failed:     2\n") {
+	if got := body([]*api.Letter{l}); !strings.Contains(got, "FAILED:     1 of 3\n") || !strings.Contains(got, "Failed:     2\n") {
 		t.Error(got)
 	}
 }

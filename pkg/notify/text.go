@@ -25,8 +25,8 @@ func plain(s string) string {
 	}, s)
 }
 
-// Subject says an event in the words of Slurm's mails, which people have filters for.
-func Subject(l *api.Letter) string {
+// subject says an event in the words of Slurm's mails, which people have filters for.
+func subject(l *api.Letter) string {
 	name := fmt.Sprintf("Job_id=%s Name=%s", l.Ref, l.JobName)
 	if l.Array != nil {
 		name = "Array Summary " + name
@@ -78,23 +78,23 @@ func total(l *api.Letter) (n int) {
 	return n
 }
 
-// Title of a delivery: its one event, or how many there are.
-func Title(all []*api.Letter) string {
+// title of a delivery: its one event, or how many there are.
+func title(all []*api.Letter) string {
 	if len(all) == 1 {
-		return Subject(all[0])
+		return subject(all[0])
 	}
 	return fmt.Sprintf("Slurm %d events of jobs of %s", len(all), plain(all[0].User))
 }
 
-// Body says a delivery in full.
-func Body(all []*api.Letter) string {
+// body says a delivery in full.
+func body(all []*api.Letter) string {
 	var b strings.Builder
 	for i, l := range all {
 		if len(all) > 1 {
 			if i > 0 {
 				b.WriteByte('\n')
 			}
-			fmt.Fprintln(&b, Subject(l))
+			fmt.Fprintln(&b, subject(l))
 		}
 		say := func(name, format string, args ...any) {
 			fmt.Fprintf(&b, "%-12s%s\n", name+":", plain(fmt.Sprintf(format, args...)))

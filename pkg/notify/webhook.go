@@ -94,9 +94,9 @@ func (h *Webhook) Send(ctx context.Context, all []*api.Letter, now time.Time) er
 
 func (h *Webhook) body(all []*api.Letter) ([]byte, error) {
 	if h.Format == FormatText {
-		return json.Marshal(map[string]string{"text": Title(all) + "\n" + Body(all)})
+		return json.Marshal(map[string]string{"text": title(all) + "\n" + body(all)})
 	}
-	d := delivery{SchemaVersion: api.SchemaVersion, Title: Title(all)}
+	d := delivery{SchemaVersion: api.SchemaVersion, Title: title(all)}
 	for _, l := range all {
 		d.Events = append(d.Events, posted{id(l), l})
 	}

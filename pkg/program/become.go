@@ -12,13 +12,13 @@ import (
 // What is wrong with a user or group that [Become] is asked for.
 var (
 	ErrNotRoot = errors.New("only root submits for somebody else")
-	ErrNoUser  = errors.New("there is no such user here")
-	ErrNoGroup = errors.New("there is no such group here")
+	errNoUser  = errors.New("there is no such user here")
+	errNoGroup = errors.New("there is no such group here")
 )
 
 // OfBecome is the option that an error of [Become] for a user is about.
 func OfBecome(err error, who string) string {
-	if who == "" || errors.Is(err, ErrNoGroup) {
+	if who == "" || errors.Is(err, errNoGroup) {
 		return "gid"
 	}
 	return "uid"
@@ -38,7 +38,7 @@ func Become(who, group string) error {
 			u, err = user.LookupId(who)
 		}
 		if err != nil {
-			return ErrNoUser
+			return errNoUser
 		}
 		if uid, err = strconv.Atoi(u.Uid); err != nil {
 			return err
@@ -63,7 +63,7 @@ func Become(who, group string) error {
 			g, err = user.LookupGroupId(group)
 		}
 		if err != nil {
-			return ErrNoGroup
+			return errNoGroup
 		}
 		if gid, err = strconv.Atoi(g.Gid); err != nil {
 			return err

@@ -49,10 +49,10 @@ func TestBecome(t *testing.T) {
 		{root, "games", "daemon", gamesOf(daemon.gid).String()},
 		{root, "games", strconv.Itoa(daemon.gid), gamesOf(daemon.gid).String()},
 		{root, "", "daemon", rootOf(daemon.gid).String()},
-		{root, "nosuchuser", "", ErrNoUser.Error()},
-		{root, "4000000000", "", ErrNoUser.Error()},
-		{root, "games", "nosuchgroup", ErrNoGroup.Error()},
-		{root, "", "4000000000", ErrNoGroup.Error()},
+		{root, "nosuchuser", "", errNoUser.Error()},
+		{root, "4000000000", "", errNoUser.Error()},
+		{root, "games", "nosuchgroup", errNoGroup.Error()},
+		{root, "", "4000000000", errNoGroup.Error()},
 		{nobody, "", "", nobody.String()},
 		{nobody, "nobody", "", nobody.String()},
 		{nobody, strconv.Itoa(nobody.uid), strconv.Itoa(nobody.gid), nobody.String()},
@@ -60,7 +60,7 @@ func TestBecome(t *testing.T) {
 		{nobody, "games", "", ErrNotRoot.Error()},
 		{nobody, "", "daemon", ErrNotRoot.Error()},
 		{nobody, "nobody", "daemon", ErrNotRoot.Error()},
-		{nobody, "nosuchuser", "", ErrNoUser.Error()},
+		{nobody, "nosuchuser", "", errNoUser.Error()},
 	} {
 		cmd := exec.Command(bin, "-test.run=^TestBecome$")
 		cmd.Dir, cmd.Env = filepath.Dir(bin), []string{"BECOME=" + c.user + ":" + c.group}

@@ -5,8 +5,8 @@ import "strings"
 // rolePeers begins the variables with the addresses of a role's ranks.
 const rolePeers = "GANG_ROLE_PEERS_"
 
-// RolePeersName is the variable with the addresses of the ranks of a role.
-func RolePeersName(role string) string {
+// rolePeersName is the variable with the addresses of the ranks of a role.
+func rolePeersName(role string) string {
 	return rolePeers + strings.ToUpper(strings.ReplaceAll(role, "-", "_"))
 }
 
@@ -28,7 +28,7 @@ func (m *Member) roles(e *env, l *layout) {
 		// All of them together are bounded: exec counts the sum too.
 		if v := strings.Join(peers, ","); len(v) <= left {
 			left -= len(v)
-			e.set(RolePeersName(r.Name), v)
+			e.set(rolePeersName(r.Name), v)
 		}
 	}
 	e.set("GANG_ROLES", strings.Join(names, ","))

@@ -13,8 +13,8 @@ const arrayForms = "write --array=0-15, --array=0-15%4 (four at a time), --array
 // maxArrayIndex bounds one index, so that it fits everywhere an index is kept.
 const maxArrayIndex = 1<<30 - 1
 
-// ParseArray reads 0-15, 0-15%4, 1,3,5-9, 1-10:2. Indices come sorted, each once.
-func ParseArray(s string) (*api.Array, error) {
+// parseArray reads 0-15, 0-15%4, 1,3,5-9, 1-10:2. Indices come sorted, each once.
+func parseArray(s string) (*api.Array, error) {
 	list, limit, hasLimit := strings.Cut(strings.TrimSpace(s), "%")
 	a := new(api.Array)
 	if hasLimit {

@@ -146,7 +146,7 @@ func hostsInto(dst *[]string, s string) error {
 }
 
 func gpusInto(count *int, kind *string, s string) error {
-	k, n, err := ParseGPUs(s)
+	k, n, err := parseGPUs(s)
 	if err == nil {
 		*count, *kind = n, k
 	}

@@ -11,7 +11,7 @@ import (
 // derive computes what the settings imply, in the order in which one figure needs
 // another: ranks, cards, CPUs, memory, stop.
 func (a *Ask) derive() ([]Warning, error) {
-	a.Spec.Notify = append(a.Spec.Notify, Mail(a.mailTypes, a.mailUser)...)
+	a.Spec.Notify = append(a.Spec.Notify, mail(a.mailTypes, a.mailUser)...)
 	if len(a.Spec.Notify) > api.MaxNotify {
 		return nil, &Error{Msg: "too many addresses to be told: " + strconv.Itoa(len(a.Spec.Notify)) + ", at most " + strconv.Itoa(api.MaxNotify)}
 	}

@@ -106,7 +106,7 @@ func FuzzValues(f *testing.F) {
 		if n, err := ParseSize(s); err == nil && (n < 0 || n > maxBytes) {
 			t.Fatalf("size %v", n)
 		}
-		if a, err := ParseArray(s); err == nil && (len(a.Indices) < 1 || len(a.Indices) > 10000 || a.Limit < 0) {
+		if a, err := parseArray(s); err == nil && (len(a.Indices) < 1 || len(a.Indices) > 10000 || a.Limit < 0) {
 			t.Fatalf("array %v", a)
 		}
 		if n, err := new(Ask).parseNotice(s); err == nil && (n.Signal == "" || n.Lead < 0) {

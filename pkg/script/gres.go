@@ -13,8 +13,8 @@ const maxGPUs = 1 << 16
 // minVRAM is below what a CUDA context alone takes: a smaller figure is a missing unit.
 const minVRAM = 256 << 20
 
-// ParseGPUs reads [type:]count; a type alone is one card of it.
-func ParseGPUs(s string) (kind string, count int, err error) {
+// parseGPUs reads [type:]count; a type alone is one card of it.
+func parseGPUs(s string) (kind string, count int, err error) {
 	kind, num, ok := strings.Cut(s, ":")
 	if !ok {
 		kind, num = "", s
@@ -81,7 +81,7 @@ func parseGRES(s string) (gres, error) {
 				rest = "1"
 			}
 			var err error
-			if g.kind, g.gpus, err = ParseGPUs(rest); err != nil {
+			if g.kind, g.gpus, err = parseGPUs(rest); err != nil {
 				return gres{}, err
 			}
 		case "vram", "gpumem", "gmem", "gpu_mem", "gpuram":

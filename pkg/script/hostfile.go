@@ -7,9 +7,9 @@ import (
 	"gangd/pkg/hostlist"
 )
 
-// Hostfile is the list of nodes that the text of a --nodefile names: on lines of their own or with commas between, a # begins a
+// hostfile is the list of nodes that the text of a --nodefile names: on lines of their own or with commas between, a # begins a
 // comment. NAME*N, by which srun counts tasks there, is that node.
-func Hostfile(text string) (string, error) {
+func hostfile(text string) (string, error) {
 	var names []string
 	n := 0
 	for line := range strings.Lines(text) {
@@ -39,7 +39,7 @@ func NodesOf(file string, read func(file string) (string, error)) (hosts string,
 	if err != nil {
 		return "", err
 	}
-	return Hostfile(text)
+	return hostfile(text)
 }
 
 // Nodefiles makes of each --nodefile among the settings the --nodelist that its file holds, which read gives the text of.

@@ -14,12 +14,12 @@ func TestHostfile(t *testing.T) {
 		"a1,z1\nA2\nZ9\n0a,9z":           "a1,z1,A2,Z9,0a,9z",
 		"a\nz\nA\nZ\n0\n9\n":             "a,z,A,Z,0,9",
 	} {
-		if got, err := Hostfile(text); got != want || err != nil {
+		if got, err := hostfile(text); got != want || err != nil {
 			t.Errorf("%q: %q, %v, want %q", text, got, err, want)
 		}
 	}
 	for text, want := range map[string]string{"": "no node", "#n1\n": "no node", "n1\n*x\n": "line 2", "[1-2]": "line 1", "{": "line 1", "@n1": "line 1", "/n1": "line 1", ":n1": "line 1"} {
-		if _, err := Hostfile(text); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := hostfile(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", text, err, want)
 		}
 	}

@@ -7,8 +7,8 @@ import (
 	"gangd/pkg/api"
 )
 
-// NotifyTypes reads kinds as --mail-type takes them; NONE among them leaves none.
-func NotifyTypes(v string) (types []api.NotifyType, err error) {
+// notifyTypes reads kinds as --mail-type takes them; NONE among them leaves none.
+func notifyTypes(v string) (types []api.NotifyType, err error) {
 	none := false
 	for t := range strings.SplitSeq(v, ",") {
 		kind := api.NotifyType(strings.ToUpper(strings.TrimSpace(t)))
@@ -47,7 +47,7 @@ func setNotify(a *Ask, v string) error {
 	}
 	if some {
 		var err error
-		if n.Types, err = NotifyTypes(kinds); err != nil {
+		if n.Types, err = notifyTypes(kinds); err != nil {
 			return err
 		}
 	}
@@ -55,8 +55,8 @@ func setNotify(a *Ask, v string) error {
 	return nil
 }
 
-// Mail is what --mail-type and --mail-user come to.
-func Mail(types []api.NotifyType, user string) (out []api.Notify) {
+// mail is what --mail-type and --mail-user come to.
+func mail(types []api.NotifyType, user string) (out []api.Notify) {
 	if len(types) == 0 {
 		return nil
 	}

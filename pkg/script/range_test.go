@@ -43,7 +43,7 @@ func TestRanges(t *testing.T) {
 		}
 	}
 	for kinds, want := range map[string]bool{"65536": true, "65537": false} {
-		if _, _, err := ParseGPUs(kinds); (err == nil) != want {
+		if _, _, err := parseGPUs(kinds); (err == nil) != want {
 			t.Errorf("%s cards: %v", kinds, err)
 		}
 	}
@@ -169,16 +169,16 @@ func TestWordsThatWarnOrName(t *testing.T) {
 		t.Errorf("%+v, %v", n, err)
 	}
 	end := []api.NotifyType{api.NotifyTypes[0]}
-	if got := Mail(end, "a@x, b@y"); !reflect.DeepEqual(got, []api.Notify{{To: "a@x", Types: end}, {To: "b@y", Types: end}}) {
+	if got := mail(end, "a@x, b@y"); !reflect.DeepEqual(got, []api.Notify{{To: "a@x", Types: end}, {To: "b@y", Types: end}}) {
 		t.Errorf("%+v", got)
 	}
-	if got := Mail(nil, "a@x"); got != nil {
+	if got := mail(nil, "a@x"); got != nil {
 		t.Errorf("%+v", got)
 	}
-	all, err := NotifyTypes("all")
-	some, err2 := NotifyTypes(" fail,END,end")
-	none, err3 := NotifyTypes("END,NONE")
-	if _, err4 := NotifyTypes("END,bogus"); err != nil || err2 != nil || err3 != nil || err4 == nil || len(all) != len(api.NotifyAll) || none != nil ||
+	all, err := notifyTypes("all")
+	some, err2 := notifyTypes(" fail,END,end")
+	none, err3 := notifyTypes("END,NONE")
+	if _, err4 := notifyTypes("END,bogus"); err != nil || err2 != nil || err3 != nil || err4 == nil || len(all) != len(api.NotifyAll) || none != nil ||
 		!slices.Equal(names(some), []string{"END", "FAIL"}) {
 		t.Errorf("%v %v, %v %v, %v %v, %v", all, err, some, err2, none, err3, err4)
 	}

@@ -56,7 +56,7 @@ var asked = []Option{
 		Help: "one job for each index: 0-15, 1,3,5, 0-100:10; %4 runs four at a time",
 		Note: "every element is a job from the start; at most 10000 elements, any index",
 		Set: func(a *Ask, v string) (err error) {
-			a.Array, err = ParseArray(v)
+			a.Array, err = parseArray(v)
 			return err
 		}},
 
@@ -98,7 +98,7 @@ var asked = []Option{
 	{Long: "mail-type", Kind: Value, Arg: "TYPE[,TYPE...]", List: Partial, Group: groupSubmit,
 		Help: "be told by mail of BEGIN, END, FAIL, REQUEUE, TIME_LIMIT_80 and so on; ALL; NONE",
 		Note: "the site's mail server sends it; STALL, IDLE and PREEMPT are kinds of our own; STAGE_OUT never happens",
-		Set:  func(a *Ask, v string) (err error) { a.mailTypes, err = NotifyTypes(v); return err }},
+		Set:  func(a *Ask, v string) (err error) { a.mailTypes, err = notifyTypes(v); return err }},
 	{Long: "mail-user", Kind: Value, Arg: "USER", List: Partial, Group: groupSubmit,
 		Help: "whom, instead of the person who submits",
 		Note: "an address in a domain to which the site sends; several with commas",

@@ -78,7 +78,7 @@ func TestParseArray(t *testing.T) {
 		"0-3%2": {Indices: []int{0, 1, 2, 3}, Limit: 2}, "1-10:4": {Indices: []int{1, 5, 9}}, "7": {Indices: []int{7}},
 		"5,1,3-4,4": {Indices: []int{1, 3, 4, 5}}, "[0-1]": {Indices: []int{0, 1}}, "1-3%1": {Indices: []int{1, 2, 3}, Limit: 1},
 	} {
-		if got, err := ParseArray(in); err != nil || !reflect.DeepEqual(got, want) {
+		if got, err := parseArray(in); err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("ParseArray(%q) = %v, %v; want %v", in, got, err, want)
 		}
 	}
@@ -95,7 +95,7 @@ func TestParseArray(t *testing.T) {
 		"1,,2":       `"" is not an index or a range of indices; ` + arrayForms,
 		"9999999999": `"9999999999" is not an index or a range of indices; ` + arrayForms,
 	} {
-		if got, err := ParseArray(in); err == nil || err.Error() != want {
+		if got, err := parseArray(in); err == nil || err.Error() != want {
 			t.Errorf("ParseArray(%q) = %v, %v; want %q", in, got, err, want)
 		}
 	}

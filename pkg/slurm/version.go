@@ -53,9 +53,9 @@ func Spoken(ctx context.Context, c *client.Client) (Dialect, error) {
 	return dialects[slices.Index(api.SlurmVersions, api.DefaultSlurmVersion)], nil // a controller of tomorrow
 }
 
-// Version is what --version prints under every name. Programs that look for a version read
+// version is what --version prints under every name. Programs that look for a version read
 // the word behind "slurm " and the numbers at its head.
-func Version() (string, error) {
+func version() (string, error) {
 	d, err := Spoken(context.Background(), client.New())
 	if err != nil {
 		return "", err
@@ -65,7 +65,7 @@ func Version() (string, error) {
 
 // PrintVersion prints [Version] for the command of this name and gives its exit status.
 func PrintVersion(name string, s cmdline.Streams) int {
-	v, err := Version()
+	v, err := version()
 	if err != nil {
 		s.Errorf(name, "%s", err)
 		return 1
@@ -78,7 +78,7 @@ func PrintVersion(name string, s cmdline.Streams) int {
 func VersionRow[T any]() cmdline.Option[T] {
 	return cmdline.Option[T]{Long: "version", Short: 'V', List: cmdline.Partial, Help: "names gangd too",
 		Set: func(*T, string) error {
-			v, err := Version()
+			v, err := version()
 			if err != nil {
 				return err
 			}

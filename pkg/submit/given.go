@@ -14,8 +14,8 @@ import (
 	"gangd/pkg/script"
 )
 
-// ReadText reads a file that an option names.
-func ReadText(name string) (string, error) {
+// readText reads a file that an option names.
+func readText(name string) (string, error) {
 	text, err := os.ReadFile(name)
 	var at *fs.PathError
 	if errors.As(err, &at) {
@@ -36,7 +36,7 @@ func (s *submission) environFile(name string) ([]string, error) {
 		f.Close()
 		text = string(all)
 	} else {
-		text, err = ReadText(name)
+		text, err = readText(name)
 	}
 	if err != nil {
 		return nil, s.bad("export-file", err.Error(), "")

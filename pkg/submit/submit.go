@@ -142,7 +142,7 @@ func (s *submission) ask(flags []script.Setting, name string, text []byte) error
 	}
 	// The command line first: of several mistakes it is the one just typed.
 	settings := slices.Concat(flags, directives, env)
-	if err := script.Nodefiles(settings, ReadText); err != nil {
+	if err := script.Nodefiles(settings, readText); err != nil {
 		return err
 	}
 	if s.silent { // sbatch

@@ -12,8 +12,8 @@ type Host struct {
 	IOBytes     int64 // that they have read and written so far
 }
 
-// UnknownHost is a reading that could not be had.
-var UnknownHost = Host{MemoryBytes: -1, IOBytes: -1}
+// unknownHost is a reading that could not be had.
+var unknownHost = Host{MemoryBytes: -1, IOBytes: -1}
 
 // host is what readings of the processes amount to.
 type host struct {

@@ -101,7 +101,7 @@ func TestCheckTakesTwoReadings(t *testing.T) {
 func TestBusyCardIsEnough(t *testing.T) {
 	s := NewSeries(idle, []string{"a"})
 	see := same(50, 0)
-	see.Host = func() Host { t.Error("processes were read"); return UnknownHost }
+	see.Host = func() Host { t.Error("processes were read"); return unknownHost }
 	s.Add(0, see)
 	if f := s.Finding(); f.State != api.CardsBusy || len(f.Hosts) != 0 {
 		t.Errorf("%+v", f)

@@ -53,8 +53,8 @@ func Time(t time.Time) int64 {
 	return t.Unix()
 }
 
-// Write writes o as JSON, or as Slurm's YAML 1.1.
-func Write(w io.Writer, o Object, yaml bool) error {
+// write writes o as JSON, or as Slurm's YAML 1.1.
+func write(w io.Writer, o Object, yaml bool) error {
 	out := bufio.NewWriterSize(w, 64<<10)
 	if yaml {
 		out.WriteString("%YAML 1.1\n---")

@@ -69,7 +69,7 @@ type Exit struct {
 
 // Write writes o as the style has it.
 func (s *Style) Write(w interface{ Write([]byte) (int, error) }, o Object) error {
-	return Write(w, s.Parser.resolve(o).(Object), s.YAML)
+	return write(w, s.Parser.resolve(o).(Object), s.YAML)
 }
 
 // Envelope is the document of a command: the list by its kind, and what made it. updated is when what it

@@ -229,8 +229,8 @@ func fieldColumns(old bool) []accttable.Column {
 	return out
 }
 
-// Columns is how each column of sacct is kept, by the name of an option of --format.
-func Columns() cmdline.Lists {
+// columns is how each column of sacct is kept, by the name of an option of --format.
+func columns() cmdline.Lists {
 	c := cmdline.Lists{Name: "sacct --format"}
 	for i := range fields {
 		o := cmdline.Kept{Name: fields[i].Name, List: cmdline.Exact}

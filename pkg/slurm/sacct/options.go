@@ -20,7 +20,7 @@ const (
 
 // command is sacct. Columns are listed with the options; their table refers to it by its notes.
 var command = &cmdline.Command[ask]{Name: "sacct", Terse: true, Usage: "Usage: sacct [options]\n\tUse --help for help\n",
-	Does: "the history of jobs, by the name and in the columns of Slurm's sacct", More: func() []cmdline.Lists { return []cmdline.Lists{Columns()} }, Options: []cmdline.Option[ask]{
+	Does: "the history of jobs, by the name and in the columns of Slurm's sacct", More: func() []cmdline.Lists { return []cmdline.Lists{columns()} }, Options: []cmdline.Option[ask]{
 		{Long: "accounts", Short: 'A', Names: "accounts account", Kind: cmdline.Required, List: cmdline.Exact, Help: "jobs of these accounts", Set: cmdline.MoreWords(func(a *ask) *[]string { return &a.accounts })},
 		{Long: "allclusters", Short: 'L', List: cmdline.Exact, Help: oneCluster},
 		{Long: "allocations", Short: 'X', List: cmdline.Exact, Help: "jobs without their steps", Set: cmdline.Flag(func(a *ask) *bool { return &a.allocations })},

@@ -113,7 +113,7 @@ func TestDocumentsOfLaterSlurms(t *testing.T) {
 func TestLists(t *testing.T) {
 	slurmtest.Lists(t, "../testdata/options-22.05.txt", command)
 	slurmtest.Texts(t, sstatCommand.Lists())
-	slurmtest.Texts(t, Columns())
+	slurmtest.Texts(t, columns())
 	slurmtest.Texts(t, SstatColumns())
 }
 
@@ -171,7 +171,7 @@ func TestWindow(t *testing.T) {
 }
 
 func TestManual(t *testing.T) {
-	slurmtest.Manual(t, "../../../man/gangd-sacct.7", Lists(), Columns(), sstatCommand.Lists(), SstatColumns(), seffCommand.Lists(), reportseffCommand.Lists())
+	slurmtest.Manual(t, "../../../man/gangd-sacct.7", Lists(), columns(), sstatCommand.Lists(), SstatColumns(), seffCommand.Lists(), reportseffCommand.Lists())
 }
 
 // TestExitOfAnAttempt: an attempt that is not the last one has its signal from itself, and a code above

@@ -11,7 +11,7 @@ import (
 	"gangd/pkg/table/accttable"
 )
 
-var command = &cmdline.Command[call]{Name: "sacctmgr", More: Keywords, Tell: tell, Options: []cmdline.Option[call]{
+var command = &cmdline.Command[call]{Name: "sacctmgr", More: keywords, Tell: tell, Options: []cmdline.Option[call]{
 	{Long: "associations", Short: 's', List: cmdline.Exact, Help: "users with their accounts, as withassoc", Set: cmdline.Flag(func(c *call) *bool { return &c.assoc })},
 	{Long: "help", Short: 'h', List: cmdline.Partial, Help: "in gangd's words"},
 	{Long: "immediate", Short: 'i', List: cmdline.Exact, Help: "nothing is asked: nothing is changed"},
@@ -28,11 +28,11 @@ var command = &cmdline.Command[call]{Name: "sacctmgr", More: Keywords, Tell: tel
 // changes are the commands that would change a register, or read one from a file.
 var changes = []string{"add", "archive", "clear", "create", "delete", "dump", "load", "modify", "reconfigure", "remove", "shutdown"}
 
-// Lists is how each option of sacctmgr is kept.
-func Lists() cmdline.Lists { return command.Lists() }
+// lists is how each option of sacctmgr is kept.
+func lists() cmdline.Lists { return command.Lists() }
 
-// Keywords is how each command and entity is kept.
-func Keywords() []cmdline.Lists {
+// keywords is how each command and entity is kept.
+func keywords() []cmdline.Lists {
 	cmds := cmdline.Lists{Name: "sacctmgr COMMAND", Options: []cmdline.Kept{
 		{Name: "list", List: cmdline.Partial, Text: "see the entities"}, {Name: "show", List: cmdline.Partial, Text: "see the entities"},
 		{Name: "help", List: cmdline.Partial, Text: "in gangd's words"}, {Name: "version", List: cmdline.Partial, Text: "names gangd too"}}}
@@ -107,7 +107,7 @@ func (c *call) version() int {
 
 func tell(l cmdline.Lists, s cmdline.Streams) {
 	fmt.Fprint(s.Out, "sacctmgr [OPTION...] show ENTITY [CONDITION...] [format=COLUMN,...]\n  what gangd has of Slurm's accounting, by the name of Slurm's sacctmgr\n\n")
-	cmdline.WriteWords(s.Out, 16, "", append([]cmdline.Lists{l}, Keywords()...)...)
+	cmdline.WriteWords(s.Out, 16, "", append([]cmdline.Lists{l}, keywords()...)...)
 	fmt.Fprint(s.Out, "sacctmgr --help=slurm lists what is kept exactly, partly, and refused\n")
 }
 
@@ -124,7 +124,7 @@ func (c *call) do(words []string) int {
 	case short(w, "show", 3), short(w, "list", 3):
 		return c.show(words[1:])
 	case short(w, "help", 2):
-		tell(Lists(), c.Streams)
+		tell(lists(), c.Streams)
 		return 0
 	case short(w, "version", 4):
 		return c.version()

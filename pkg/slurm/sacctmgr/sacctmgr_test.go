@@ -37,7 +37,7 @@ func TestFiles(t *testing.T) {
 }
 
 func TestLists(t *testing.T) {
-	for _, l := range append([]cmdline.Lists{Lists(), sshareCommand.Lists(), sprioCommand.Lists()}, Keywords()...) {
+	for _, l := range append([]cmdline.Lists{lists(), sshareCommand.Lists(), sprioCommand.Lists()}, keywords()...) {
 		slurmtest.Texts(t, l)
 	}
 }
@@ -54,5 +54,5 @@ func TestFormatsAreOfTheirTables(t *testing.T) {
 }
 
 func TestManual(t *testing.T) {
-	slurmtest.Manual(t, "../../../man/gangd-sacct.7", append([]cmdline.Lists{Lists(), sshareCommand.Lists(), sprioCommand.Lists()}, Keywords()...)...)
+	slurmtest.Manual(t, "../../../man/gangd-sacct.7", append([]cmdline.Lists{lists(), sshareCommand.Lists(), sprioCommand.Lists()}, keywords()...)...)
 }

@@ -18,7 +18,7 @@ import (
 func (q *squeue) select_(ctx context.Context, c *client.Client) error {
 	q.Query = api.JobQuery{Accounts: q.accounts, Names: q.names}
 	var err error
-	if q.Query.States, q.Query.All, err = States(q.states); err != nil {
+	if q.Query.States, q.Query.All, err = states(q.states); err != nil {
 		return err
 	}
 	if q.start && len(q.states) == 0 {
@@ -77,8 +77,8 @@ func (q *squeue) knownNodes(ctx context.Context, c *client.Client) ([]string, er
 	return names, nil
 }
 
-// States reads Slurm's names and short forms of states, of any case; all is every state.
-func States(names []string) (states []api.JobState, all bool, err error) {
+// states reads Slurm's names and short forms of states, of any case; all is every state.
+func states(names []string) (states []api.JobState, all bool, err error) {
 	for _, name := range names {
 		if strings.EqualFold(name, "all") {
 			all = true

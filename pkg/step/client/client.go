@@ -69,8 +69,8 @@ type Component struct {
 	Output
 }
 
-// Step is a step that runs.
-type Step struct {
+// step is a step that runs.
+type step struct {
 	o     *Options
 	c     Controller
 	id    *wire.Identity
@@ -123,7 +123,7 @@ func Run(ctx context.Context, c Controller, o *Options) (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("listen for the nodes of the step: %w", err)
 	}
-	s := &Step{o: o, c: c, id: id, l: l, begun: make(chan struct{}), all: make(chan struct{}), off: make(chan struct{}), images: map[string]string{}, changed: make(chan struct{}, 1)}
+	s := &step{o: o, c: c, id: id, l: l, begun: make(chan struct{}), all: make(chan struct{}), off: make(chan struct{}), images: map[string]string{}, changed: make(chan struct{}, 1)}
 	ctx, cancel := context.WithCancel(ctx)
 	s.running.Go(func() { s.accept(ctx) })
 	defer s.running.Wait()
@@ -143,7 +143,7 @@ const settleFor = 3 * time.Second
 
 // settle waits until the controller has recorded the end: the next step of a script finds
 // what this one had free, and so the same nodes. Without a controller nobody waits for long.
-func (s *Step) settle(ctx context.Context) {
+func (s *step) settle(ctx context.Context) {
 	s.mu.Lock()
 	for i := range s.parts {
 		if c := s.parts[i].conn; c != nil {
@@ -175,7 +175,7 @@ func listen(within [2]int) (net.Listener, error) {
 const busyWait = 300 * time.Millisecond
 
 // begin asks until the allocation has room.
-func (s *Step) begin(ctx context.Context) error {
+func (s *step) begin(ctx context.Context) error {
 	key, err := newKey()
 	if err != nil {
 		return err
@@ -240,7 +240,7 @@ func transient(err error) bool {
 }
 
 // accept takes launchers and other clients until the listener is closed.
-func (s *Step) accept(ctx context.Context) {
+func (s *step) accept(ctx context.Context) {
 	for {
 		c, err := s.l.Accept()
 		if err != nil {
@@ -255,7 +255,7 @@ func (s *Step) accept(ctx context.Context) {
 }
 
 // welcome finds out who it is.
-func (s *Step) welcome(ctx context.Context, c net.Conn) {
+func (s *step) welcome(ctx context.Context, c net.Conn) {
 	stop := context.AfterFunc(ctx, func() { _ = c.Close() })
 	defer stop()
 	defer c.Close()
@@ -321,7 +321,7 @@ func (s *Step) welcome(ctx context.Context, c net.Conn) {
 }
 
 // refuse ends a step that a node can't start: none of its tasks runs anywhere.
-func (s *Step) refuse(node, why string) {
+func (s *step) refuse(node, why string) {
 	s.mu.Lock()
 	if s.refused == "" {
 		s.refused = node + ": " + why
@@ -332,7 +332,7 @@ func (s *Step) refuse(node, why string) {
 }
 
 // together waits until every node has the image of the step, and it is the same; false: it never comes to that.
-func (s *Step) together(ctx context.Context, node, digest string) bool {
+func (s *step) together(ctx context.Context, node, digest string) bool {
 	s.mu.Lock()
 	other, found := "", ""
 	for n, d := range s.images {
@@ -360,7 +360,7 @@ func (s *Step) together(ctx context.Context, node, digest string) bool {
 }
 
 // serve hands a launcher its body and takes what it says until it is done.
-func (s *Step) serve(i int, conn *wire.Conn) error {
+func (s *step) serve(i int, conn *wire.Conn) error {
 	body, output, cpus := s.o.Body, &s.o.Output, s.reply.CPUsPerTask
 	if g := s.reply.Nodes[i].Group; g > 0 && g <= len(s.o.More) {
 		m := &s.o.More[g-1]
@@ -422,7 +422,7 @@ func (s *Step) serve(i int, conn *wire.Conn) error {
 	}
 }
 
-func (s *Step) poke() {
+func (s *step) poke() {
 	select {
 	case s.changed <- struct{}{}:
 	default:
@@ -430,7 +430,7 @@ func (s *Step) poke() {
 }
 
 // toAll sends a frame to every launcher that is there.
-func (s *Step) toAll(kind byte, data []byte) {
+func (s *step) toAll(kind byte, data []byte) {
 	s.mu.Lock()
 	var conns []*wire.Conn
 	for i := range s.parts {
@@ -445,7 +445,7 @@ func (s *Step) toAll(kind byte, data []byte) {
 }
 
 // Kill ends the step: TERM, the grace, KILL; again (now): KILL at once.
-func (s *Step) Kill(now bool) {
+func (s *step) Kill(now bool) {
 	s.mu.Lock()
 	s.killed = true
 	s.mu.Unlock()
@@ -460,7 +460,7 @@ func (s *Step) Kill(now bool) {
 }
 
 // callOff has the controller end a step whose launchers have not all come.
-func (s *Step) callOff() {
+func (s *step) callOff() {
 	s.mu.Lock()
 	done := s.called
 	s.called = true
@@ -475,7 +475,7 @@ func (s *Step) callOff() {
 	})
 }
 
-func (s *Step) close() {
+func (s *step) close() {
 	_ = s.l.Close()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -489,13 +489,13 @@ func (s *Step) close() {
 	}
 }
 
-func (s *Step) say(format string, args ...any) {
+func (s *step) say(format string, args ...any) {
 	if s.o.Quiet < 1 {
 		fmt.Fprintf(s.o.Say, s.o.Name+": "+format+"\n", args...)
 	}
 }
 
-func (s *Step) error(format string, args ...any) {
+func (s *step) error(format string, args ...any) {
 	if s.o.Quiet < 2 {
 		fmt.Fprintf(s.o.Say, s.o.Name+": error: "+format+"\n", args...)
 	}

@@ -570,7 +570,7 @@ func TestOverItsLimit(t *testing.T) {
 // TestTogether: a node that has the step's image waits until all have it.
 func TestTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &Step{parts: make([]part, 3), images: map[string]string{}, all: make(chan struct{}), off: make(chan struct{}), changed: make(chan struct{}, 1)}
+		s := &step{parts: make([]part, 3), images: map[string]string{}, all: make(chan struct{}), off: make(chan struct{}), changed: make(chan struct{}, 1)}
 		begun := make(chan bool, len(s.parts))
 		for i := range s.parts {
 			if len(begun) != 0 {
@@ -591,7 +591,7 @@ func TestTogether(t *testing.T) {
 func TestLaunchTime(t *testing.T) {
 	n := &nodes{silent: true}
 	n.importing.Store(2)
-	s := &Step{o: &Options{Name: "grun", Say: io.Discard}, c: n, parts: make([]part, 1), reply: &api.StepReply{JobID: 7, StepID: 3, Nodes: []api.StepNode{{Name: "n2"}}}}
+	s := &step{o: &Options{Name: "grun", Say: io.Discard}, c: n, parts: make([]part, 1), reply: &api.StepReply{JobID: 7, StepID: 3, Nodes: []api.StepNode{{Name: "n2"}}}}
 	s.o.Ask.Container = &api.Container{Image: "/image"}
 	late := func() time.Time { return time.Now().Add(-2 * launchFor) }
 	for range 2 {

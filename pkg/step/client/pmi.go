@@ -15,7 +15,7 @@ type fence struct {
 }
 
 // publish keeps a piece until all nodes are there.
-func (s *Step) publish(f wire.Frame) {
+func (s *step) publish(f wire.Frame) {
 	s.mu.Lock()
 	s.fence.bytes += len(f.Data)
 	much := s.fence.bytes > pmi.MaxStore
@@ -30,7 +30,7 @@ func (s *Step) publish(f wire.Frame) {
 }
 
 // arrived is a node whose tasks are all at the fence. The last has all go on, with what all published.
-func (s *Step) arrived(part int) {
+func (s *step) arrived(part int) {
 	s.mu.Lock()
 	if s.fence.at == nil {
 		s.fence.at = map[int]bool{}
@@ -50,7 +50,7 @@ func (s *Step) arrived(part int) {
 }
 
 // fail ends a step that a task wants ended, and that has failed whatever its tasks say.
-func (s *Step) fail() {
+func (s *step) fail() {
 	s.mu.Lock()
 	s.failed = true
 	s.mu.Unlock()

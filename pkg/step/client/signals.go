@@ -14,7 +14,7 @@ const againWithin = time.Second
 // signalled does what srun does: the first Ctrl-C says how the step is, or with SendInt is passed
 // on to the tasks; a second one within a second is passed on and ends them, as the first with
 // QuitOnInt does. TERM, HUP and QUIT end them at once, everything else is passed on.
-func (s *Step) signalled(sig os.Signal) {
+func (s *step) signalled(sig os.Signal) {
 	switch sig {
 	case syscall.SIGINT:
 		s.interrupted()
@@ -35,12 +35,12 @@ func (s *Step) signalled(sig os.Signal) {
 	}
 }
 
-func (s *Step) forward(name string) {
+func (s *step) forward(name string) {
 	s.toViewers(wire.Signal, 0, []byte(name))
 	s.toAll(wire.Signal, []byte(name))
 }
 
-func (s *Step) interrupted() {
+func (s *step) interrupted() {
 	again := time.Since(s.ctrlC) <= againWithin
 	s.ctrlC = time.Now()
 	end := again || s.o.QuitOnInt
@@ -58,7 +58,7 @@ func (s *Step) interrupted() {
 }
 
 // abort ends the tasks because a person said so; again: at once.
-func (s *Step) abort() {
+func (s *step) abort() {
 	if s.aborted {
 		s.say("job abort in progress")
 	} else {
@@ -69,6 +69,6 @@ func (s *Step) abort() {
 	s.Kill(s.isKilled())
 }
 
-func (s *Step) sayAborted() {
+func (s *step) sayAborted() {
 	s.say("Job step aborted: Waiting up to %d seconds for job step to finish.", int(s.reply.Allocation.Grace/time.Second)+2)
 }

@@ -14,7 +14,7 @@ import (
 
 // write gives a piece of output to whoever is to have it. It blocks as long as they do, and
 // with it the node that the piece came from.
-func (s *Step) write(f wire.Frame, to *Output) {
+func (s *step) write(f wire.Frame, to *Output) {
 	w, only := to.Stdout, to.OnlyTask
 	if f.Type == wire.Errors {
 		w, only = to.Stderr, to.OnlyErr
@@ -38,7 +38,7 @@ func (s *Step) write(f wire.Frame, to *Output) {
 
 // feed reads standard input and sends it to the tasks, in a goroutine that is left behind in
 // its read when the step ends.
-func (s *Step) feed(ctx context.Context) {
+func (s *step) feed(ctx context.Context) {
 	if s.o.Body.InputTo < 0 || s.o.Body.Stdin != "" {
 		return
 	}
@@ -64,7 +64,7 @@ func (s *Step) feed(ctx context.Context) {
 
 // send gives a frame to the launchers whose tasks are to have it, as far as they have taken
 // what came before.
-func (s *Step) send(ctx context.Context, kind byte, data []byte) bool {
+func (s *step) send(ctx context.Context, kind byte, data []byte) bool {
 	task := uint32(s.o.Body.InputTo)
 	for i := range s.parts {
 		p := &s.parts[i]
@@ -103,7 +103,7 @@ func Window(f *os.File) (wire.Window, bool) {
 	return wire.Window{Rows: w.Row, Cols: w.Col}, true
 }
 
-func (s *Step) resize() {
+func (s *step) resize() {
 	if w, ok := Window(s.o.Stdin); ok {
 		b, _ := json.Marshal(w)
 		s.toAll(wire.Size, b)
@@ -115,7 +115,7 @@ func (s *Step) resize() {
 const viewerPatience = 5 * time.Second
 
 // show serves an attached client until it goes.
-func (s *Step) show(conn *wire.Conn, input bool) {
+func (s *step) show(conn *wire.Conn, input bool) {
 	s.mu.Lock()
 	reply := *s.reply
 	s.mu.Unlock()
@@ -142,7 +142,7 @@ func (s *Step) show(conn *wire.Conn, input bool) {
 }
 
 // relay passes on what an attached client writes.
-func (s *Step) relay(f wire.Frame) {
+func (s *step) relay(f wire.Frame) {
 	for i := range s.parts {
 		p := &s.parts[i]
 		s.mu.Lock()
@@ -160,7 +160,7 @@ func (s *Step) relay(f wire.Frame) {
 	}
 }
 
-func (s *Step) dropViewer(conn *wire.Conn) {
+func (s *step) dropViewer(conn *wire.Conn) {
 	_ = conn.Close()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -172,7 +172,7 @@ func (s *Step) dropViewer(conn *wire.Conn) {
 	}
 }
 
-func (s *Step) toViewers(kind byte, task uint32, data []byte) {
+func (s *step) toViewers(kind byte, task uint32, data []byte) {
 	s.mu.Lock()
 	viewers := s.viewers
 	s.mu.Unlock()

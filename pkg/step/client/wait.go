@@ -39,7 +39,7 @@ func newKey() (string, error) {
 }
 
 // exited takes the end of a task.
-func (s *Step) exited(i int, f wire.Frame) {
+func (s *step) exited(i int, f wire.Frame) {
 	var e wire.Ended
 	if json.Unmarshal(f.Data, &e) != nil {
 		return
@@ -65,16 +65,16 @@ func (s *Step) exited(i int, f wire.Frame) {
 	s.poke()
 }
 
-func (s *Step) isKilled() bool {
+func (s *step) isKilled() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.killed
 }
 
-func (s *Step) text() string { return api.StepText(s.reply.JobID, s.reply.StepID) }
+func (s *step) text() string { return api.StepText(s.reply.JobID, s.reply.StepID) }
 
 // tellSoon: the main loop reports ends, those that come together in one line.
-func (s *Step) tellSoon() { s.poke() }
+func (s *step) tellSoon() { s.poke() }
 
 // launchFor is how long launchers may take to come, as Slurm's own launch time-out.
 const launchFor = 60 * time.Second
@@ -83,7 +83,7 @@ const launchFor = 60 * time.Second
 const importTell = 10 * time.Second
 
 // wait is the life of a step that has begun.
-func (s *Step) wait(ctx context.Context) (int, error) {
+func (s *step) wait(ctx context.Context) (int, error) {
 	signals := make(chan os.Signal, 16)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGALRM,
 		syscall.SIGCONT, syscall.SIGWINCH)
@@ -163,7 +163,7 @@ func (s *Step) wait(ctx context.Context) (int, error) {
 const recordFor = 2 * time.Second
 
 // recordLate has the controller end the step for its time limit, so that the cause is on record before the tasks end.
-func (s *Step) recordLate(ctx context.Context) <-chan struct{} {
+func (s *step) recordLate(ctx context.Context) <-chan struct{} {
 	done := make(chan struct{})
 	s.running.Go(func() {
 		defer close(done)
@@ -177,25 +177,25 @@ func (s *Step) recordLate(ctx context.Context) <-chan struct{} {
 // reportAfter gathers the ends of tasks that come together.
 const reportAfter = 20 * time.Millisecond
 
-func (s *Step) launched() bool {
+func (s *step) launched() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return !slices.ContainsFunc(s.parts, func(p part) bool { return p.conn == nil && !p.done })
 }
 
-func (s *Step) over() bool {
+func (s *step) over() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return !slices.ContainsFunc(s.parts, func(p part) bool { return !p.done })
 }
 
-func (s *Step) refusal() string {
+func (s *step) refusal() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.refused
 }
 
-func (s *Step) lostNode() bool {
+func (s *step) lostNode() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.ContainsFunc(s.parts, func(p part) bool { return p.lost })
@@ -203,7 +203,7 @@ func (s *Step) lostNode() bool {
 
 // code is the worst of the tasks', with FirstCode that of the task which ended the others; of
 // a step that lost a node it is not 0.
-func (s *Step) code() int {
+func (s *step) code() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.tally.worst == 0 && (s.failed || slices.ContainsFunc(s.parts, func(p part) bool { return p.lost })) {
@@ -214,7 +214,7 @@ func (s *Step) code() int {
 
 // checkLaunch asks the controller what has become of a step whose nodes do not come. The time that they
 // have does not run while an image is being imported.
-func (s *Step) checkLaunch(ctx context.Context, from *time.Time) error {
+func (s *step) checkLaunch(ctx context.Context, from *time.Time) error {
 	begun := *from
 	if s.launched() || time.Since(begun) < 2*time.Second && s.o.Ask.Container == nil {
 		return nil
@@ -247,7 +247,7 @@ func (s *Step) checkLaunch(ctx context.Context, from *time.Time) error {
 }
 
 // checkWait ends the tasks that go on for too long after the first has ended (--wait).
-func (s *Step) checkWait() {
+func (s *step) checkWait() {
 	s.mu.Lock()
 	first, waited := s.tally.first, s.tally.waited
 	late := s.o.Wait > 0 && !first.IsZero() && !waited && !s.killed && time.Since(first) >= s.o.Wait
@@ -263,7 +263,7 @@ func (s *Step) checkWait() {
 }
 
 // checkIdle ends a step at which nobody types and that shows nothing (--idle-timeout).
-func (s *Step) checkIdle() {
+func (s *step) checkIdle() {
 	if s.o.Idle <= 0 || s.isKilled() || time.Since(time.Unix(0, s.active.Load())) < s.o.Idle {
 		return
 	}
@@ -273,7 +273,7 @@ func (s *Step) checkIdle() {
 }
 
 // states says how the tasks are.
-func (s *Step) states() {
+func (s *step) states() {
 	groups := map[string][]int{}
 	s.mu.Lock()
 	for i := range s.parts {
@@ -298,7 +298,7 @@ func (s *Step) states() {
 
 // report says how tasks ended that did not end well, each once: one line for those of a node
 // that ended alike.
-func (s *Step) report(told map[uint32]bool) {
+func (s *step) report(told map[uint32]bool) {
 	if s.silent {
 		return
 	}
@@ -329,7 +329,7 @@ func (s *Step) report(told map[uint32]bool) {
 }
 
 // anySignal: a task was ended by TERM or KILL, which is rarely its own doing.
-func (s *Step) anySignal() bool {
+func (s *step) anySignal() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.ContainsFunc(s.parts, func(p part) bool {

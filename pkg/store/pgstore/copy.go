@@ -24,8 +24,8 @@ const (
 	copyTime = 24 * time.Hour
 )
 
-// IsDatabase tells a connection string from a state directory.
-func IsDatabase(name string) bool {
+// isDatabase tells a connection string from a state directory.
+func isDatabase(name string) bool {
 	return strings.Contains(name, "://") || strings.Contains(name, "=") && !strings.HasPrefix(name, "/")
 }
 
@@ -68,7 +68,7 @@ type side struct {
 
 // forCopy takes a store for this process alone.
 func forCopy(ctx context.Context, name string, create bool) (*side, error) {
-	if !IsDatabase(name) {
+	if !isDatabase(name) {
 		if _, err := os.Stat(filepath.Join(name, sqlitestore.DatabaseName)); err != nil && !create {
 			return nil, err
 		}

@@ -22,8 +22,8 @@ import (
 // leaves the rest. A file that is damaged below its rows is not touched: what SQLite can't read
 // nobody can judge, and a backup is better than a guess.
 
-// ErrMalformed: the file is damaged below its rows.
-var ErrMalformed = errors.New("the store is damaged below its rows, it was left as it is: with gangd stopped move its directory away and put a backup " +
+// errMalformed: the file is damaged below its rows.
+var errMalformed = errors.New("the store is damaged below its rows, it was left as it is: with gangd stopped move its directory away and put a backup " +
 	"there (gangd backup), or keep what sqlite3's .recover can read of a copy")
 
 // Finding is a row that is impossible.
@@ -34,7 +34,7 @@ const asideFile = "set-aside-20060102T150405.000.jsonl"
 
 // Repair reads all rows of the store in a directory that no gangd has open, and gives those that are
 // impossible. With fix they are written to a file there, whose path it gives, and removed.
-// An [ErrMalformed] changes nothing.
+// An [errMalformed] changes nothing.
 func Repair(ctx context.Context, dir string, fix bool, now time.Time) (found []Finding, aside string, err error) {
 	dir, err = filepath.Abs(dir)
 	if err != nil {
@@ -98,7 +98,7 @@ func malformed(name string, err error) error {
 		return nil
 	}
 	if code := sqliteCode(err); code == sqlite3.SQLITE_CORRUPT || code == sqlite3.SQLITE_NOTADB {
-		return fmt.Errorf("%s: %w: %w", name, ErrMalformed, err)
+		return fmt.Errorf("%s: %w: %w", name, errMalformed, err)
 	}
 	return fmt.Errorf("%s: %w", name, err)
 }
@@ -128,7 +128,7 @@ func whole(ctx context.Context, tx *sql.Tx, r *sqlstore.Reader) error {
 		return err
 	}
 	if len(below) > 0 {
-		return fmt.Errorf("%w:\n%s", ErrMalformed, strings.Join(below, "\n"))
+		return fmt.Errorf("%w:\n%s", errMalformed, strings.Join(below, "\n"))
 	}
 	return nil
 }

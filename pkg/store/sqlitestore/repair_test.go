@@ -226,7 +226,7 @@ func TestMalformedIsLeftAlone(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, aside, err := Repair(ctx, dir, true, time.Now())
-		if !errors.Is(err, ErrMalformed) || aside != "" || !strings.Contains(err.Error(), "put a backup there") {
+		if !errors.Is(err, errMalformed) || aside != "" || !strings.Contains(err.Error(), "put a backup there") {
 			t.Errorf("%s: %q, %v", name, aside, err)
 		}
 		if after, err := os.ReadFile(path); err != nil || !bytes.Equal(after, b) {

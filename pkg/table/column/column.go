@@ -51,7 +51,7 @@ func (l *Line[R]) AppendHead(b []byte) []byte {
 	b = append(b, l.Prefix...)
 	for i := range l.Columns {
 		c := &l.Columns[i]
-		b = Cell(b, c.Head, c.Width, c.Right, c.Wide && c.WideHead)
+		b = cell(b, c.Head, c.Width, c.Right, c.Wide && c.WideHead)
 		b = append(b, c.Suffix...)
 	}
 	return b
@@ -62,14 +62,14 @@ func (l *Line[R]) Append(b []byte, r R) []byte {
 	b = append(b, l.Prefix...)
 	for i := range l.Columns {
 		c := &l.Columns[i]
-		b = Cell(b, Printable(c.Text(r)), c.Width, c.Right, c.Wide)
+		b = cell(b, Printable(c.Text(r)), c.Width, c.Right, c.Wide)
 		b = append(b, c.Suffix...)
 	}
 	return b
 }
 
-// Cell appends text in a column.
-func Cell(b []byte, text string, width int, right, wide bool) []byte {
+// cell appends text in a column.
+func cell(b []byte, text string, width int, right, wide bool) []byte {
 	if width == 0 {
 		return append(b, text...)
 	}

@@ -96,7 +96,7 @@ func TestWidths(t *testing.T) {
 		text := rapid.StringMatching(`[a-zäöü€ ]{0,20}`).Draw(t, "text")
 		width := rapid.IntRange(1, 30).Draw(t, "width")
 		right := rapid.Bool().Draw(t, "right")
-		got := string(Cell(nil, text, width, right, false))
+		got := string(cell(nil, text, width, right, false))
 		switch {
 		case len(got) != width:
 			t.Fatalf("%q in %d: %q is %d bytes", text, width, got, len(got))
@@ -105,7 +105,7 @@ func TestWidths(t *testing.T) {
 		case !strings.HasPrefix(text, strings.TrimRight(strings.TrimLeft(got, " "), " ")) && !strings.Contains(text, strings.TrimSpace(got)):
 			t.Fatalf("%q in %d: %q is other text", text, width, got)
 		}
-		if wide := string(Cell(nil, text, width, true, true)); !strings.HasSuffix(wide, text) || len(wide) != max(width, len(text)) {
+		if wide := string(cell(nil, text, width, true, true)); !strings.HasSuffix(wide, text) || len(wide) != max(width, len(text)) {
 			t.Fatalf("%q in %d: %q", text, width, wide)
 		}
 	})

@@ -35,7 +35,7 @@ func TestIndexRanges(t *testing.T) {
 
 func TestExactly(t *testing.T) {
 	for mib, want := range map[int64]string{0: "0", 1: "1M", 100: "100M", 1500: "1500M", 1536: "1.50G", 2000: "2000M", 2048: "2G", 3072: "3G", 1 << 20: "1T", 1024: "1G"} {
-		if got := Exactly(mib); got != want {
+		if got := exactly(mib); got != want {
 			t.Errorf("%d MiB: %s, want %s", mib, got, want)
 		}
 	}

@@ -147,7 +147,7 @@ func minTime(r *Row) string {
 func tresAlloc(r *Row) string {
 	out := "cpu=" + decimal(CPUs(r))
 	if m := memoryPerNode(r); m > 0 {
-		out += ",mem=" + Exactly(m*NodeCount(r)>>20)
+		out += ",mem=" + exactly(m*NodeCount(r)>>20)
 	}
 	out += ",node=" + decimal(NodeCount(r)) + ",billing=" + decimal(CPUs(r))
 	if g := GPUs(r); g > 0 {

@@ -59,9 +59,9 @@ func BytesText(n int64) string {
 	return strings.TrimSuffix(strconv.FormatFloat(v, 'f', 1, 64), ".0") + units[unit:unit+1]
 }
 
-// Exactly writes a size in MiB as squeue does: in a larger unit only where that loses
+// exactly writes a size in MiB as squeue does: in a larger unit only where that loses
 // nothing, to a half of the unit: 2000M, 1.50G, 3G, 1T, 0.
-func Exactly(mib int64) string {
+func exactly(mib int64) string {
 	if mib == 0 {
 		return "0"
 	}
@@ -76,8 +76,8 @@ func Exactly(mib int64) string {
 	return strconv.FormatFloat(v, 'f', 2, 64) + units[unit:unit+1]
 }
 
-// Plainly writes a size in MiB without another unit.
-func Plainly(mib int64) string {
+// plainly writes a size in MiB without another unit.
+func plainly(mib int64) string {
 	if mib == 0 {
 		return "0"
 	}

@@ -113,9 +113,9 @@ func memoryPerNode(r *Row) int64 { return r.MemoryBytes * int64(max(r.RanksPerNo
 
 func minMemory(r *Row) string {
 	if r.View != nil && r.View.NoConvert {
-		return Plainly(memoryPerNode(r) >> 20)
+		return plainly(memoryPerNode(r) >> 20)
 	}
-	return Exactly(memoryPerNode(r) >> 20)
+	return exactly(memoryPerNode(r) >> 20)
 }
 
 // tresPerNode is the cards of a node that are asked for.
@@ -166,8 +166,8 @@ func ReadyText(r *api.Readiness) string {
 	return fmt.Sprintf("%d/%d", r.Ranks, r.Size)
 }
 
-// RoleList is "coordinator:1,worker:3".
-func RoleList(roles []api.Role) string {
+// roleList is "coordinator:1,worker:3".
+func roleList(roles []api.Role) string {
 	parts := make([]string, len(roles))
 	for i := range roles {
 		parts[i] = roles[i].Name + ":" + strconv.Itoa(roles[i].Count)
