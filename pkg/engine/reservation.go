@@ -80,7 +80,11 @@ func (e *Engine) Reserve(ctx context.Context, req *api.ReservationRequest, chang
 	if _, err := e.Do(ctx, gang.PutReservation{R: *r, Old: change, Count: count, By: who.User}); err != nil {
 		return nil, err
 	}
-	out := shownAt(r, e.opt.Clock.Now().Wall)
+	made, gone := e.view.reservation(r.Name) // with the nodes that were chosen
+	if gone != nil {
+		return nil, gone
+	}
+	out := shownAt(made, e.opt.Clock.Now().Wall)
 	return &out, nil
 }
 
