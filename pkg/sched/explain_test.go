@@ -127,6 +127,21 @@ func TestExplain(t *testing.T) {
 				"job 1 is ahead and waits for the same cards",
 				"n1: 1 of 4 cards free, needs 2; held by job 7, free at the latest at 01:30:00",
 			}},
+		{"nodes with the same end", []*cluster.Node{run(testNode("n1", 16, 2, 80), 7, 90, 0, 1), run(testNode("n2", 16, 2, 80), 7, 90, 0, 1)}, []*Candidate{
+			lasting(1, 2, 30)}, 1, "Resources",
+			[]string{
+				"1st of 1 in the queue; room for 0 of 1 rank now, each needs 2 cards and 1 CPU",
+				"n1 is kept for it; starts there at the latest at 01:30:00, by the time limits of what runs there, unless gangs that need less come before",
+				"n[1-2]: 0 of 2 cards free, needs 2; held by job 7, free at the latest at 01:30:00",
+			}},
+		{"nodes of which one has no end that is known", []*cluster.Node{
+			run(testNode("n1", 16, 2, 80), 7, 0, 0, 1), run(testNode("n2", 16, 2, 80), 8, 90, 0, 1), run(testNode("n3", 16, 2, 80), 9, 60, 0, 1)}, []*Candidate{
+			lasting(1, 2, 30)}, 1, "Resources",
+			[]string{
+				"1st of 1 in the queue; room for 0 of 1 rank now, each needs 2 cards and 1 CPU",
+				"n3 is kept for it; starts there at the latest at 01:00:00, by the time limits of what runs there, unless gangs that need less come before",
+				"n[1-3]: 0 of 2 cards free, needs 2; held by jobs 7, 8 and 9, the first of these nodes is free at the latest at 01:00:00",
+			}},
 		{"starts", full, []*Candidate{candidate(1, api.Spec{Size: 1, GPUsPerRank: 1})}, 1, "None",
 			[]string{"1st of 1 in the queue; starts with the next plan on n00001"}},
 		{"gone", full, nil, 1, "None", []string{"job 1 is not waiting for nodes"}},

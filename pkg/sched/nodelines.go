@@ -22,7 +22,8 @@ type textGroup struct {
 	holders []int64
 	ranks   int // room on each of them
 	free    int
-	by      time.Time // when the first of them has ended what is there, at the latest; zero: not known
+	by      time.Time // when the first of them is empty, at the latest; zero: not known of any
+	apart   bool      // the others are empty at another time, or it is not known when
 }
 
 // maxNodeLines keeps an answer about ten thousand nodes on one screen.
@@ -43,7 +44,9 @@ func (pl *planner) nodeLines(d *cluster.Need) []string {
 		line := hosts(g.names) + ": " + g.text
 		if len(g.holders) > 0 {
 			line += "; held by " + pl.view.Names.list(g.holders)
-			if !g.by.IsZero() {
+			if !g.by.IsZero() && g.apart {
+				line += ", the first of these nodes is free at the latest at " + clock(pl.now, g.by)
+			} else if !g.by.IsZero() {
 				line += ", free at the latest at " + clock(pl.now, g.by)
 			}
 		}
@@ -86,7 +89,9 @@ func (pl *planner) textGroups(d *cluster.Need) []*textGroup {
 			for i := range n.Grants {
 				g.holders = append(g.holders, n.Grants[i].Job)
 			}
-			if t := pl.emptyBy(n); !t.IsZero() && (g.by.IsZero() || t.Before(g.by)) {
+			t := pl.emptyBy(n)
+			g.apart = g.apart || len(g.names) > 1 && !t.Equal(g.by)
+			if !t.IsZero() && (g.by.IsZero() || t.Before(g.by)) {
 				g.by = t
 			}
 		}
