@@ -41,7 +41,7 @@ func (d *daemon) adopt(ctx context.Context) error {
 			}
 			continue
 		}
-		if f.over() && d.epilogDue(k) {
+		if f.over() && d.epilogDue(k) != nil {
 			f.reopen()
 		}
 		d.cards.found(k, f.spec.Cards, f.over())
@@ -136,7 +136,7 @@ func (d *daemon) adoptMember(ctx context.Context, f *foundMember) {
 		d.ports.keep(f.spec.Port, k)
 	}
 	m.spec, m.bare, m.found, m.answers = f.spec, f.bare, f.actual.Found, closedAnswers
-	m.introduce(f.spec)
+	m.known.Store(f.spec)
 	a := f.actual
 	if !f.over() {
 		m.keepCPUs()

@@ -79,26 +79,18 @@ func (d *daemon) features() []string {
 
 // contain writes the container of a member into its spec. Nothing of a job that asked for one ever runs
 // outside of it.
-func (d *daemon) contain(s *shim.Spec, spec *api.Spec, image *image) (r *api.Refusal) {
-	if spec.Container == nil {
-		return nil
-	}
-	s.StartDir = spec.Container.WorkDir
-	s.Container, r = d.container(spec.Container, s, image, "")
-	if r == nil {
+func (d *daemon) contain(s *shim.Spec, spec *api.Spec, image *image) {
+	if spec.Container != nil {
+		s.StartDir = spec.Container.WorkDir
+		s.Container = d.container(spec.Container, s, image, "")
 		s.Container.Needs = shim.Interpreter(string(spec.Script))
 	}
-	return r
 }
 
 // container is what a member's processes, or those of a step of it that runs in a directory of its own, see as
 // their root.
-func (d *daemon) container(c *api.Container, s *shim.Spec, image *image, dir string) (*shim.Container, *api.Refusal) {
+func (d *daemon) container(c *api.Container, s *shim.Spec, image *image, dir string) *shim.Container {
 	site := &d.opts.Containers
-	below := func(dir string) bool { return strings.HasPrefix(c.Image, strings.TrimSuffix(dir, "/")+"/") }
-	if image.dir == "" && (len(site.Images) > 0 && !slices.ContainsFunc(site.Images, below) || c.Image != filepath.Clean(c.Image)) {
-		return nil, refuse(api.BlameUser, "container image: %s is not below %s, where this site's images are", c.Image, strings.Join(site.Images, ", "))
-	}
 	out := &shim.Container{InImage: shim.InImage{Name: c.Image, Digest: image.Digest, Env: image.Env, Keep: c.Env}, Image: cmp.Or(image.dir, c.Image), ReadOnly: c.ReadOnly,
 		Creds: shim.Credentials{Switch: s.SwitchUser, UID: s.UID, GID: s.GID, Groups: s.Groups}}
 	out.Mounts = append(out.Mounts, site.mounts...)
@@ -134,5 +126,5 @@ func (d *daemon) container(c *api.Container, s *shim.Spec, image *image, dir str
 			out.Mounts = append(out.Mounts, shim.Mount{Source: dir, Target: dir, ReadOnly: i > 0 && dir != s.Dir, Maybe: i > 0})
 		}
 	}
-	return out, nil
+	return out
 }

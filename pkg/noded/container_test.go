@@ -199,10 +199,7 @@ func TestTaskHooksInTheContainer(t *testing.T) {
 func TestContainerOfAStep(t *testing.T) {
 	d := newDaemon(Options{Shim: "/lib/gangd/gshim"}, &stateDir{})
 	for dir, want := range map[string]string{"": "/w!", "/w": "/w!", "/": "/w!", "/elsewhere": "/w! /elsewhere"} {
-		c, r := d.container(&api.Container{Image: "/images/lab"}, &shim.Spec{Dir: "/m", WorkDir: "/w"}, &image{}, dir)
-		if r != nil {
-			t.Fatal(r)
-		}
+		c := d.container(&api.Container{Image: "/images/lab"}, &shim.Spec{Dir: "/m", WorkDir: "/w"}, &image{}, dir)
 		var got []string
 		for _, m := range c.Mounts {
 			if m.User && m.Source == m.Target && !m.ReadOnly {

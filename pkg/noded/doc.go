@@ -1,9 +1,9 @@
 // Package noded is the node daemon: it makes what the controller desires of this machine
 // true, and says what is.
 //
-// One [Daemon] has a set of members. Each member has one goroutine that owns it (its
+// One [daemon] has a set of members. Each member has one goroutine that owns it (its
 // directory, its shim, what was last reported of it); whoever else wants something of a member writes
-// it into its mailbox ([want]) and wakes it. Reports go to the [board], which holds the
+// it into its mailbox ([want]) and wakes it. Reports go to the [Board], which holds the
 // newest word on each member and is emptied into one frame when the session can write.
 // Shims come from a [shim.Pool], which keeps a few processes for the members to come.
 //

@@ -2,7 +2,6 @@ package noded
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"path/filepath"
 	"time"
@@ -33,7 +32,7 @@ func (d *daemon) fetchCheckpoints(ctx context.Context, k api.MemberKey, body *ap
 	if body.Checkpoint == 0 {
 		return h, nil
 	}
-	h.dir = filepath.Join(d.state.path, membersDir, fmt.Sprintf(".in-%d.%d", k.Job, k.Epoch))
+	h.dir = filepath.Join(d.state.path, membersDir, ".in-"+keyName(k))
 	if err := os.RemoveAll(h.dir); err != nil {
 		return h, nodeFault("%v", err)
 	}

@@ -34,38 +34,41 @@ type Hooks struct {
 	Timeout                time.Duration // of each program
 }
 
+// programs are those of a hook that a key of the configuration names.
+func programs(key, path string) ([]string, error) {
+	if path == "" {
+		return nil, nil
+	}
+	found, err := sitehook.Programs(path)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", key, err)
+	}
+	return found, nil
+}
+
 // check says at start what could not be run later.
 func (h *Hooks) check() error {
-	for _, hook := range []struct{ key, path string }{{"prolog", h.Prolog}, {"epilog", h.Epilog}, {"task_prolog", h.TaskProlog}, {"task_epilog", h.TaskEpilog}} {
-		if hook.path == "" {
-			continue
-		}
-		if _, err := sitehook.Programs(hook.path); err != nil {
-			return fmt.Errorf("%s: %w", hook.key, err)
-		}
+	_, err := programs("prolog", h.Prolog)
+	if err == nil {
+		_, err = programs("epilog", h.Epilog)
 	}
-	return nil
+	if err == nil {
+		_, err = h.around()
+	}
+	return err
 }
 
 // around gives the programs around each task; nil: there are none. What can't be run any more is said.
 func (h *Hooks) around() (*sitehook.Task, error) {
-	t := &sitehook.Task{Timeout: h.Timeout}
-	for _, hook := range []struct {
-		key, path string
-		programs  *[]string
-	}{{"task_prolog", h.TaskProlog, &t.Prolog}, {"task_epilog", h.TaskEpilog, &t.Epilog}} {
-		if hook.path == "" {
-			continue
-		}
-		var err error
-		if *hook.programs, err = sitehook.Programs(hook.path); err != nil {
-			return nil, fmt.Errorf("%s: %w", hook.key, err)
-		}
+	prolog, err := programs("task_prolog", h.TaskProlog)
+	if err != nil {
+		return nil, err
 	}
-	if len(t.Prolog)+len(t.Epilog) == 0 {
-		return nil, nil
+	epilog, err := programs("task_epilog", h.TaskEpilog)
+	if err != nil || len(prolog)+len(epilog) == 0 {
+		return nil, err
 	}
-	return t, nil
+	return &sitehook.Task{Timeout: h.Timeout, Prolog: prolog, Epilog: epilog}, nil
 }
 
 const (
@@ -93,7 +96,7 @@ type hookRecord struct {
 	Ran []api.HookRun `json:"ran,omitempty"`
 }
 
-func hookFile(k api.MemberKey) string { return fmt.Sprintf("%s/%d.%d", hooksDir, k.Job, k.Epoch) }
+func hookFile(k api.MemberKey) string { return filepath.Join(hooksDir, keyName(k)) }
 
 // openHooks reads what a daemon before owed, and ends what it left running.
 func (d *daemon) openHooks() error {
@@ -110,8 +113,8 @@ func (d *daemon) openHooks() error {
 		return err
 	}
 	for _, e := range entries {
-		k, ok := memberKey(e.Name())
-		if !ok || strings.Count(e.Name(), ".") != 1 {
+		k, ok := keyOf(e.Name())
+		if !ok {
 			continue // of a write that was cut short: its prolog had not begun
 		}
 		r := &hookRecord{MemberKey: k}
@@ -149,11 +152,14 @@ func (d *daemon) endHooks() {
 	}
 }
 
-// epilogDue: the epilog of a member has to run, and has not failed in this daemon.
-func (d *daemon) epilogDue(k api.MemberKey) bool {
+// epilogDue is what the epilog of a member has to run with; nil: it has not to, or has failed in this daemon.
+func (d *daemon) epilogDue(k api.MemberKey) *hookRecord {
 	d.owed.mu.Lock()
 	defer d.owed.mu.Unlock()
-	return d.owed.record[k] != nil && d.owed.failed[k] == ""
+	if d.owed.failed[k] != "" {
+		return nil
+	}
+	return d.owed.record[k]
 }
 
 // payDebts runs the epilogs of members of which only the record is left.
@@ -206,12 +212,10 @@ func (m *member) prolog(ctx context.Context, s *shim.Spec, body *api.AssignmentB
 // nothing new, and it is tried again until it succeeds. ran is what came of it and of the prolog. It is
 // false when the daemon ends.
 func (d *daemon) epilog(ctx context.Context, k api.MemberKey) (ran []api.HookRun, ok bool) {
-	if !d.epilogDue(k) {
+	r := d.epilogDue(k)
+	if r == nil {
 		return nil, true
 	}
-	d.owed.mu.Lock()
-	r := d.owed.record[k]
-	d.owed.mu.Unlock()
 	err := d.hook(ctx, "epilog", d.opts.Hooks.Epilog, r)
 	if ctx.Err() != nil {
 		return nil, false

@@ -259,11 +259,7 @@ func (m *image) save() error {
 	if err != nil {
 		return err
 	}
-	at := filepath.Join(filepath.Dir(m.dir), recordName)
-	if err := os.WriteFile(at+".new", text, 0o600); err != nil {
-		return err
-	}
-	return os.Rename(at+".new", at)
+	return replaceFile(filepath.Join(filepath.Dir(m.dir), recordName), text)
 }
 
 // environ is the job's environment as the image changes it.
@@ -282,15 +278,16 @@ func (d *daemon) importing(box *api.Container, user string, uid, gid uint32, dig
 		return nil, refuse(api.BlameUnfit, "this node runs no jobs in containers")
 	}
 	name, err := container.Parse(box.Image)
-	switch {
-	case err != nil:
+	if err != nil {
 		return nil, refuse(api.BlameJob, "container image: %v", err)
-	case name.Kind == container.Dir:
-		return nil, nil
-	case d.images == nil || !d.images.driver.Takes(name.Kind):
+	}
+	if name.Kind == container.Dir {
+		return nil, d.mayUse(name)
+	}
+	if d.images == nil || !d.images.driver.Takes(name.Kind) {
 		return nil, refuse(api.BlameUnfit, "container image: %s can't be imported on this node, which has %s", box.Image, cmp.Or(d.opts.Containers.Import.Driver, "no container_driver"))
 	}
-	if r := d.mayImport(name); r != nil {
+	if r := d.mayUse(name); r != nil {
 		return nil, r
 	}
 	acc, r := d.accounts.resolve(user, uid, gid)
@@ -326,7 +323,7 @@ func (m *member) imageOf(ctx context.Context, body *api.AssignmentBody, spec *ap
 			}
 		case <-m.wake:
 			m.mu.Lock()
-			off := m.want.stop != nil || m.want.forget
+			off := m.want.Stop != nil || m.want.Forget
 			m.mu.Unlock()
 			if off {
 				m.become(ctx, api.MemberActual{Phase: api.PhaseStopped})
@@ -340,19 +337,17 @@ func (m *member) imageOf(ctx context.Context, body *api.AssignmentBody, spec *ap
 	}
 }
 
-// mayImport says why an image is not from where the site lets it.
-func (d *daemon) mayImport(name container.Image) *api.Refusal {
-	site := &d.opts.Containers
-	if name.Kind != container.Registry {
-		below := func(dir string) bool { return strings.HasPrefix(name.Path, strings.TrimSuffix(dir, "/")+"/") }
-		if len(site.Images) > 0 && (name.Path != filepath.Clean(name.Path) || !slices.ContainsFunc(site.Images, below)) {
-			return refuse(api.BlameUser, "container image: %s is not below %s, where this site's images are", name, strings.Join(site.Images, ", "))
-		}
-		return nil
+// mayUse says why an image is not from where the site lets it.
+func (d *daemon) mayUse(name container.Image) *api.Refusal {
+	below := func(at string, places []string) bool {
+		return len(places) == 0 || slices.ContainsFunc(places, func(p string) bool { return strings.HasPrefix(at, strings.TrimSuffix(p, "/")+"/") })
 	}
-	at := name.Host + "/" + name.Name
-	if list := site.Import.Registries; len(list) > 0 && !slices.ContainsFunc(list, func(r string) bool { return strings.HasPrefix(at+"/", strings.TrimSuffix(r, "/")+"/") }) {
-		return refuse(api.BlameUser, "container image: %s is not of %s, from where this site's jobs may import", name, strings.Join(list, ", "))
+	site := &d.opts.Containers
+	switch {
+	case name.Kind == container.Registry && !below(name.Host+"/"+name.Name+"/", site.Import.Registries):
+		return refuse(api.BlameUser, "container image: %s is not of %s, from where this site's jobs may import", name, strings.Join(site.Import.Registries, ", "))
+	case name.Kind != container.Registry && (!below(name.Path, site.Images) || len(site.Images) > 0 && name.Path != filepath.Clean(name.Path)):
+		return refuse(api.BlameUser, "container image: %s is not below %s, where this site's images are", name, strings.Join(site.Images, ", "))
 	}
 	return nil
 }
@@ -469,8 +464,7 @@ func (i *importer) get(ctx context.Context, name container.Image) (*image, error
 	}
 	began := time.Now()
 	if err := i.unpack(ctx, name, m); err != nil {
-		var disk unix.Statfs_t
-		if unix.Statfs(i.c.path, &disk) == nil && int64(disk.Bavail)*disk.Bsize < fullDisk {
+		if free, _, bad := room(i.c.path); bad == nil && free < fullDisk {
 			err = fmt.Errorf("%w: %w", syscall.ENOSPC, err)
 		}
 		return nil, err
@@ -555,11 +549,8 @@ func (i *importer) far(size int64) *api.Import {
 
 // nearlyFull: of a disk a twentieth is kept, at most keptDisk.
 func nearlyFull(path string) bool {
-	var disk unix.Statfs_t
-	if unix.Statfs(path, &disk) != nil {
-		return false
-	}
-	return int64(disk.Bavail)*disk.Bsize < min(keptDisk, int64(disk.Blocks)*disk.Bsize/20)
+	free, total, err := room(path)
+	return err == nil && free < min(keptDisk, total/20)
 }
 
 // unpack runs the driver's commands, and watches how much there is.

@@ -120,7 +120,7 @@ func (d *daemon) takeFound() {
 			d.log.Error("processes of a member without a record were found", "job", k.Job, "epoch", k.Epoch, "cgroup", c.place.Dir)
 			m := d.newMember(k)
 			m.spec, m.bare, m.found, m.answers = d.bareSpec(k, c), true, recordMissing, closedAnswers
-			m.introduce(m.spec)
+			m.known.Store(m.spec)
 			m.keepCPUs()
 			m.begin(api.MemberActual{MemberKey: k, Phase: api.PhaseRunning, Found: m.found})
 		}

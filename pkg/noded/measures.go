@@ -25,7 +25,7 @@ const (
 	measureMost  = 10 * time.Second
 )
 
-// meters measure the members that run here. It has no goroutine: [Daemon.tick] gives it its turn.
+// meters measure the members that run here. It has no goroutine: [daemon.tick] gives it its turn.
 type meters struct {
 	now   func() time.Duration
 	usage func(k api.MemberKey) proc.Usage // of its processes

@@ -45,7 +45,7 @@ type member struct {
 	// Owned by run.
 	actual   api.MemberActual
 	spec     *shim.Spec // once there is a directory
-	bare     bool       // spec is made up, see [Daemon.bareSpec]
+	bare     bool       // spec is made up, see [daemon.bareSpec]
 	found    string     // what of its record was missing or damaged as this daemon found it
 	conn     *shim.Conn // nil: no shim to talk to
 	answers  <-chan shim.Answer

@@ -59,10 +59,7 @@ func (s *stateDir) own(dir string) error {
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(dir+".new", []byte(path), 0o600); err != nil {
-		return err
-	}
-	return os.Rename(dir+".new", dir+ownerSuffix)
+	return replaceFile(dir+ownerSuffix, []byte(path))
 }
 
 // sweep removes what state directories left that are there no more (a cluster that was

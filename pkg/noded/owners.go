@@ -2,6 +2,7 @@ package noded
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"os/user"
 	"strconv"
@@ -158,6 +159,15 @@ func hasMarker(pid int, prefix string) (api.MemberKey, bool) {
 		return api.MemberKey{}, false
 	}
 	return memberKey(rest)
+}
+
+// keyName is JOB.EPOCH.
+func keyName(k api.MemberKey) string { return fmt.Sprintf("%d.%d", k.Job, k.Epoch) }
+
+// keyOf reads JOB.EPOCH and nothing else.
+func keyOf(name string) (k api.MemberKey, ok bool) {
+	k, ok = memberKey(name)
+	return k, ok && k.Job > 0 && k.Epoch > 0 && name == keyName(k)
 }
 
 // memberKey reads JOB.EPOCH and what may follow.

@@ -24,57 +24,51 @@ import (
 // prepare starts the member's shim, which answers ready or refused. What the user owns
 // (working directory, output) is checked by the shim, as the user.
 func (m *member) prepare(ctx context.Context, body *api.AssignmentBody, spec *api.Spec) {
+	refusal, seen := m.start(ctx, body, spec)
+	if refusal != nil {
+		m.become(ctx, api.MemberActual{Phase: api.PhaseRefused, Refusal: refusal, Cards: seen})
+	}
+}
+
+// start says why the member is refused, and how its cards were seen where they are why; nil, too, of a
+// member that is over by now, or where the daemon ends.
+func (m *member) start(ctx context.Context, body *api.AssignmentBody, spec *api.Spec) (refusal *api.Refusal, seen []api.CardSample) {
 	if err := m.d.state.placeMembers(); err != nil { // somebody may have tidied up
-		m.become(ctx, api.MemberActual{Phase: api.PhaseRefused, Refusal: nodeFault("%v", err)})
-		return
+		return nodeFault("%v", err), nil
 	}
 	if len(spec.Script) == 0 { // no job is without one: the controller has lost it
-		m.become(ctx, api.MemberActual{Phase: api.PhaseRefused, Refusal: refuse(api.BlameJob, "the controller can't read its script and environment from its store any more")})
-		return
+		return refuse(api.BlameJob, "the controller can't read its script and environment from its store any more"), nil
 	}
 	if refusal := m.d.refuseUnfit(ctx); refusal != nil {
-		m.become(ctx, api.MemberActual{Phase: api.PhaseRefused, Refusal: refusal})
-		return
+		return refusal, nil
 	}
 	handed, refusal := m.d.fetchCheckpoints(ctx, m.key, body, spec)
 	defer handed.drop()
 	if refusal != nil {
-		m.become(ctx, api.MemberActual{Phase: api.PhaseRefused, Refusal: refusal})
-		return
+		return refusal, nil
 	}
 	image, refusal, ok := m.imageOf(ctx, body, spec)
-	if !ok {
-		return
-	}
-	if refusal != nil {
-		m.become(ctx, api.MemberActual{Phase: api.PhaseRefused, Refusal: refusal})
-		return
+	if !ok || refusal != nil {
+		return refusal, nil
 	}
 	s, refusal := m.d.shimSpec(m.key, m.dir, body, spec, handed, image)
 	if refusal != nil {
-		m.become(ctx, api.MemberActual{Phase: api.PhaseRefused, Refusal: refusal})
-		return
+		return refusal, nil
 	}
-	seen, refusal := m.d.cards.give(ctx, m.key, s.Cards)
-	if refusal != nil {
-		m.become(ctx, api.MemberActual{Phase: api.PhaseRefused, Refusal: refusal, Cards: seen})
-		return
+	if seen, refusal = m.d.cards.give(ctx, m.key, s.Cards); refusal != nil {
+		return refusal, seen
 	}
+	m.spec = s // from here on its cards go back with it
 	if refusal, ok := m.prolog(ctx, s, body); refusal != nil || !ok {
-		m.spec = s // its cards go back
-		if ok {
-			m.become(ctx, api.MemberActual{Phase: api.PhaseRefused, Refusal: refusal})
-		}
-		return
+		return refusal, nil
 	}
 	select {
 	case m.d.starts <- struct{}{}:
 		defer func() { <-m.d.starts }()
 	case <-ctx.Done():
-		return
+		return nil, nil
 	}
-	m.spec = s
-	m.introduce(s)
+	m.known.Store(s)
 	conn, err := m.d.shims.Start(s, spec.Script)
 	if err == nil {
 		if err = handed.place(s); err != nil { // before the shim's first word is taken in
@@ -83,10 +77,10 @@ func (m *member) prepare(ctx context.Context, body *api.AssignmentBody, spec *ap
 		}
 	}
 	if err != nil {
-		m.become(ctx, api.MemberActual{Phase: api.PhaseRefused, Refusal: refuse(blameForFiles(err, body, spec), "%v", err)})
-		return
+		return refuse(blameForFiles(err, body, spec), "%v", err), nil
 	}
 	m.talk(conn)
+	return nil, nil
 }
 
 // smallMember is what any node has room for.
@@ -122,7 +116,7 @@ func (d *daemon) shimSpec(k api.MemberKey, dir string, body *api.AssignmentBody,
 	}
 	// The number at the end makes names fresh even when the daemon died between two tries of
 	// one epoch: a cgroup that was killed once kills what is later cloned into it.
-	name := fmt.Sprintf("%d.%d.%08x", k.Job, k.Epoch, rand.Uint32())
+	name := fmt.Sprintf("%s.%08x", keyName(k), rand.Uint32())
 	s := &shim.Spec{MemberKey: k, Node: d.opts.Name, Dir: dir, JobName: body.Name, Restarts: body.RestartCount,
 		SwitchUser: !d.opts.SingleUser, User: body.User, UID: acc.uid, GID: acc.gid, Groups: acc.groups, Home: acc.home,
 		WorkDir: spec.WorkDir, Umask: spec.Umask, OpenMode: spec.OpenMode, Args: spec.Args,
@@ -151,9 +145,7 @@ func (d *daemon) shimSpec(k api.MemberKey, dir string, body *api.AssignmentBody,
 	if s.TaskHooks, err = d.opts.Hooks.around(); err != nil {
 		return nil, nodeFault("%v", err)
 	}
-	if refusal := d.contain(s, spec, image); refusal != nil {
-		return nil, refusal
-	}
+	d.contain(s, spec, image)
 	if refusal := d.cpus.give(s, node, body, spec, d.cards.list()); refusal != nil {
 		return nil, refusal
 	}

@@ -160,31 +160,32 @@ type keptLease struct {
 func (s *stateDir) loadLease() {
 	s.lease = -1
 	var kept keptLease
-	whole, err := s.readRecord(leaseFile, &kept)
-	d, bad := time.ParseDuration(kept.Lease)
-	if !whole { // of a version before
-		d, bad = time.ParseDuration(s.read(leaseFile))
+	there, err := s.readRecord(leaseFile, &kept)
+	if !there {
+		return
 	}
-	switch {
-	case bad == nil && err == nil:
+	d, bad := time.ParseDuration(kept.Lease)
+	if err == nil && bad == nil {
 		s.lease = d
-	case s.read(leaseFile) != "":
+	} else {
 		s.leaseLost = true
 		s.lost = append(s.lost, leaseFile+": damaged: no lease is renewed before a controller says by what it reckons")
 	}
 }
 
-// readRecord reads a file that has a checksum; false: it is not there, or is of a version before and
-// has none.
-func (s *stateDir) readRecord(name string, into any) (bool, error) {
+// readRecord reads a file that has a checksum, if it is there.
+func (s *stateDir) readRecord(name string, into any) (there bool, err error) {
 	text := []byte(s.read(name))
 	if len(text) == 0 {
 		return false, nil
 	}
-	if err := checksum.Check(text, name); err != nil {
-		return false, fmt.Errorf("%s: %w", name, err)
+	if err = checksum.Check(text, name); err == nil {
+		err = json.Unmarshal(text, into)
 	}
-	return json.Unmarshal(text, into) == nil, nil
+	if err != nil {
+		err = fmt.Errorf("%s: %w", name, err)
+	}
+	return true, err
 }
 
 func (s *stateDir) writeRecord(name string, record any) error {
@@ -274,24 +275,16 @@ func (s *stateDir) sawLease(d time.Duration) error {
 // what it said is not known. With the machine's next start every process that held them is gone.
 func (s *stateDir) heldCards() (held map[string]leftCard, lost bool) {
 	var kept keptCards
-	whole, err := s.readRecord(cardsFile, &kept)
-	if !whole && err == nil && s.lastBoot == s.boot { // gone, or of a version before
-		kept.Boot = s.boot
-		if text := s.read(cardsFile); text == "" {
-			err = errors.New("it is missing")
-		} else {
-			err = json.Unmarshal([]byte(text), &kept.Cards)
-		}
-	}
-	if kept.Boot == "" {
-		kept.Boot = s.lastBoot
+	there, err := s.readRecord(cardsFile, &kept)
+	if !there && s.lastBoot == s.boot {
+		err = fmt.Errorf("%s: it is missing", cardsFile)
 	}
 	if err != nil {
-		s.lost = append(s.lost, fmt.Sprintf("%s: %v: a card is given on when next to nothing is in use on it", cardsFile, err))
-		return map[string]leftCard{}, true
+		s.lost = append(s.lost, fmt.Sprintf("%v: a card is given on when next to nothing is in use on it", err))
+		return nil, true
 	}
-	if kept.Boot != s.boot || kept.Cards == nil {
-		return map[string]leftCard{}, false
+	if kept.Boot != s.boot {
+		return nil, false
 	}
 	return kept.Cards, false
 }
@@ -323,7 +316,7 @@ func (s *stateDir) keepControllers(k session.Kept) error { return s.writeRecord(
 
 // memberDir is the directory of a member.
 func (s *stateDir) memberDir(k api.MemberKey) string {
-	return filepath.Join(s.path, membersDir, fmt.Sprintf("%d.%d", k.Job, k.Epoch))
+	return filepath.Join(s.path, membersDir, keyName(k))
 }
 
 // members lists the members that have a directory.
@@ -334,11 +327,8 @@ func (s *stateDir) members() ([]api.MemberKey, error) {
 	}
 	var keys []api.MemberKey
 	for _, e := range entries {
-		job, epoch, _ := strings.Cut(e.Name(), ".")
-		j, err1 := strconv.ParseInt(job, 10, 64)
-		n, err2 := strconv.Atoi(epoch)
-		if err1 == nil && err2 == nil && j > 0 && n > 0 {
-			keys = append(keys, api.MemberKey{Job: j, Epoch: n})
+		if k, ok := keyOf(e.Name()); ok {
+			keys = append(keys, k)
 		}
 	}
 	return keys, nil

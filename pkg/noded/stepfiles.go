@@ -156,14 +156,10 @@ func (m *member) fetchImage(ctx context.Context, o *api.StepOrder, f *stepFile) 
 			return "called off" // nobody hears it
 		}
 	}
-	var c *shim.Container
-	if r == nil {
-		c, r = m.d.container(o.Container, s, here, o.Dir)
-	}
 	if r != nil {
 		return r.Text
 	}
-	text, err := json.Marshal(c)
+	text, err := json.Marshal(m.d.container(o.Container, s, here, o.Dir))
 	if err == nil {
 		err = os.WriteFile(filepath.Join(m.dir, shim.StepContainerFile(o.ID)), text, 0o600)
 	}

@@ -13,7 +13,7 @@ import (
 
 // watcher looks at the members that run here and their cards, for their watchdogs. It judges
 // nothing: what it finds goes to the controller, where the members of a gang come together.
-// It has no goroutine of its own; [Daemon.tick] gives it every reading and asks when the
+// It has no goroutine of its own; [daemon.tick] gives it every reading and asks when the
 // next one is wanted.
 type watcher struct {
 	mu      sync.Mutex
