@@ -36,7 +36,7 @@ func (d *daemon) Hello() *api.Hello {
 	if cpus == 0 {
 		cpus = runtime.NumCPU()
 	}
-	members := d.board.all()
+	members := d.board.All()
 	health := d.board.healthNow()
 	d.cards.refresh(members)
 	told, load := d.state.lineage.Load(), d.Load()
@@ -79,7 +79,7 @@ func (d *daemon) Lineage(n uint64, proof string) {
 func (d *daemon) Down(error) {
 	for _, m := range d.all() {
 		m.set(func(w *memberOrders) {
-			w.gate = nil
+			w.Gate = nil
 		})
 	}
 }
@@ -89,7 +89,7 @@ func (d *daemon) Keep(k session.Kept) error { return d.state.keepControllers(k) 
 
 // Report implements [session.Agent].
 func (d *daemon) Report() *api.Actual {
-	a := d.board.report()
+	a := d.board.Report()
 	if a != nil {
 		d.cards.refresh(a.Members)
 	}
@@ -124,8 +124,13 @@ func (d *daemon) Notes() []api.MemberNote { return d.notes.news() }
 
 // Desired implements [session.Agent].
 func (d *daemon) Desired(x *api.Desired) {
-	TakeDesired(x, func(a *api.Assignment) { d.desire(a, x.Specs) }, d.forget, d.keys)
-	d.board.applied(x.Revision)
+	TakeDesired(x, func(a *api.Assignment) { d.desire(a, x.Specs) }, d.forget, func() (keys []api.MemberKey) {
+		for _, m := range d.all() {
+			keys = append(keys, m.key)
+		}
+		return keys
+	})
+	d.board.Applied(x.Revision)
 }
 
 func (d *daemon) desire(a *api.Assignment, specs map[string]*api.Spec) {
@@ -133,7 +138,7 @@ func (d *daemon) desire(a *api.Assignment, specs map[string]*api.Spec) {
 	m := d.lookup(a.MemberKey)
 	if m == nil {
 		m = d.newMember(a.MemberKey)
-		m.want = memberOrders{gate: a.Gate, stop: a.Stop, steps: a.Steps, passed: a.Passed}
+		m.want = memberOrders{Orders: Orders{Gate: a.Gate, Stop: a.Stop, Steps: a.Steps, Passed: a.Passed}}
 		phase := FirstPhase(a)
 		if phase == api.PhasePreparing {
 			m.want.body, m.want.spec = a.Body, specs[a.Body.SpecHash]
@@ -143,7 +148,7 @@ func (d *daemon) desire(a *api.Assignment, specs map[string]*api.Spec) {
 		return
 	}
 	d.mu.Unlock()
-	m.set(func(w *memberOrders) { w.gate, w.stop, w.steps, w.passed = a.Gate, a.Stop, a.Steps, a.Passed })
+	m.set(func(w *memberOrders) { w.Gate, w.Stop, w.Steps, w.Passed = a.Gate, a.Stop, a.Steps, a.Passed })
 	if a.Stop == nil { // a stop may be what the check was for: its stacks are wanted
 		s := d.site()
 		d.watch.ask(a.MemberKey, a.Check, &s)
@@ -152,10 +157,10 @@ func (d *daemon) desire(a *api.Assignment, specs map[string]*api.Spec) {
 
 func (d *daemon) forget(k api.MemberKey) {
 	if m := d.find(k); m != nil {
-		m.set(func(w *memberOrders) { w.forget = true })
+		m.set(func(w *memberOrders) { w.Forget = true })
 		return
 	}
-	d.board.drop(k) // said before, perhaps in a session that broke
+	d.board.Drop(k) // said before, perhaps in a session that broke
 }
 
 // Signal implements [session.Agent].

@@ -89,11 +89,11 @@ func cpu(b *testing.B, pid int) time.Duration {
 
 // BenchmarkBoard is a burst of 100 members' changes and the report that carries them.
 func BenchmarkBoard(b *testing.B) {
-	board := newBoard()
+	board := NewBoard(func() {})
 	for b.Loop() {
 		for i := range int64(100) {
-			board.put(api.MemberActual{MemberKey: api.MemberKey{Job: i + 1, Epoch: 1}, Phase: api.PhaseRunning})
+			board.Put(api.MemberActual{MemberKey: api.MemberKey{Job: i + 1, Epoch: 1}, Phase: api.PhaseRunning})
 		}
-		_, _ = json.Marshal(board.report())
+		_, _ = json.Marshal(board.Report())
 	}
 }

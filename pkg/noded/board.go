@@ -1,7 +1,6 @@
 package noded
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 	"sync"
@@ -9,10 +8,10 @@ import (
 	"gangd/pkg/api"
 )
 
-// board is what this node has to say: the newest word on each member, and which of them
+// Board is what this node has to say: the newest word on each member, and which of them
 // the controller has not been told. However many members change while a frame is under
 // way, the next one carries all of them.
-type board struct {
+type Board struct {
 	mu       sync.Mutex
 	members  map[api.MemberKey]api.MemberActual
 	dirty    map[api.MemberKey]struct{}
@@ -23,83 +22,75 @@ type board struct {
 	wake     func() // asks the session to come for a report
 }
 
-func newBoard() *board {
-	return &board{members: map[api.MemberKey]api.MemberActual{}, dirty: map[api.MemberKey]struct{}{}, wake: func() {}}
+// NewBoard makes an empty one; wake asks the session to come for a report.
+func NewBoard(wake func()) *Board {
+	return &Board{members: map[api.MemberKey]api.MemberActual{}, dirty: map[api.MemberKey]struct{}{}, wake: wake}
 }
 
-// put records the newest word on a member.
-func (b *board) put(a api.MemberActual) {
+// Put records the newest word on a member.
+func (b *Board) Put(a api.MemberActual) {
 	b.mu.Lock()
 	b.members[a.MemberKey] = a
 	b.dirty[a.MemberKey] = struct{}{}
-	wake := b.wake
 	b.mu.Unlock()
-	wake()
+	b.wake()
 }
 
 // setHealth records what the health program said.
-func (b *board) setHealth(h api.NodeHealth) {
+func (b *Board) setHealth(h api.NodeHealth) {
 	b.mu.Lock()
 	b.health, b.unwell = h, true
-	wake := b.wake
 	b.mu.Unlock()
-	wake()
+	b.wake()
 }
 
-func (b *board) healthNow() api.NodeHealth {
+func (b *Board) healthNow() api.NodeHealth {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.health
 }
 
-// note records a word on a member that is not worth a frame of its own.
-func (b *board) note(a api.MemberActual) {
+// Note records a word on a member that is not worth a frame of its own.
+func (b *Board) Note(a api.MemberActual) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.members[a.MemberKey] = a
 }
 
-// drop records that nothing of a member is left. Of one whose end was told nobody waits for that word: it goes with the
+// Drop records that nothing of a member is left. Of one whose end was told nobody waits for that word: it goes with the
 // next frame, or beat.
-func (b *board) drop(k api.MemberKey) {
+func (b *Board) Drop(k api.MemberKey) {
 	b.mu.Lock()
 	_, untold := b.dirty[k]
 	told := !untold && Ended(b.members[k].Phase)
 	delete(b.members, k)
 	delete(b.dirty, k)
 	b.gone = append(b.gone, k)
-	wake := b.wake
 	b.mu.Unlock()
 	if !told {
-		wake()
+		b.wake()
 	}
 }
 
-// applied records the newest desired set that was taken in.
-func (b *board) applied(revision uint64) {
+// Applied records the newest desired set that was taken in.
+func (b *Board) Applied(revision uint64) {
 	b.mu.Lock()
 	b.revision = revision
 	b.mu.Unlock()
 }
 
-func (b *board) onWake(f func()) {
-	b.mu.Lock()
-	b.wake = f
-	b.mu.Unlock()
-}
-
-// all is everything, for a Hello; after it only changes are told.
-func (b *board) all() []api.MemberActual {
+// All is everything, for a Hello; after it only changes are told.
+func (b *Board) All() []api.MemberActual {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	clear(b.dirty)
 	b.unwell = false            // the hello says it
 	b.gone, b.revision = nil, 0 // revisions count within one session
-	return slices.SortedFunc(maps.Values(b.members), func(x, y api.MemberActual) int { return compare(x.MemberKey, y.MemberKey) })
+	return slices.SortedFunc(maps.Values(b.members), func(x, y api.MemberActual) int { return x.Compare(y.MemberKey) })
 }
 
-// report is what changed since the last one, nil when nothing did.
-func (b *board) report() *api.Actual {
+// Report is what changed since the last one, nil when nothing did.
+func (b *Board) Report() *api.Actual {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if len(b.dirty) == 0 && len(b.gone) == 0 && !b.unwell {
@@ -113,12 +104,8 @@ func (b *board) report() *api.Actual {
 	for k := range b.dirty {
 		a.Members = append(a.Members, b.members[k])
 	}
-	slices.SortFunc(a.Members, func(x, y api.MemberActual) int { return compare(x.MemberKey, y.MemberKey) })
+	slices.SortFunc(a.Members, func(x, y api.MemberActual) int { return x.Compare(y.MemberKey) })
 	clear(b.dirty)
 	b.gone = nil
 	return a
-}
-
-func compare(a, b api.MemberKey) int {
-	return cmp.Or(cmp.Compare(a.Job, b.Job), cmp.Compare(a.Epoch, b.Epoch))
 }

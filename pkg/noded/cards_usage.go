@@ -149,7 +149,7 @@ func (c *cards) overruns(now time.Time, node string, grace time.Duration) []over
 			}
 		}
 	}
-	slices.SortFunc(out, func(a, b overrun) int { return cmp.Or(compare(a.MemberKey, b.MemberKey), cmp.Compare(a.rank, b.rank)) })
+	slices.SortFunc(out, func(a, b overrun) int { return cmp.Or(a.Compare(b.MemberKey), cmp.Compare(a.rank, b.rank)) })
 	return out
 }
 

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -28,7 +29,7 @@ type daemon struct {
 	state     *stateDir
 	cgroups   proc.Cgroups // what members are held by
 	processes int64        // that a member may have, 0: any number
-	board     *board
+	board     *Board
 	notes     *notes
 	ports     *ports
 	accounts  *accounts
@@ -76,8 +77,6 @@ func Run(ctx context.Context, opts Options) error {
 	d.cgroups = proc.Detect(opts.CgroupBase)
 	d.limitProcesses()
 	d.client = session.NewClient(session.Options{Controllers: opts.Controllers, TLS: opts.TLS, Agent: d, Log: d.log, Kept: d.state.kept, Sign: opts.Signs.Loop()})
-	d.board.onWake(d.client.Wake)
-	d.notes.wake = d.client.Wake
 	members, stop := context.WithCancel(ctx)
 	d.ctx = members
 	d.shims = shim.NewPool(opts.Shim, opts.StateDir)
@@ -141,11 +140,12 @@ func Run(ctx context.Context, opts Options) error {
 
 // newDaemon is a daemon on its state directory that has looked at nothing else yet.
 func newDaemon(opts Options, state *stateDir) *daemon {
-	d := &daemon{opts: opts, log: opts.Log, state: state, board: newBoard(), notes: newNotes(), ports: newPorts(), jobs: map[int64][]*member{},
+	d := &daemon{opts: opts, log: opts.Log, state: state, ports: newPorts(), jobs: map[int64][]*member{},
 		settings: api.DefaultSettings(), starts: make(chan struct{}, maxStarts()),
 		cpus: &cpuPool{}, owed: owed{record: map[api.MemberKey]*hookRecord{}, failed: map[api.MemberKey]string{}},
 		meters:   meters{now: mono, members: map[api.MemberKey]*meter{}},
 		accounts: &accounts{single: opts.SingleUser, minUID: opts.MinUID, allow: opts.Groups}}
+	d.board, d.notes = NewBoard(d.wake), newNotes(d.wake)
 	d.meters.usage = d.usageOf
 	if state.lease >= 0 {
 		d.settings.Lease = state.lease
@@ -154,6 +154,13 @@ func newDaemon(opts Options, state *stateDir) *daemon {
 		d.settings.Lease = 0
 	}
 	return d
+}
+
+// wake asks the session to come for a report.
+func (d *daemon) wake() {
+	if d.client != nil { // else there is none yet, and its hello says everything
+		d.client.Wake()
+	}
 }
 
 // tick samples the cards and renews leases until ctx ends.
@@ -202,7 +209,7 @@ const watchGap = 5
 
 func (d *daemon) renew(until time.Duration) {
 	for _, m := range d.all() {
-		m.set(func(w *memberOrders) { w.lease = until })
+		m.set(func(w *memberOrders) { w.Lease = until })
 	}
 }
 
@@ -223,18 +230,6 @@ func (d *daemon) all() []*member {
 	var out []*member
 	for _, ms := range d.jobs {
 		out = append(out, ms...)
-	}
-	return out
-}
-
-func (d *daemon) keys() []api.MemberKey {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	var out []api.MemberKey
-	for _, ms := range d.jobs {
-		for _, m := range ms {
-			out = append(out, m.key)
-		}
 	}
 	return out
 }
@@ -288,19 +283,12 @@ func (d *daemon) siblings(m *member) {
 // remove forgets a member of which nothing is left.
 func (d *daemon) remove(m *member) {
 	d.mu.Lock()
-	left := d.jobs[m.key.Job][:0]
-	for _, other := range d.jobs[m.key.Job] {
-		if other != m {
-			left = append(left, other)
-		}
-	}
-	if len(left) == 0 {
+	left := slices.DeleteFunc(d.jobs[m.key.Job], func(other *member) bool { return other == m })
+	if d.jobs[m.key.Job] = left; len(left) == 0 {
 		delete(d.jobs, m.key.Job)
-	} else {
-		d.jobs[m.key.Job] = left
 	}
 	d.mu.Unlock()
-	d.board.drop(m.key)
+	d.board.Drop(m.key)
 	d.notes.drop(m.key)
 	d.watch.drop(m.key)
 	d.meters.drop(m.key)

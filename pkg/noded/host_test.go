@@ -192,7 +192,7 @@ func TestUsageOfNobody(t *testing.T) {
 		}
 	}
 	m := d.jobs[1][0]
-	m.introduce(&shim.Spec{Containment: "group"}) // its shim is not known yet
+	m.known.Store(&shim.Spec{Containment: "group"}) // its shim is not known yet
 	if got := d.usageOf(job(1)); got != proc.UnknownUsage {
 		t.Errorf("%+v", got)
 	}

@@ -19,7 +19,6 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/jobapi"
 	"gangd/pkg/jobapi/jobhttp"
-	"gangd/pkg/shim"
 )
 
 // rankSockets gives the paths that ranks are told. Where the state directory is too deep
@@ -29,9 +28,6 @@ func rankSockets(dir string) func(rank int) (notify, http string) {
 		return jobapi.Reachable(dir, jobapi.Name(jobapi.NotifyPrefix, rank)), jobapi.Reachable(dir, jobapi.Name(jobapi.SocketPrefix, rank))
 	}
 }
-
-// introduce lets the job API know a member.
-func (m *member) introduce(s *shim.Spec) { m.known.Store(s) }
 
 // serveJobs serves the connections that shims hand over, until stop.
 func (d *daemon) serveJobs() (stop func(), err error) {

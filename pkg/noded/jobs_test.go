@@ -89,7 +89,7 @@ func TestStrangerCantSpeakForAMember(t *testing.T) {
 func TestWhoATaskIs(t *testing.T) {
 	k := api.MemberKey{Job: 12, Epoch: 3}
 	m := &member{key: k}
-	m.introduce(&shim.Spec{MemberKey: k, User: "ada", JobName: "train", Restarts: 2})
+	m.known.Store(&shim.Spec{MemberKey: k, User: "ada", JobName: "train", Restarts: 2})
 	d := &daemon{opts: Options{Name: "n2"}, jobs: map[int64][]*member{12: {m}}}
 	step := 4
 	got := d.Info(jobapi.Caller{MemberKey: k, Step: &step, Size: 8, Rank: 5})

@@ -62,18 +62,13 @@ type member struct {
 
 // memberOrders is a member's mailbox: the newest orders.
 type memberOrders struct {
+	Orders
 	body   *api.AssignmentBody // of a member to be prepared
 	spec   *api.Spec
-	gate   *api.Gate
-	stop   *api.Stop
-	steps  []api.StepOrder // with a gate
-	passed bool            // see [Orders]
-	lease  time.Duration   // not 0: renew until then, boot clock
-	own    *api.Stop       // this node's own decision
-	warn   *shim.Warning   // to be told
-	stacks string          // not empty: a word to the shim
-	fence  bool            // its lease is over, and its shim has not ended it
-	forget bool
+	own    *api.Stop      // this node's own decision
+	warn   []shim.Warning // to be told, in this order
+	stacks string         // not empty: a word to the shim
+	fence  bool           // its lease is over, and its shim has not ended it
 }
 
 // order is a one-shot signal on its way through a member.
@@ -94,9 +89,9 @@ func (m *member) begin(a api.MemberActual) {
 	m.actual = a
 	m.over.Store(Ended(a.Phase))
 	if a.Phase == api.PhasePreparing {
-		m.d.board.note(a) // a session that opens now hears of it
+		m.d.board.Note(a) // a session that opens now hears of it
 	} else {
-		m.d.board.put(a)
+		m.d.board.Put(a)
 	}
 	m.d.running.Add(1)
 	go m.run(m.d.ctx)
@@ -117,13 +112,15 @@ func (m *member) poke() {
 	}
 }
 
-// take reads the mailbox.
+// take reads the mailbox. What only a shim can be told waits there until there is one to talk to.
 func (m *member) take() memberOrders {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	w := m.want
-	m.want.stacks, m.want.fence = "", false
-	m.want.lease, m.want.body, m.want.spec, m.want.warn = 0, nil, nil, nil // used once
+	m.want.body, m.want.spec, m.want.fence = nil, nil, false // used once
+	if m.conn != nil {
+		m.want.Lease, m.want.warn, m.want.stacks = 0, nil, ""
+	}
 	return w
 }
 
@@ -165,6 +162,7 @@ func (m *member) end() {
 		_ = m.conn.Close()
 	}
 	m.abandon()
+	m.callOff(nil)
 	m.d.ports.letGo(m.key)
 	close(m.done)
 }
@@ -174,7 +172,7 @@ func (m *member) end() {
 func (m *member) step(ctx context.Context) (again bool) {
 	w := m.take()
 	if w.body != nil {
-		if w.forget || w.stop != nil { // called off before it began
+		if w.Forget || w.Stop != nil { // called off before it began
 			m.become(ctx, api.MemberActual{Phase: api.PhaseStopped})
 		} else {
 			m.prepare(ctx, w.body, w.spec)
@@ -184,12 +182,11 @@ func (m *member) step(ctx context.Context) (again bool) {
 	if w.fence && !m.over.Load() {
 		m.fence()
 	}
-	steps := m.startable(ctx, w.steps)
+	w.Steps = m.startable(ctx, w.Steps)
 	if !slices.Equal(m.told, m.imports()) {
 		m.publish()
 	}
-	todo := m.lastSent.Next(Orders{Gate: w.gate, Stop: w.stop, Lease: w.lease, Forget: w.forget, Steps: steps, Passed: w.passed},
-		m.actual.Phase, m.conn != nil, m.over.Load(), func() bool { return m.d.mayOpen(m) })
+	todo := m.lastSent.Next(w.Orders, m.actual.Phase, m.conn != nil, m.over.Load(), func() bool { return m.d.mayOpen(m) })
 	m.send(slices.DeleteFunc(todo.Send, func(c shim.Command) bool { return c.Go != nil && !m.openPort(c.Go.MasterPort) })...)
 	if todo.Drop {
 		return m.drop(ctx)
@@ -309,7 +306,7 @@ func (m *member) publish() {
 	a := m.actual
 	m.told = m.imports()
 	a.Steps = append(slices.Clip(a.Steps), m.told...)
-	m.d.board.put(a)
+	m.d.board.Put(a)
 	if first {
 		m.d.siblings(m)
 	}

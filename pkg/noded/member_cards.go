@@ -239,10 +239,15 @@ func (m *member) stopFor(s api.Stop) {
 	})
 }
 
+// warn has a rank told what it will be stopped for.
+func (m *member) warn(s shim.Warning) {
+	m.set(func(w *memberOrders) { w.warn = append(w.warn, s) })
+}
+
 // ownWishes hands on what this node has decided by itself.
 func (m *member) ownWishes(w *memberOrders) {
-	if w.warn != nil {
-		m.tellWarning(w.warn)
+	for i := range w.warn {
+		m.tellWarning(&w.warn[i])
 	}
 	if w.own != nil && !m.sentOwn {
 		m.sentOwn = true
@@ -283,12 +288,10 @@ func (d *daemon) checkOverruns() {
 			m.stopFor(api.Stop{Cause: api.CauseOOM, Text: o.last, Trigger: &o.rank, Grace: m.grace()})
 		case o.ended:
 			log.Info("rank within its VRAM again")
-			m.set(func(w *memberOrders) { w.warn = &shim.Warning{Rank: o.rank, Cause: api.CauseOOM} })
+			m.warn(shim.Warning{Rank: o.rank, Cause: api.CauseOOM})
 		default:
 			log.Warn("rank over its VRAM", "reason", o.text, "stopped_in", grace)
-			m.set(func(w *memberOrders) {
-				w.warn = &shim.Warning{Rank: o.rank, Cause: api.CauseOOM, Text: o.text, Left: grace}
-			})
+			m.warn(shim.Warning{Rank: o.rank, Cause: api.CauseOOM, Text: o.text, Left: grace})
 		}
 	}
 }

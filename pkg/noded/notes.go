@@ -1,7 +1,6 @@
 package noded
 
 import (
-	"cmp"
 	"slices"
 	"sync"
 	"time"
@@ -28,8 +27,8 @@ type latestNote struct {
 	measured bool
 }
 
-func newNotes() *notes {
-	return &notes{members: map[api.MemberKey]*latestNote{}, wake: func() {}}
+func newNotes(wake func()) *notes {
+	return &notes{members: map[api.MemberKey]*latestNote{}, wake: wake}
 }
 
 // put records what a shim passed on for its member.
@@ -97,22 +96,20 @@ func (n *notes) news() []api.MemberNote {
 			m.Measure = nil
 		}
 		h.new, h.measured = false, false
-		m.Ranks = slices.Clone(m.Ranks)
-		for i := range m.Ranks {
-			if m.Ranks[i].Beats > 0 {
-				m.Ranks[i].BeatAge += session.BootTime() - h.at
+		age := func(r *api.RankNote) {
+			if r.Beats > 0 {
+				r.BeatAge += session.BootTime() - h.at
 			}
 		}
-		m.Tasks = slices.Clone(m.Tasks)
+		m.Ranks, m.Tasks = slices.Clone(m.Ranks), slices.Clone(m.Tasks)
+		for i := range m.Ranks {
+			age(&m.Ranks[i])
+		}
 		for i := range m.Tasks {
-			if m.Tasks[i].Beats > 0 {
-				m.Tasks[i].BeatAge += session.BootTime() - h.at
-			}
+			age(&m.Tasks[i].RankNote)
 		}
 		out = append(out, m)
 	}
-	slices.SortFunc(out, func(a, b api.MemberNote) int {
-		return cmp.Or(cmp.Compare(a.Job, b.Job), cmp.Compare(a.Epoch, b.Epoch))
-	})
+	slices.SortFunc(out, func(a, b api.MemberNote) int { return a.Compare(b.MemberKey) })
 	return out
 }

@@ -19,6 +19,7 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/gpu"
 	"gangd/pkg/session"
+	"gangd/pkg/shim"
 )
 
 func TestPortRange(t *testing.T) {
@@ -171,49 +172,48 @@ func TestAnUserIsAskedForAgain(t *testing.T) {
 }
 
 func TestBoardTellsEachChangeOnce(t *testing.T) {
-	b := newBoard()
 	woken := 0
-	b.onWake(func() { woken++ })
-	if b.report() != nil {
+	b := NewBoard(func() { woken++ })
+	if b.Report() != nil {
 		t.Error("a report of nothing")
 	}
 	k, l := api.MemberKey{Job: 1, Epoch: 1}, api.MemberKey{Job: 2, Epoch: 1}
-	b.note(api.MemberActual{MemberKey: k, Phase: api.PhasePreparing})
-	b.put(api.MemberActual{MemberKey: l, Phase: api.PhaseReady})
-	b.put(api.MemberActual{MemberKey: k, Phase: api.PhaseReady})
-	b.put(api.MemberActual{MemberKey: k, Phase: api.PhaseRunning})
-	b.applied(7)
+	b.Note(api.MemberActual{MemberKey: k, Phase: api.PhasePreparing})
+	b.Put(api.MemberActual{MemberKey: l, Phase: api.PhaseReady})
+	b.Put(api.MemberActual{MemberKey: k, Phase: api.PhaseReady})
+	b.Put(api.MemberActual{MemberKey: k, Phase: api.PhaseRunning})
+	b.Applied(7)
 	want := &api.Actual{Revision: 7, Members: []api.MemberActual{{MemberKey: k, Phase: api.PhaseRunning}, {MemberKey: l, Phase: api.PhaseReady}}}
-	if d := cmp.Diff(want, b.report()); d != "" {
+	if d := cmp.Diff(want, b.Report()); d != "" {
 		t.Error(d)
 	}
-	b.put(api.MemberActual{MemberKey: k, Phase: api.PhaseStopped})
-	b.drop(k)
-	if d := cmp.Diff(&api.Actual{Revision: 7, Gone: []api.MemberKey{k}}, b.report()); d != "" {
+	b.Put(api.MemberActual{MemberKey: k, Phase: api.PhaseStopped})
+	b.Drop(k)
+	if d := cmp.Diff(&api.Actual{Revision: 7, Gone: []api.MemberKey{k}}, b.Report()); d != "" {
 		t.Error(d)
 	}
-	if b.report() != nil || woken != 5 {
+	if b.Report() != nil || woken != 5 {
 		t.Errorf("woken %d times", woken)
 	}
 	// That nothing is left of a member whose end was told is no reason to wake anybody, and is said all the same. Of one that
 	// ran by what was told last it is.
-	b.put(api.MemberActual{MemberKey: k, Phase: api.PhaseStopped})
-	b.report()
-	if b.drop(k); woken != 6 {
+	b.Put(api.MemberActual{MemberKey: k, Phase: api.PhaseStopped})
+	b.Report()
+	if b.Drop(k); woken != 6 {
 		t.Errorf("woken %d times", woken)
 	}
-	if d := cmp.Diff(&api.Actual{Revision: 7, Gone: []api.MemberKey{k}}, b.report()); d != "" {
+	if d := cmp.Diff(&api.Actual{Revision: 7, Gone: []api.MemberKey{k}}, b.Report()); d != "" {
 		t.Error(d)
 	}
-	b.put(api.MemberActual{MemberKey: k, Phase: api.PhaseRunning})
-	b.report()
-	if b.drop(k); woken != 8 {
+	b.Put(api.MemberActual{MemberKey: k, Phase: api.PhaseRunning})
+	b.Report()
+	if b.Drop(k); woken != 8 {
 		t.Errorf("woken %d times", woken)
 	}
-	b.report()
+	b.Report()
 	// A new session hears everything, and nothing of it twice.
-	b.put(api.MemberActual{MemberKey: l, Phase: api.PhaseRunning})
-	if all := b.all(); len(all) != 1 || all[0].Phase != api.PhaseRunning || b.report() != nil {
+	b.Put(api.MemberActual{MemberKey: l, Phase: api.PhaseRunning})
+	if all := b.All(); len(all) != 1 || all[0].Phase != api.PhaseRunning || b.Report() != nil {
 		t.Errorf("%+v", all)
 	}
 }
@@ -357,9 +357,26 @@ func TestNoGateOutOfContact(t *testing.T) {
 func TestAGateEndsWithItsSession(t *testing.T) {
 	d := &daemon{jobs: map[int64][]*member{}, state: &stateDir{}}
 	m := d.newMember(api.MemberKey{Job: 1, Epoch: 1})
-	m.set(func(w *memberOrders) { w.gate, w.stop = &api.Gate{}, &api.Stop{Signal: "TERM"} })
+	m.set(func(w *memberOrders) { w.Gate, w.Stop = &api.Gate{}, &api.Stop{Signal: "TERM"} })
 	d.Down(nil)
-	if w := m.take(); w.gate != nil || w.stop == nil {
-		t.Errorf("after the end of the session: gate %v, stop %v", w.gate, w.stop)
+	if w := m.take(); w.Gate != nil || w.Stop == nil {
+		t.Errorf("after the end of the session: gate %v, stop %v", w.Gate, w.Stop)
+	}
+}
+
+// What is to be told to the ranks in one moment is told whole, and waits until there is a shim to tell it to.
+func TestNoWarningIsLost(t *testing.T) {
+	d := &daemon{jobs: map[int64][]*member{}, state: &stateDir{}}
+	m := d.newMember(api.MemberKey{Job: 1, Epoch: 1})
+	m.warn(shim.Warning{Rank: 0, Text: "over"})
+	m.warn(shim.Warning{Rank: 1, Text: "over"})
+	m.set(func(w *memberOrders) { w.Lease, w.stacks = time.Minute, shim.TakeStacks })
+	m.take()
+	m.conn = &shim.Conn{}
+	if w := m.take(); len(w.warn) != 2 || w.warn[0].Rank != 0 || w.warn[1].Rank != 1 || w.Lease != time.Minute || w.stacks != shim.TakeStacks {
+		t.Errorf("with a shim to talk to: warnings %+v, lease until %v, stacks %q", w.warn, w.Lease, w.stacks)
+	}
+	if w := m.take(); len(w.warn) != 0 || w.Lease != 0 || w.stacks != "" {
+		t.Errorf("told again: warnings %+v, lease until %v, stacks %q", w.warn, w.Lease, w.stacks)
 	}
 }

@@ -229,7 +229,7 @@ func (w *wreck) restart(then func(d *daemon, hello map[int64]api.MemberActual)) 
 		w.t.Fatal(err)
 	}
 	hello := map[int64]api.MemberActual{}
-	for _, a := range d.board.all() {
+	for _, a := range d.board.All() {
 		hello[a.Job] = a
 	}
 	then(d, hello)

@@ -208,32 +208,3 @@ const maxFenceMargin = 5 * time.Second
 func fenceDue(s *api.Settings, contact, now, grace time.Duration) bool {
 	return s.Lease > 0 && now-contact >= s.Lease+grace+min(maxFenceMargin, s.DrainSlack/2)
 }
-
-// Board is what a node has to say, see [board]. It is for a simulator; a daemon has its own.
-type Board struct{ b *board }
-
-// NewBoard makes an empty one; wake asks the session to come for a report.
-func NewBoard(wake func()) *Board {
-	b := newBoard()
-	b.wake = wake
-	return &Board{b}
-}
-
-// Put records the newest word on a member, Note one that is not worth a frame of its own,
-// Drop that nothing of it is left.
-func (b *Board) Put(a api.MemberActual) { b.b.put(a) }
-
-// Note is described at Put.
-func (b *Board) Note(a api.MemberActual) { b.b.note(a) }
-
-// Drop is described at Put.
-func (b *Board) Drop(k api.MemberKey) { b.b.drop(k) }
-
-// Applied records the newest desired set that was taken in.
-func (b *Board) Applied(revision uint64) { b.b.applied(revision) }
-
-// All is everything, for a hello; Report what changed since the last one, nil: nothing.
-func (b *Board) All() []api.MemberActual { return b.b.all() }
-
-// Report is described at All.
-func (b *Board) Report() *api.Actual { return b.b.report() }

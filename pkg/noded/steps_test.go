@@ -44,3 +44,14 @@ func TestStepsAreToldOnChange(t *testing.T) {
 		}
 	}
 }
+
+// TestNobodyImportsForWhoIsGone: what a step was to start from is not fetched any longer than there is its member.
+func TestNobodyImportsForWhoIsGone(t *testing.T) {
+	d := newDaemon(Options{}, &stateDir{})
+	m := d.newMember(api.MemberKey{Job: 1, Epoch: 1})
+	off := false
+	m.files = map[int]*stepFile{4: {off: func() { off = true }}}
+	if m.end(); !off || len(m.files) > 0 {
+		t.Errorf("called off: %v, files %v", off, m.files)
+	}
+}

@@ -1,6 +1,7 @@
 package noded
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -73,18 +74,9 @@ func (w *watcher) beats(k api.MemberKey, n *api.MemberNote) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	m := w.members[k]
-	if m == nil {
-		return
-	}
-	for i := range n.Ranks {
-		if n.Ranks[i].Beats > 0 {
-			m.window.Beats(mono())
-		}
-	}
-	for i := range n.Tasks {
-		if n.Tasks[i].Beats > 0 {
-			m.window.Beats(mono())
-		}
+	if m != nil && (slices.ContainsFunc(n.Ranks, func(r api.RankNote) bool { return r.Beats > 0 }) ||
+		slices.ContainsFunc(n.Tasks, func(t api.TaskNote) bool { return t.Beats > 0 })) {
+		m.window.Beats(mono())
 	}
 }
 

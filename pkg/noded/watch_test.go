@@ -94,10 +94,9 @@ func TestWatcherSaysItOnce(t *testing.T) {
 // What the shim says of the ranks and what is seen of the cards are one note, whichever came
 // last; both are said again in a new session.
 func TestNotesKeepWhatWasSeen(t *testing.T) {
-	n, k := newNotes(), api.MemberKey{Job: 1, Epoch: 1}
 	var woken sync.WaitGroup
 	woken.Add(2)
-	n.wake = woken.Done
+	n, k := newNotes(woken.Done), api.MemberKey{Job: 1, Epoch: 1}
 	n.putWatch(k, &api.WatchNote{Hung: true})
 	n.put(api.MemberNote{Ranks: []api.RankNote{{Rank: 0, Beats: 3}}}, k)
 	woken.Wait()
