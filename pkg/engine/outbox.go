@@ -67,12 +67,17 @@ func (e *Engine) Outbox(ctx context.Context, who Caller) (*api.OutboxReply, erro
 	if err != nil {
 		return nil, err
 	}
-	mine := func(user string) bool { return who.Admin || user == who.User }
-	out := &api.OutboxReply{SchemaVersion: api.SchemaVersion, Lines: []api.OutboxLine{}, GivenUp: []api.Letter{}}
 	var lines []notify.Line
 	if e.opt.Sender != nil {
 		lines = e.opt.Sender.Lines()
 	}
+	return shownOutbox(all, lines, who), nil
+}
+
+// shownOutbox is what who may see of letters, with how the last tries of those who deliver them went.
+func shownOutbox(all []*api.Letter, lines []notify.Line, who Caller) *api.OutboxReply {
+	mine := func(user string) bool { return who.Admin || user == who.User }
+	out := &api.OutboxReply{SchemaVersion: api.SchemaVersion, Lines: []api.OutboxLine{}, GivenUp: []api.Letter{}}
 	for _, l := range all {
 		switch {
 		case !mine(l.User) || l.Draft:
@@ -94,7 +99,7 @@ func (e *Engine) Outbox(ctx context.Context, who Caller) (*api.OutboxReply, erro
 			out.Lines[i].Waiting++
 		}
 	}
-	return out, nil
+	return out
 }
 
 // RetryOutbox tries once more what was given up.
