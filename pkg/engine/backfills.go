@@ -37,7 +37,7 @@ func (e *Engine) backfillsToKeep() []byte {
 	if slices.EqualFunc(backfills, e.plan.kept, sameBackfill) {
 		return nil
 	}
-	data, err := json.Marshal(slices.Concat([]sched.Backfill{}, backfills)) // none is [], not null
+	data, err := json.Marshal(append([]sched.Backfill{}, backfills...)) // none is [], not null
 	if err != nil {
 		panic(err) // names, numbers and times
 	}

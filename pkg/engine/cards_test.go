@@ -78,4 +78,11 @@ func TestCardActions(t *testing.T) {
 			t.Errorf("%s: the node was told %q", c.action, node.told)
 		}
 	}
+	r.view.setHold("HOLD: a test")
+	for _, action := range []string{"drain", "resume"} {
+		node = resumer{}
+		if err := r.CardAction(t.Context(), action, "n1", "0", "fan", &node); api.CodeOf(err) != api.CodeOnHold || node.told != nil {
+			t.Errorf("%s on hold: %v, and the node was told %q", action, err, node.told)
+		}
+	}
 }

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -35,6 +36,43 @@ func TestADeadlineThatCanNotBeMetIsRefused(t *testing.T) {
 		_, err := r.Submit(t.Context(), &api.SubmitRequest{Spec: s}, me)
 		if got := errText(err); got != c.want {
 			t.Errorf("%+v:\n got %s\nwant %s", c, got, c.want)
+		}
+	}
+}
+
+// TestDeadlines: what is least to fit before a deadline, to the second, and which option is at fault where it does not.
+func TestDeadlines(t *testing.T) {
+	e := still()
+	const hour = time.Hour
+	for i, c := range []struct {
+		deadline, begin, least, limit time.Duration // from noon on; a deadline of 0 is none
+		reason                        api.Reason
+		text                          string
+	}{
+		{0, 0, 0, hour, "", ""},
+		{0, 0, hour, hour, "", ""},
+		{0, 0, hour + 1, hour, api.ReasonTimeMin, "the least time limit, 1h0m0.000000001s, is above the time limit, 1h0m0s"},
+		{0, 0, hour, 0, "", ""},
+		{hour, 0, 0, hour, "", ""},
+		{hour - 1, 0, 0, hour, api.ReasonTimeLimit, "no end before the deadline 2026-03-01T12:59:59Z is possible: that is 1h0m0s after now, and the time limit is 1h0m0s; ask for less with --time, or let the limit be cut with --time-min"},
+		{hour - 1, 0, hour - 1, hour, "", ""},
+		{hour - 2, 0, hour - 1, hour, api.ReasonTimeMin, "no end before the deadline 2026-03-01T12:59:59Z is possible: that is 1h0m0s after now, and the time limit is 1h0m0s, to be cut to 59m59.999999999s at most; ask for less with --time-min, or give a later --deadline"},
+		{time.Second, 0, 0, 0, "", ""},
+		{time.Second - 1, 0, 0, 0, api.ReasonTimeLimit, "the deadline 2026-03-01T12:00:00Z is not after now; give a later --deadline"},
+		{time.Second - 1, 0, 1, 0, api.ReasonTimeMin, "the deadline 2026-03-01T12:00:00Z is not after now; give a later --deadline"},
+		{2 * hour, 2 * hour, 1, 0, api.ReasonBegin, "the deadline 2026-03-01T14:00:00Z is not after its begin time, 2026-03-01T14:00:00Z; give a later --deadline"},
+		{2*hour + 1, 2 * hour, 0, 0, api.ReasonTimeLimit, "the deadline 2026-03-01T14:00:00Z is not after its begin time, 2026-03-01T14:00:00Z; give a later --deadline"},
+		{-hour, -2 * hour, 0, 0, api.ReasonTimeLimit, "the deadline 2026-03-01T11:00:00Z is not after now; give a later --deadline"},
+		{3 * hour, 2 * hour, 0, hour, "", ""},
+	} {
+		s := &api.Spec{TimeMin: c.least, Begin: noon.Add(c.begin)}
+		if c.deadline != 0 {
+			s.Deadline = noon.Add(c.deadline)
+		}
+		err := e.checkDeadline(s, c.limit)
+		var refused *api.Error
+		if errors.As(err, &refused); errText(err) != c.text || refused != nil && (refused.Reason != c.reason || refused.Code != api.CodeInvalid) {
+			t.Errorf("%d: got %v (%+v)\nwant %s by %s", i, err, refused, c.text, c.reason)
 		}
 	}
 }

@@ -42,6 +42,7 @@ func TestReserve(t *testing.T) {
 		{"a change of none", api.ReservationRequest{Name: "talk", End: &late}, true, api.Reservation{}, `no reservation "talk"; there are none`},
 		{"a bad name", api.ReservationRequest{Name: "a b"}, false, api.Reservation{}, `reservation name "a b": want 1 to 64 letters, digits, '_', '.' and '-'`},
 		{"no such node", api.ReservationRequest{Name: "talk", Start: &late, Duration: &hour, Nodes: &[]string{"n1", "n9"}, Users: &[]string{"ada"}}, false, api.Reservation{}, `no node "n9"; nodes are n[1-4]`},
+		{"all is no node among others", api.ReservationRequest{Name: "talk", Start: &late, Duration: &hour, Nodes: &[]string{"n1", "all"}, Users: &[]string{"ada"}}, false, api.Reservation{}, `no node "all"; nodes are n[1-4]`},
 		{"no such flag", api.ReservationRequest{Name: "talk", Start: &late, Duration: &hour, Nodes: &[]string{"n1"}, Flags: &[]api.ReservationFlag{"x"}}, false, api.Reservation{}, `flag "x" is not known`},
 		{"no nodes", api.ReservationRequest{Name: "talk", Start: &late, Duration: &hour, NodeCount: &none, Users: &[]string{"ada"}}, false, api.Reservation{}, "a reservation of 0 nodes; nodecnt=1 is the fewest"},
 		{"new", api.ReservationRequest{Name: "talk", Start: &late, Duration: &hour, Nodes: &[]string{"n2", "n1", "n2"}, Users: &[]string{"bob", "ada"}, Accounts: &[]string{"vision"}, Flags: &[]api.ReservationFlag{api.FlagDaily}}, false, talk, ""},

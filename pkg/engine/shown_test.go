@@ -76,6 +76,7 @@ func TestShowsAllOfAJob(t *testing.T) {
 			Checkpoint:     &gang.Checkpoint{Epoch: 2, Time: noon.Add(-time.Minute), Bytes: 20, Complete: true},
 			TaskCheckpoint: &gang.TaskCheckpoint{StepSet: gang.StepSet{Epoch: 2, Step: 5, Tasks: 6}, Time: noon.Add(-2 * time.Minute), Bytes: 21, Complete: true}},
 	}
+	j.Steps = []gang.Step{{ID: 4, Ask: api.StepAsk{Name: "eval"}, Start: noon, Parts: []gang.StepPart{{Member: 1, Tasks: []int{0}, CPUs: 2, Importing: api.Import{Bytes: 1 << 20}}}}}
 	x := e.notes.at(j)
 	x.ranks[0] = rankNote{api.RankNote{Status: "epoch 4", Ready: true, Stopping: true}, noon.Add(-time.Second)}
 	want := api.Job{JobID: 12, ArrayJobID: 10, ArrayIndex: &two, ArrayLimit: 4, Name: "train", User: "ada", UID: 1000, GID: 1001, Account: "vision", Partition: "main",
@@ -89,6 +90,7 @@ func TestShowsAllOfAJob(t *testing.T) {
 		Checkpoint:     &api.Checkpoint{Epoch: 2, Time: noon.Add(-time.Minute), Bytes: 20, Complete: true},
 		TaskCheckpoint: &api.Checkpoint{Epoch: 2, Time: noon.Add(-2 * time.Minute), Bytes: 21, Complete: true, StepID: "5", Tasks: 6},
 		WorkDir:        "/home/ada", Command: "train.sh", StdOut: "out", StdErr: "err", StdIn: "in", Image: "docker://alpine", ImageDigest: "sha256:1", SubmitHost: "login", Dependency: "afterok:3",
+		Steps: []api.Step{{JobID: 12, StepID: "4", Epoch: 3, Name: "eval", State: api.JobRunning, Nodes: []string{"n2"}, Tasks: 1, CPUs: 2, Layout: "1", StartTime: noon, User: "ada", Partition: "main", Status: "importing its image: 1M on n2"}},
 		Asked: s.Asked, Roles: s.Roles, LastBeat: noon.Add(-time.Second), StallTimeoutSeconds: 3, GPUWatch: true,
 		Ranks: []api.Rank{
 			{Rank: 0, Role: "lead", State: api.RankRunning, Node: "n1", Cards: []string{"c0"}, PID: 100, StartTime: j.Start, LastBeat: noon.Add(-time.Second), Status: "epoch 4", Ready: true, Stopping: true},
@@ -150,12 +152,20 @@ func TestReasonOfAJob(t *testing.T) {
 		{with(over(api.JobCancelled, api.CauseCancelled), held("user"), func(j *gang.Job) { j.Epoch = 0 }), "JobHeldUser", api.CauseCancelled},
 		{with(over(api.JobCancelled, api.CauseCancelled), held("user")), "None", api.CauseCancelled},
 		{with(over(api.JobFailed, api.CauseCrash), held("user"), func(j *gang.Job) { j.Epoch = 0 }), "NonZeroExitCode", api.CauseCrash},
+		{with(over(api.JobCancelled, api.CauseCancelled), func(j *gang.Job) { j.Epoch = 0 }), "None", api.CauseCancelled},
 		{over(api.JobTimeout, api.CauseTimeout), "TimeLimit", api.CauseTimeout},
 	} {
 		var out api.Job
 		e.line(&out, waitingJob(c.edit), noon)
 		if out.Reason != c.want || out.Cause != c.cause {
 			t.Errorf("%d: %s by %q, want %s by %q", i, out.Reason, out.Cause, c.want, c.cause)
+		}
+	}
+	for _, index := range []int{-1, 0, 1} {
+		var out api.Job
+		e.line(&out, waitingJob(func(j *gang.Job) { j.ArrayIndex = index }), noon)
+		if (out.ArrayIndex != nil) != (index >= 0) || out.ArrayIndex != nil && *out.ArrayIndex != index {
+			t.Errorf("element %d is shown as %v", index, out.ArrayIndex)
 		}
 	}
 	for _, c := range []struct {
@@ -298,7 +308,7 @@ func TestMinNodes(t *testing.T) {
 	component := func(count, minNodes, perNode int) api.Role {
 		return api.Role{Count: count, Component: &api.Component{MinNodes: minNodes, RanksPerNode: perNode}}
 	}
-	for want, s := range map[int]api.Spec{1: {Size: 9}, 2: {Size: 9, MinNodes: 2}, 3: {Size: 9, RanksPerNode: 3}, 4: {Size: 10, RanksPerNode: 3, MinNodes: 2}, 5: {Size: 10, RanksPerNode: 3, MinNodes: 5},
+	for want, s := range map[int]api.Spec{1: {Size: 9}, 2: {Size: 9, MinNodes: 2}, 3: {Size: 9, RanksPerNode: 3}, 4: {Size: 10, RanksPerNode: 3, MinNodes: 2}, 5: {Size: 5, RanksPerNode: 1},
 		6: {Size: 5, Roles: []api.Role{component(1, 0, 0), component(4, 5, 0)}}, 7: {Size: 8, MinNodes: 1, Roles: []api.Role{component(1, 4, 0), component(5, 1, 2)}}} {
 		if got := minNodes(&s); got != want {
 			t.Errorf("%+v: %d, want %d", s, got, want)

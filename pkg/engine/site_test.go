@@ -86,6 +86,13 @@ func TestCrontab(t *testing.T) {
 	}
 	want.Warnings, want.Lines[1].Next = nil, time.Time{}
 	differs(t, "with one that is held", r.Crontab("ada"), want)
+	runs := r.view.job(1).Copy()
+	runs.Ranks = []gang.Rank{{State: api.RankRunning}}
+	r.view.mu.Lock()
+	r.view.putJob(runs)
+	r.view.mu.Unlock()
+	want.Lines[0].Next = time.Time{}
+	differs(t, "with one that runs", r.Crontab("ada"), want)
 	if got := ofLine(1, 2, errLeft); errText(got) != "left" || errLeft.Subject != "" {
 		t.Errorf("%v, and the error itself became %+v", got, errLeft)
 	}
@@ -173,6 +180,19 @@ func TestOutboxIsShown(t *testing.T) {
 	}
 	if err := r.RetryOutbox(t.Context()); err != nil {
 		t.Errorf("nothing was given up: %v", err)
+	}
+}
+
+// TestOutboxTells: that letters have changed is told once, however often they did before anybody looks.
+func TestOutboxTells(t *testing.T) {
+	o := outbox{changed: make(chan struct{}, 1)}
+	if o.tell(&gang.Changes{}); len(o.changed) != 0 {
+		t.Error("told of a commit without letters")
+	}
+	for range 2 {
+		if o.tell(&gang.Changes{Letters: make([]gang.LetterRow, 1)}); len(o.changed) != 1 {
+			t.Error("not told of letters")
+		}
 	}
 }
 
@@ -318,6 +338,12 @@ func TestSubmitWithinTheSite(t *testing.T) {
 		if ev.Key != fmt.Sprint(c.who.UID, " k") || ev.SpecHash != hashSpec(ev.Spec) || len(ev.SpecHash) != 32 {
 			t.Errorf("%s: key %q, hash %q", c.what, ev.Key, ev.SpecHash)
 		}
+	}
+	e.opt.Policy.Switches = []api.Switch{{Name: "s1"}}
+	r := &api.SubmitRequest{Spec: spec(1)}
+	r.Spec.Switches = 1
+	if _, warnings, err := e.resolve(r, me); err != nil || !slices.Equal(warnings, []string{alone}) {
+		t.Errorf("where switches are known: %q, %v", warnings, err)
 	}
 	if ownKey(3, "") != "" || ownKey(3, "a") == ownKey(4, "a") {
 		t.Errorf("keys %q, %q and %q", ownKey(3, ""), ownKey(3, "a"), ownKey(4, "a"))

@@ -193,6 +193,30 @@ func TestStepFromItsBeginToItsEnd(t *testing.T) {
 	}
 }
 
+// TestStepWaiters: who waits for a job shares one channel, which its next change closes; who waits for any, that of any job.
+func TestStepWaiters(t *testing.T) {
+	var f stepWaiters
+	closed := func(c <-chan struct{}) bool {
+		select {
+		case <-c:
+			return true
+		default:
+			return false
+		}
+	}
+	one, two, other, all := f.watch(1), f.watch(1), f.watch(2), f.watch(anyJob)
+	if f.wake(nil); one != two || closed(one) || closed(all) {
+		t.Error("woken by nothing, or each by itself")
+	}
+	f.wake([]*gang.Job{{ID: 1}, {ID: 3}})
+	if !closed(one) || closed(other) || !closed(all) {
+		t.Errorf("by a change of job 1: %t, of job 2: %t, of any: %t", closed(one), closed(other), closed(all))
+	}
+	if again := f.watch(1); closed(again) || len(f.on) != 2 {
+		t.Errorf("%d are watched, and what was is woken: %t", len(f.on), closed(again))
+	}
+}
+
 var errLeft = api.Errorf(api.CodeInvalid, "left")
 
 func stepNames(steps []api.Step) (out []string) {

@@ -312,7 +312,7 @@ func TestImporting(t *testing.T) {
 	if got, want := stepImporting(j, s), "importing its image: 1G of 2G on a, unpacking 1G on c"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
-	if got := stepImporting(j, &gang.Step{Parts: []gang.StepPart{{Member: 1}}}); got != "" {
+	if got := stepImporting(j, &gang.Step{Parts: []gang.StepPart{{Member: 1}, {Member: 3, Importing: far}}}); got != "" { // of another epoch
 		t.Errorf("%q", got)
 	}
 }

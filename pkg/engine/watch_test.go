@@ -25,6 +25,10 @@ func TestWatchDefaults(t *testing.T) {
 			api.Spec{GPUsPerRank: 1, StallTimeout: time.Minute, StallRetries: &retries, GPUWatch: true, IdleLimit: api.WatchdogOff}, p},
 		{"its own", api.Spec{StallTimeout: api.WatchdogOff, StallRetries: &one}, api.Spec{StallTimeout: api.WatchdogOff, StallRetries: &one, IdleLimit: api.WatchdogOff}, p},
 		{"off for the partition", api.Spec{}, api.Spec{StallTimeout: api.WatchdogOff}, &api.Partition{StallTimeout: &off}},
+		{"watched by its own word", api.Spec{GPUWatch: true}, api.Spec{GPUWatch: true}, &api.Partition{}},
+		{"cards by node", api.Spec{GPUsPerNode: 1}, api.Spec{GPUWatch: true}, &api.Partition{GPUWatch: true}},
+		{"cards of a role", api.Spec{Roles: []api.Role{{}, {GPUsPerRank: 1}}}, api.Spec{GPUWatch: true}, &api.Partition{GPUWatch: true}},
+		{"no cards", api.Spec{Roles: []api.Role{{}}}, api.Spec{}, &api.Partition{GPUWatch: true}},
 		{"a limit that only the site may set", api.Spec{IdleLimit: time.Hour}, api.Spec{}, &api.Partition{}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
