@@ -18,15 +18,15 @@ import (
 
 // TestZones: a zone is read once, the site's own has no name, and one that is not known is looked for again.
 func TestZones(t *testing.T) {
-	zones := Zones()
-	if zones("") != time.Local {
+	zone := zones()
+	if zone("") != time.Local {
 		t.Error("without a name it is not the controller's own")
 	}
-	if z := zones("Europe/Berlin"); z == nil || z.String() != "Europe/Berlin" || zones("Europe/Berlin") != z {
-		t.Errorf("%v, and then %v", z, zones("Europe/Berlin"))
+	if z := zone("Europe/Berlin"); z == nil || z.String() != "Europe/Berlin" || zone("Europe/Berlin") != z {
+		t.Errorf("%v, and then %v", z, zone("Europe/Berlin"))
 	}
 	for range 2 {
-		if z := zones("Mars/Olympus"); z != nil {
+		if z := zone("Mars/Olympus"); z != nil {
 			t.Errorf("%v", z)
 		}
 	}
