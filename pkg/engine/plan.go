@@ -159,10 +159,10 @@ func (e *Engine) planStarts(now gang.Instant) {
 		e.plan.again = false
 		return
 	}
-	t := time.Now()
+	began := e.opt.Clock.Now().Mono
 	e.plan.queue.Refresh(now.Wall)
 	plan := e.plan.planner.Make(now.Wall, e.schedView(), e.policy())
-	e.opt.Record.Plan(time.Since(t), now.Wall)
+	e.opt.Record.Plan(e.opt.Clock.Now().Mono-began, now.Wall)
 	e.plan.last = plan
 	for _, s := range plan.Starts {
 		e.world.Step(now, gang.Admit{Job: s.Job, Slots: s.Slots, TimeLimit: s.TimeLimit, Turn: s.Turn})
