@@ -289,6 +289,8 @@ func accountsByUser(a *ask) ([]line, error) {
 	if err != nil || len(rows) == 0 {
 		return nil, err
 	}
+	// The controller's order is by user first.
+	slices.SortStableFunc(rows, func(x, y api.LedgerRow) int { return cmp.Compare(x.Account, y.Account) })
 	all := sumOf(rows)
 	out := a.lines(whose{account: "root"}, &all, &all)
 	for i := 0; i < len(rows); {
