@@ -87,7 +87,7 @@ var house = []floor{
 		whole:  "dev",
 		lab:    "lab/disk lab/extremes lab/mutate lab/registry lab/trace lab/sim cli/fake",
 	}},
-	{false, map[side]string{lab: "lab/mutants lab/replay lab/clitest"}},
+	{false, map[side]string{lab: "lab/mutants lab/replay lab/clitest lab/sitetest"}},
 	{false, map[side]string{lab: "lab/replay/reference lab/slurmtest"}},
 	{false, map[side]string{lab: "lab/gangsim"}},
 }

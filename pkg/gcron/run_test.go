@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"gangd/pkg/api"
-	"gangd/pkg/cli/fake"
 	"gangd/pkg/cmdline"
 	"gangd/pkg/lab/slurmtest"
 	"gangd/pkg/slurm"
@@ -31,7 +30,7 @@ func TestFiles(t *testing.T) {
 		}
 		return 0
 	}
-	slurmtest.Files(t, "testdata/*.txt", *update, fake.Small, map[string]slurm.Runner{"gcron": Run, "scrontab": Scrontab, "write": write})
+	slurmtest.Files(t, "testdata/*.txt", *update, nil, map[string]slurm.Runner{"gcron": Run, "scrontab": Scrontab, "write": write})
 }
 
 func TestOptions(t *testing.T) { slurmtest.Texts(t, scrontabCommand.Lists()) }

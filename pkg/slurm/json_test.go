@@ -5,10 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"gangd/pkg/api"
-	"gangd/pkg/cli/fake"
 	"gangd/pkg/cmdline"
-	"gangd/pkg/lab/clitest"
+	"gangd/pkg/lab/sitetest"
 	"gangd/pkg/lab/slurmtest"
 	"gangd/pkg/slurm"
 	"gangd/pkg/slurm/scontrol"
@@ -49,14 +47,15 @@ func TestJSONHasSlurmsShape(t *testing.T) {
 			schema := "testdata/" + strings.Replace(c.name, "job", "squeue", 1) + "-" + d.schema + ".schema"
 			t.Run(strings.Join([]string{c.name, d.version, d.schema}, " "), func(t *testing.T) {
 				t.Setenv("GANG_SLURM_VERSION", d.version)
-				cluster := fake.Small()
-				cluster.Reserved = []api.Reservation{{Name: "talk", Nodes: []string{"n1"}, Users: []string{"ada"}}}
-				clitest.Serve(t, cluster)
+				sitetest.Small(t).Found()
 				args := append([]string{"--json"}, c.args...)
 				if d.also != nil {
 					args[0] = d.also[0]
 				}
 				var out, errs bytes.Buffer
+				if out, errs, code := call(t, scontrol.Run, "create", "reservation=talk", "start=now", "duration=60", "nodes=n3", "users=root"); code != 0 {
+					t.Fatal(out, errs)
+				}
 				if code := c.run(args, cmdline.Streams{Out: &out, Err: &errs}); code != 0 {
 					t.Fatalf("status %d: %s", code, errs.String())
 				}

@@ -8,14 +8,13 @@ import (
 	"testing"
 
 	"gangd/pkg/api"
-	"gangd/pkg/cli/fake"
 	"gangd/pkg/cmdline"
-	"gangd/pkg/lab/clitest"
+	"gangd/pkg/lab/sitetest"
 	"gangd/pkg/slurm"
 	"gangd/pkg/slurm/squeue"
 )
 
-// call runs a command against the small cluster.
+// call runs a command against the site that is found.
 func call(t *testing.T, run slurm.Runner, args ...string) (out, errs string, status int) {
 	t.Helper()
 	var o, e bytes.Buffer
@@ -26,17 +25,15 @@ func call(t *testing.T, run slurm.Runner, args ...string) (out, errs string, sta
 // Every Slurm that a site may choose is spoken, by the site's word, by the caller's, and with nobody to ask.
 func TestVersions(t *testing.T) {
 	t.Setenv("GANG_SLURM_VERSION", "")
-	c := fake.Small()
-	clitest.Serve(t, c)
 	releases := map[string]string{"22.05": "22.05.8", "23.11": "23.11.11", "24.11": "24.11.7"}
 	for _, v := range append(slices.Clone(api.SlurmVersions), "") {
 		want := "slurm " + releases[v] + "-compatible (gangd " + api.Version + ")\n"
 		if v == "" {
 			want = "slurm 23.11.11-compatible (gangd " + api.Version + ")\n"
 		}
-		c.Lock()
-		c.SlurmVersion = v
-		c.Unlock()
+		s := sitetest.Small(t)
+		s.Set(func(set *api.Settings) { set.SlurmVersion = v })
+		s.Found()
 		if out, errs, _ := call(t, squeue.Run, "--version"); out != want {
 			t.Errorf("site %q: %s%s", v, out, errs)
 		}
@@ -59,7 +56,7 @@ func TestVersions(t *testing.T) {
 
 // --json is of what was chosen, but in 22.05; a parser that is not there is refused, list names those that are.
 func TestDocumentsFollowTheChoice(t *testing.T) {
-	clitest.Serve(t, fake.Small())
+	sitetest.Small(t).Found()
 	for _, c := range []struct {
 		version, args string
 		all           bool

@@ -1,6 +1,7 @@
 // Package slurmtest holds tests of commands by Slurm's names against files: a file has calls
 // ("$ sacct -j 12"), what each wrote, behind "! " what it wrote on stderr, and "? N" where its
-// exit status is N and not 0. Blanks at line ends count and are written as "~" there.
+// exit status is N and not 0. Blanks at line ends count and are written as "~" there. "$ asked" is
+// what the controller was sent since the last time, "$ as grace" makes her the caller.
 //
 // It also holds the lists of a command against the recorded options of Slurm 22.05.
 //
@@ -18,29 +19,28 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"gangd/pkg/cli/fake"
 	"gangd/pkg/cmdline"
-	"gangd/pkg/lab/clitest"
+	"gangd/pkg/lab/sitetest"
 	"gangd/pkg/slurm"
 )
 
-// Files runs every file of calls below dir; each has a controller of its own, made by cluster
-// and found by GANG_DIR. With update the files are written anew.
-func Files(t *testing.T, pattern string, update bool, cluster func() *fake.Controller, commands map[string]slurm.Runner) {
+// Files runs every file of calls below dir; each has a small site of its own, with more scenes, found by
+// GANG_DIR. With update the files are written anew.
+func Files(t *testing.T, pattern string, update bool, more []sitetest.Scene, commands map[string]slurm.Runner) {
 	files, err := filepath.Glob(pattern)
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no file %s, %v", pattern, err)
 	}
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
-			c := cluster()
-			clitest.Serve(t, c)
+			s := sitetest.Small(t, more...)
+			s.Found()
 			b, err := os.ReadFile(file)
 			if err != nil {
 				t.Fatal(err)
 			}
 			t.Chdir(t.TempDir()) // for what a call leaves behind; the file was read by then
-			got := play(t, string(b), commands, c)
+			got := play(t, string(b), commands, s)
 			if got == string(b) {
 				return
 			}
@@ -59,22 +59,27 @@ func Files(t *testing.T, pattern string, update bool, cluster func() *fake.Contr
 var origin, _ = os.Getwd()
 
 // play runs the calls of a file and writes it as it would have to be.
-func play(t *testing.T, text string, commands map[string]slurm.Runner, c *fake.Controller) string {
+func play(t *testing.T, text string, commands map[string]slurm.Runner, s *sitetest.Site) string {
 	var out strings.Builder
 	for _, line := range strings.Split(text, "\n") {
 		switch {
 		case strings.HasPrefix(line, "# "):
 			out.WriteString(line + "\n")
+		case line == "$ as grace":
+			out.WriteString(line + "\n")
+			s.As(sitetest.Grace)
+		case line == "$ as ada":
+			out.WriteString(line + "\n")
+			s.As(sitetest.Ada)
 		case line == "$ asked": // what the controller was asked to do since the last time
 			out.WriteString(line + "\n")
-			c.Lock()
-			for _, a := range c.Asked {
-				if strings.HasPrefix(a, "{") || strings.Contains(a, "/nodes/") {
+			read := false
+			for _, a := range s.Asked() {
+				if strings.HasPrefix(a, "{") && !read || strings.Contains(a, "/nodes/") {
 					out.WriteString(a + "\n")
 				}
+				read = a == "POST /v1/query" || a == "POST /v1/history"
 			}
-			c.Asked = nil
-			c.Unlock()
 		case strings.HasPrefix(line, "$ "):
 			out.WriteString(line + "\n")
 			words := split(t, line[2:])

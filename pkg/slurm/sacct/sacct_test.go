@@ -2,6 +2,7 @@ package sacct
 
 import (
 	"bytes"
+	"context"
 	"flag"
 	"os"
 	"slices"
@@ -10,9 +11,9 @@ import (
 	"time"
 
 	"gangd/pkg/api"
-	"gangd/pkg/cli/fake"
 	"gangd/pkg/cmdline"
-	"gangd/pkg/lab/clitest"
+	"gangd/pkg/gang"
+	"gangd/pkg/lab/sitetest"
 	"gangd/pkg/lab/slurmtest"
 	"gangd/pkg/slurm"
 )
@@ -20,7 +21,7 @@ import (
 var update = flag.Bool("update", false, "write the files anew")
 
 func TestMain(m *testing.M) {
-	clock = func() time.Time { return fake.Now }
+	clock = func() time.Time { return sitetest.Now }
 	groupName = func(uint32) string { return "users" }
 	time.Local = time.UTC
 	api.Version = "1.2.3"
@@ -28,71 +29,97 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func code(n int) *int { return &n }
-
-// history is the small cluster and jobs that ended in every way.
-func history() *fake.Controller {
-	c := fake.Small()
-	at := func(minutes int) time.Time { return fake.Now.Add(time.Duration(minutes) * time.Minute) }
-	step := func(job int64, id, name string, st api.JobState, from, to int, exit *int, signal int) api.Step {
-		s := api.Step{JobID: job, StepID: id, Name: name, State: st, Nodes: []string{"n1"}, Tasks: 1, CPUs: 2, StartTime: at(from), ExitCode: exit, Signal: signal}
-		if to != 0 {
-			s.EndTime = at(to)
+// history is jobs of the small site that ended in every way, and what 12, 30 and 33 used.
+func history() []sitetest.Scene {
+	submit := func(name string, change func(*api.Spec)) func(*sitetest.Site) {
+		spec := sitetest.SmallSpec(name, 1)
+		spec.Launch, spec.MemoryPerRank, spec.GPUsPerRank = api.LaunchBatch, 2<<30, 1
+		spec.TimeLimit, spec.Constraint, spec.Comment, spec.NodeList = 10*time.Minute, "ib", "hello there", []string{"n1"}
+		if change != nil {
+			change(&spec)
 		}
-		return s
+		return func(s *sitetest.Site) { s.Submit(sitetest.Ada, spec, nil) }
 	}
-	for i, x := range []struct {
-		name    string
-		state   api.JobState
-		cause   api.Cause
-		verdict string
-		by      string
-		exit    *int
-		signal  int
-		steps   func(id int64) []api.Step
-	}{
-		{"okjob", api.JobCompleted, api.CauseCompleted, "", "", code(0), 0, func(id int64) []api.Step {
-			batch, first := step(id, "batch", "batch", api.JobCompleted, -50, -40, code(0), 0), step(id, "0", "true", api.JobFailed, -49, -48, code(2), 0)
-			batch.MaxRSS, batch.CPUTime, first.Tasks, first.CPUTime = 3289088, 61.5, 2, 0.014
-			return []api.Step{batch, step(id, "extern", "extern", api.JobCompleted, -50, -40, code(0), 0), first}
-		}},
-		{"killed", api.JobFailed, api.CauseCrash, "rank 0 was killed by signal 9", "", code(137), 9, func(id int64) []api.Step {
-			return []api.Step{step(id, "batch", "batch", api.JobFailed, -50, -40, code(137), 9)}
-		}},
-		{"cancelled", api.JobCancelled, api.CauseCancelled, "cancelled by ada", "ada", code(1), 15, func(id int64) []api.Step {
-			return []api.Step{step(id, "batch", "batch", api.JobCancelled, -50, -40, nil, 0)}
-		}},
-		{"late", api.JobTimeout, api.CauseTimeout, "", "", code(75), 0, nil},
-		{"oom", api.JobOutOfMemory, api.CauseOOM, "", "", code(137), 9, nil},
-		{"lost", api.JobNodeFail, api.CauseNodeLost, "", "", code(1), 0, nil},
-		{"never", api.JobCancelled, api.CauseCancelled, "cancelled by ada", "ada", code(1), 0, nil},
-	} {
-		id := int64(30 + i)
-		j := api.Job{JobID: id, Name: x.name, User: "ada", UID: 1000, GID: 1000, Account: "lab", Partition: "gpu", State: x.state, StateCode: x.state.Code(),
-			Cause: x.cause, Verdict: x.verdict, CancelledBy: x.by, ExitCode: x.exit, Signal: x.signal, Size: 1, CPUsPerRank: 2, GPUsPerRank: 1, MemoryBytes: 2 << 30,
-			SubmitTime: at(-60), EligibleTime: at(-60), TimeLimitSeconds: 600, WorkDir: "/home/ada/run", Command: "train.sh", Nodes: []string{"n1"},
-			Constraint: "ib", Comment: "hello there"}
-		if x.name != "never" {
-			j.StartTime, j.EndTime = at(-50), at(-40)
-			a := api.Attempt{JobID: id, Attempt: 1, Epoch: 1, Cause: x.cause, StartTime: j.StartTime, EndTime: j.EndTime, Nodes: j.Nodes, ExitCodes: []int{*x.exit}}
-			if x.steps != nil {
-				a.Steps = x.steps(id)
+	shared := func(s *api.Spec) { s.NodeList, s.Share, s.VRAMBytes = []string{"n2"}, true, 10<<30 }
+	end := func(id int64, how func(*api.MemberActual, *api.RankActual)) sitetest.Scene {
+		return sitetest.At("11:20:00", func(s *sitetest.Site) {
+			s.End(id, func(a *api.MemberActual, r *api.RankActual) {
+				if how(a, r); a.Measure != nil {
+					a.Measure.Cards[0].UUID = s.Job(id).Ranks[0].Slot.Cards[0]
+				}
+			})
+		})
+	}
+	cancel := func(clock string, id int64) sitetest.Scene {
+		return sitetest.At(clock, func(s *sitetest.Site) { _, _ = s.Do(context.Background(), gang.Cancel{Job: id, By: "ada"}) })
+	}
+	scenes := []sitetest.Scene{
+		sitetest.At("10:59:00", func(s *sitetest.Site) {
+			s.Restart(30)
+			for _, n := range []string{"n1", "n2", "n4"} {
+				s.NodeDo("drain", n, "cable")
 			}
-			c.Attempts[id] = []api.Attempt{a}
-		} else {
-			j.EndTime, j.Nodes = at(-50), nil
-		}
-		c.Jobs = append(c.Jobs, j)
+		}),
+		sitetest.At("11:00:00", submit("okjob", nil)),
+		sitetest.At("11:00:00", submit("killed", shared)),
+		sitetest.At("11:00:00", submit("cancelled", shared)),
+		sitetest.At("11:00:00", submit("late", nil)),
+		sitetest.At("11:00:00", submit("oom", shared)),
+		sitetest.At("11:00:00", submit("lost", func(s *api.Spec) {
+			none := 0
+			s.NodeList, s.TimeLimit, s.BackoffLimit = []string{"n4"}, time.Hour, &none
+		})),
+		sitetest.At("11:00:00", submit("never", func(s *api.Spec) { s.Hold = true })),
+		sitetest.At("11:10:00", func(s *sitetest.Site) {
+			for _, n := range []string{"n1", "n2", "n4"} {
+				s.NodeDo("resume", n, "")
+			}
+			for id := int64(30); id <= 35; id++ {
+				s.Run(id)
+			}
+		}),
+		cancel("11:10:00", 36),
+		sitetest.At("11:11:00", func(s *sitetest.Site) {
+			s.Step(30, api.StepAsk{Name: "true", StepComponent: api.StepComponent{Tasks: 2, Overcommit: true}})
+		}),
+		sitetest.At("11:12:00", func(s *sitetest.Site) {
+			s.StepIs(30, api.StepActual{Over: true, ExitCode: 2, Ended: sitetest.Now.Add(-48 * time.Minute), CPUTime: 0.014})
+		}),
+		cancel("11:20:00", 32),
+		end(30, func(a *api.MemberActual, r *api.RankActual) {
+			a.Measure, r.Own = measured("n1", 600, 900, 1<<30, 75), true
+			a.Measure.Ranks = &api.RankUse{CPUSeconds: 61.5, MaxRSS: 3289088}
+		}),
+		end(31, func(_ *api.MemberActual, r *api.RankActual) { r.ExitCode, r.Signal, r.Own = 137, 9, true }),
+		end(32, sitetest.Stopped),
+		end(33, func(a *api.MemberActual, r *api.RankActual) {
+			sitetest.Stopped(a, r)
+			a.Stopping, a.Measure = api.CauseTimeout, measured("n1", 600, 0, 1<<20, 0)
+			c := &a.Measure.Cards[0] // which nobody saw
+			c.Utilization, c.Power, c.Joules = nil, nil, nil
+		}),
+		end(34, func(_ *api.MemberActual, r *api.RankActual) { r.ExitCode, r.Signal, r.OOM, r.Own = 137, 9, true, true }),
+		sitetest.At("12:00:00", func(s *sitetest.Site) {
+			key := api.MemberKey{Job: 12, Epoch: 2}
+			s.NodeNotes("n1", []api.MemberNote{{MemberKey: key, Measure: measured("n1", 3900, 1000, 3<<30, 40)}})
+			s.NodeNotes("n2", []api.MemberNote{{MemberKey: key, Measure: measured("n2", 3900, 3000, 1<<30, 80)}})
+		}),
 	}
-	for i, id := range []int64{20, 21} {
-		c.Attempts[id] = []api.Attempt{{JobID: id, Attempt: 1, Epoch: 1, StartTime: at(0).Add(-time.Duration(30+i) * time.Second), Nodes: []string{"n2"}}}
-	}
-	return c
+	return scenes
+}
+
+// measured is what a member was seen using: CPU seconds, memory at most, and percent of a card.
+func measured(node string, seconds, cpu float64, peak int64, use float64) *api.Measure {
+	f := func(v float64) *float64 { return &v }
+	fig := func(mean, most float64) *api.Figure { return &api.Figure{Seconds: seconds, Mean: mean, Max: most} }
+	return &api.Measure{Node: node, Seconds: seconds, CPUs: 2, Memory: 2 << 30, CPUSeconds: f(cpu), MemoryPeak: &peak, CPU: fig(50, 90),
+		Cards: []api.CardMeasure{{UUID: "GPU-" + node, VRAMBytes: 80 << 30, Utilization: fig(use, 100), VRAM: fig(20<<30, 40<<30),
+			Power: fig(300, 400), Joules: f(300 * seconds), IdleSeconds: f(0)}}}
 }
 
 func TestFiles(t *testing.T) {
 	t.Setenv("GANG_SLURM_VERSION", "22.05") // of which the documents in them are
-	slurmtest.Files(t, "testdata/*.txt", *update, history, map[string]slurm.Runner{"sacct": Run, "sstat": Sstat})
+	slurmtest.Files(t, "testdata/*.txt", *update, history(), map[string]slurm.Runner{"sacct": Run, "sstat": Sstat})
 }
 
 // --json has the members that the tables of Slurm's data parsers have.
@@ -100,7 +127,7 @@ func TestDocumentsOfLaterSlurms(t *testing.T) {
 	for version, schema := range map[string]string{"23.11": "v0.0.40", "24.11": "v0.0.42"} {
 		t.Run(version, func(t *testing.T) {
 			t.Setenv("GANG_SLURM_VERSION", version)
-			clitest.Serve(t, history())
+			sitetest.Small(t, history()...).Found()
 			var out, errs bytes.Buffer
 			if code := Run([]string{"--json", "-j", "30,31,32,33,34,35,36,20"}, cmdline.Streams{Out: &out, Err: &errs}); code != 0 {
 				t.Fatalf("status %d: %s", code, errs.String())
@@ -164,7 +191,7 @@ func TestWindow(t *testing.T) {
 		{"start, end and states", ask{from: at(8), fromSet: true, to: at(9), toSet: true, states: states}, at(8), at(9)},
 		{"end", ask{to: at(9), toSet: true}, at(0), at(9)},
 	} {
-		if err := c.ask.window(fake.Now); err != nil || !c.ask.from.Equal(c.from) || !c.ask.to.Equal(c.to) {
+		if err := c.ask.window(sitetest.Now); err != nil || !c.ask.from.Equal(c.from) || !c.ask.to.Equal(c.to) {
 			t.Errorf("%s: %s to %s, %v", c.name, c.ask.from, c.ask.to, err)
 		}
 	}

@@ -4,46 +4,12 @@ import (
 	"strings"
 	"testing"
 
-	"gangd/pkg/api"
-	"gangd/pkg/cli/fake"
 	"gangd/pkg/lab/slurmtest"
-	"gangd/pkg/measure"
 	"gangd/pkg/slurm"
 )
 
-// measuredHistory is that of the other tests with figures: job 30 has all, job 33 had a card that nobody saw, and
-// 12 still runs.
-func measuredHistory() *fake.Controller {
-	c := history()
-	f := func(v float64) *float64 { return &v }
-	n := func(v int64) *int64 { return &v }
-	fig := func(seconds, mean, most float64) *api.Figure {
-		return &api.Figure{Seconds: seconds, Mean: mean, Max: most}
-	}
-	part := func(node string, seconds, cpu float64, peak int64, use float64) api.Measure {
-		return api.Measure{Node: node, Seconds: seconds, CPUs: 2, Memory: 2 << 30, CPUSeconds: f(cpu), MemoryPeak: n(peak), CPU: fig(seconds, 50, 90),
-			Cards: []api.CardMeasure{{UUID: "GPU-" + node, VRAMBytes: 80 << 30, Utilization: fig(seconds, use, 100), VRAM: fig(seconds, 20<<30, 40<<30),
-				Power: fig(seconds, 300, 400), Joules: f(300 * seconds), IdleSeconds: f(0)}}}
-	}
-	give := func(id int64, all ...api.Measure) {
-		a := c.Attempts[id]
-		a[len(a)-1].Measures = all
-		for i := range c.Jobs {
-			if c.Jobs[i].JobID == id {
-				a[len(a)-1].Efficiency = measure.Of(&c.Jobs[i], &a[len(a)-1])
-			}
-		}
-	}
-	give(30, part("n1", 600, 900, 1<<30, 75))
-	dark := part("n1", 600, 0, 1<<20, 0)
-	dark.Cards[0].Utilization, dark.Cards[0].Power, dark.Cards[0].Joules = nil, nil, nil
-	give(33, dark)
-	give(12, part("n1", 3900, 1000, 3<<30, 40), part("n2", 3900, 3000, 1<<30, 80))
-	return c
-}
-
 func TestUsed(t *testing.T) {
-	slurmtest.Files(t, "testdata/used/*.txt", *update, measuredHistory, map[string]slurm.Runner{"seff": Seff, "reportseff": Reportseff, "sstat": Sstat})
+	slurmtest.Files(t, "testdata/used/*.txt", *update, history(), map[string]slurm.Runner{"seff": Seff, "reportseff": Reportseff, "sstat": Sstat})
 }
 
 func TestSeffLists(t *testing.T) {

@@ -7,8 +7,9 @@ import (
 	"time"
 
 	"gangd/pkg/api"
-	"gangd/pkg/cli/fake"
+	"gangd/pkg/auth"
 	"gangd/pkg/cmdline"
+	"gangd/pkg/lab/sitetest"
 	"gangd/pkg/lab/slurmtest"
 	"gangd/pkg/slurm"
 	"gangd/pkg/table/accttable"
@@ -17,23 +18,25 @@ import (
 var update = flag.Bool("update", false, "write the files anew")
 
 func TestMain(m *testing.M) {
-	clock = func() time.Time { return fake.Now }
+	clock = func() time.Time { return sitetest.Now }
 	myself = func() string { return "ada" }
 	knownUser = func(name string) bool { return name == "ada" || name == "eve" }
 	api.Version = "1.2.3"
 	os.Exit(m.Run())
 }
 
-// cluster has two users with an account each, one of them with a second.
-func cluster() *fake.Controller {
-	c := fake.Small()
-	c.Jobs[2].Account = "other"
-	c.Jobs[3].Account = "second"
-	return c
+// secondAccounts are a second one of each user.
+func secondAccounts() []sitetest.Scene {
+	job := func(who auth.Identity, account string) func(*sitetest.Site) {
+		spec := sitetest.SmallSpec("held", 1)
+		spec.Hold, spec.Account = true, account
+		return func(s *sitetest.Site) { s.Submit(who, spec, nil) }
+	}
+	return []sitetest.Scene{sitetest.At("11:00:00", job(sitetest.Ada, "second")), sitetest.At("11:01:00", job(sitetest.Grace, "other"))}
 }
 
 func TestFiles(t *testing.T) {
-	slurmtest.Files(t, "testdata/*.txt", *update, cluster, map[string]slurm.Runner{"sacctmgr": Run, "sshare": Sshare, "sprio": Sprio})
+	slurmtest.Files(t, "testdata/*.txt", *update, secondAccounts(), map[string]slurm.Runner{"sacctmgr": Run, "sshare": Sshare, "sprio": Sprio})
 }
 
 func TestLists(t *testing.T) {

@@ -5,15 +5,14 @@ import (
 	"strings"
 	"testing"
 
-	"gangd/pkg/cli/fake"
 	"gangd/pkg/cmdline"
-	"gangd/pkg/lab/clitest"
+	"gangd/pkg/lab/sitetest"
 )
 
 // TestPrompt: commands are read until quit, !! is the last one again, and the status is that of
 // the last one that failed.
 func TestPrompt(t *testing.T) {
-	clitest.Serve(t, fake.Small())
+	sitetest.Small(t).Found()
 	var out, errs bytes.Buffer
 	in := "!!\nping\n\n!!\nshow job 999\nquit\nping\n"
 	status := Run(nil, cmdline.Streams{In: strings.NewReader(in), Out: &out, Err: &errs})

@@ -12,9 +12,8 @@ import (
 	"pgregory.net/rapid"
 
 	"gangd/pkg/api"
-	"gangd/pkg/cli/fake"
 	"gangd/pkg/cmdline"
-	"gangd/pkg/lab/clitest"
+	"gangd/pkg/lab/sitetest"
 	"gangd/pkg/lab/slurmtest"
 	"gangd/pkg/slurm"
 )
@@ -22,7 +21,7 @@ import (
 var update = flag.Bool("update", false, "write the files anew")
 
 func TestMain(m *testing.M) {
-	clock = func() time.Time { return fake.Now }
+	clock = func() time.Time { return sitetest.Now }
 	hostname = func() string { return "vm" }
 	groupName = func(uint32) string { return "users" }
 	time.Local = time.UTC
@@ -30,30 +29,17 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// cluster is the small one, with a step and a limit that differs from Slurm's default.
-func cluster() *fake.Controller {
-	c := fake.Small()
-	for i := range c.Jobs {
-		j := &c.Jobs[i]
-		j.GID = 1000
-		if j.JobID == 12 {
-			j.Steps = []api.Step{{JobID: 12, StepID: "0", Name: "sleep", State: api.JobRunning, Nodes: j.Nodes, Tasks: 2, CPUs: 2, StartTime: j.StartTime, Client: "vm:11625"}}
-			j.Notify = []api.Notify{{To: "ada@uni.example", Types: []api.NotifyType{api.NotifyEnd, api.NotifyFail, api.NotifyTimeLimit80, api.NotifyInvalidDepend}}, {Target: "chat", Types: api.NotifyDefault}}
-			j.Comment, j.NodeList, j.Exclude = "hello there", []string{"n1", "n2", "n3"}, []string{"n4"}
-		}
-	}
-	for i := range c.Nodes {
-		if n := &c.Nodes[i]; n.State == api.NodeDrained {
-			n.DrainUser, n.DrainTime = "ada", fake.Now.Add(-time.Hour)
-		}
-	}
-	return c
+// step is one of the gang that runs.
+func step() []sitetest.Scene {
+	return []sitetest.Scene{sitetest.At("11:00:00", func(s *sitetest.Site) {
+		s.Step(12, api.StepAsk{Name: "sleep", StepComponent: api.StepComponent{Tasks: 2, MinNodes: 2, Exact: true}, Client: "vm:11625"})
+	})}
 }
 
 func TestFiles(t *testing.T) {
 	t.Setenv("SLURM_NODELIST", "")
 	t.Setenv("SLURM_JOB_NODELIST", "")
-	slurmtest.Files(t, "testdata/*.txt", *update, cluster, map[string]slurm.Runner{"scontrol": Run})
+	slurmtest.Files(t, "testdata/*.txt", *update, step(), map[string]slurm.Runner{"scontrol": Run})
 }
 
 func TestLists(t *testing.T) {
@@ -192,7 +178,7 @@ func TestShowJobOfEachSlurm(t *testing.T) {
 		"24.11": {"\n   TresPerTask=gres/gpu:1\n", "Power="},
 	} {
 		t.Setenv("GANG_SLURM_VERSION", version)
-		clitest.Serve(t, fake.Small())
+		sitetest.Small(t).Found()
 		var out, errs bytes.Buffer
 		if status := Run([]string{"show", "job", "12"}, cmdline.Streams{Out: &out, Err: &errs}); status != 0 {
 			t.Fatal(errs.String())

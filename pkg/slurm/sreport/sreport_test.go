@@ -7,8 +7,9 @@ import (
 	"time"
 
 	"gangd/pkg/api"
-	"gangd/pkg/cli/fake"
 	"gangd/pkg/cmdline"
+	"gangd/pkg/gang"
+	"gangd/pkg/lab/sitetest"
 	"gangd/pkg/lab/slurmtest"
 	"gangd/pkg/slurm"
 	"gangd/pkg/table/accttable"
@@ -17,28 +18,25 @@ import (
 var update = flag.Bool("update", false, "write the files anew")
 
 func TestMain(m *testing.M) {
-	clock = func() time.Time { return fake.Now }
+	clock = func() time.Time { return sitetest.Now }
 	properName = func(login string) string { return "The " + login }
 	time.Local = time.UTC
 	api.Version = "1.2.3"
 	os.Exit(m.Run())
 }
 
-// cluster is the small one with a ledger.
-func cluster() *fake.Controller {
-	c := fake.Small()
-	row := func(account, user string, cpuHours, cardHours, joules int64) {
-		c.Ledger = append(c.Ledger, api.LedgerRow{LedgerKey: api.LedgerKey{Day: "2026-02-28", Account: account, User: user},
-			LedgerFigures: api.LedgerFigures{CPUMS: cpuHours * 3600_000, CardMS: cardHours * 3600_000, Joules: joules}})
+// ledger is what was used the day before.
+func ledger() []sitetest.Scene {
+	row := func(account, user string, cpuHours, cardHours, joules int64) api.LedgerRow {
+		return api.LedgerRow{LedgerKey: api.LedgerKey{Day: "2026-02-28", Account: account, User: user},
+			LedgerFigures: api.LedgerFigures{CPUMS: cpuHours * 3600_000, CardMS: cardHours * 3600_000, Joules: joules}}
 	}
-	row("lab", "ada", 100, 20, 36e6)
-	row("lab", "grace", 28, 4, 0)
-	row("ops", "ada", 2, 0, 0)
-	return c
+	rows := &gang.Changes{Ledger: []api.LedgerRow{row("lab", "ada", 100, 20, 36e6), row("lab", "grace", 28, 4, 0), row("ops", "ada", 2, 0, 0)}}
+	return []sitetest.Scene{sitetest.At("08:00:00", func(s *sitetest.Site) { s.Restart(12, rows) })}
 }
 
 func TestFiles(t *testing.T) {
-	slurmtest.Files(t, "testdata/*.txt", *update, cluster, map[string]slurm.Runner{"sreport": Run})
+	slurmtest.Files(t, "testdata/*.txt", *update, ledger(), map[string]slurm.Runner{"sreport": Run})
 }
 
 func TestLists(t *testing.T) {
@@ -89,7 +87,7 @@ func TestWindow(t *testing.T) {
 			t.Errorf("%s to %s: %v to %v, %v", c.start, c.end, a.start, a.end, err)
 		}
 	}
-	if err := (&ask{start: fake.Now.Add(time.Hour)}).window(); err == nil {
+	if err := (&ask{start: sitetest.Now.Add(time.Hour)}).window(); err == nil {
 		t.Error("a start that is yet to come")
 	}
 }
