@@ -200,6 +200,9 @@ func (w *World) ready(e *entry, i int, port int, image string) {
 	if e.prepared == nil {
 		e.prepared = make(map[int]int, len(e.job.Members))
 	}
+	if _, known := e.prepared[i]; !known {
+		e.ranks += len(e.job.Members[i].Ranks)
+	}
 	e.prepared[i] = port
 	w.prepared[e.job.ID] = struct{}{}
 	if e.job.Members[i].Importing != (api.Import{}) {
@@ -215,6 +218,7 @@ func (w *World) ready(e *entry, i int, port int, image string) {
 // unprepared takes back that a member is prepared.
 func (w *World) unprepared(e *entry, i int) {
 	delete(e.prepared, i)
+	e.ranks -= len(e.job.Members[i].Ranks)
 	w.prepared[e.job.ID] = struct{}{}
 }
 
@@ -260,7 +264,7 @@ func (w *World) open(e *entry) {
 		names[i] = m.Node
 		w.desired = append(w.desired, m.Node)
 	}
-	e.prepared = nil
+	e.prepared, e.ranks = nil, 0
 	w.bookStart(e)
 	w.armNotify(e)
 	w.epochs[j.key()] = epochRow(j)

@@ -124,8 +124,8 @@ func (w *World) lookElsewhere(e *entry) {
 	could := false
 	if out := refusedBy(j); len(out) > 0 {
 		var nodes []*cluster.Node
-		for _, name := range slices.Sorted(maps.Keys(w.nodes)) {
-			if n := w.nodes[name].node.Res; (n.Ready || n.Away) && !slices.Contains(out, name) {
+		for _, h := range w.byName {
+			if n := h.node.Res; (n.Ready || n.Away) && !slices.Contains(out, n.Name) {
 				nodes = append(nodes, n)
 			}
 		}

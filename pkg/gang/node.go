@@ -14,8 +14,13 @@ import (
 	"gangd/pkg/nearest"
 )
 
-func newHost(name string) *host {
-	return &host{node: &Node{Name: name, State: api.NodeUnknown, Res: &cluster.Node{Name: name}}, members: map[api.MemberKey]place{}}
+// addHost makes a node known, of which nothing was heard yet.
+func (w *World) addHost(name string) *host {
+	h := &host{node: &Node{Name: name, State: api.NodeUnknown, Res: &cluster.Node{Name: name}}, members: map[api.MemberKey]place{}}
+	w.nodes[name] = h
+	w.byName = slices.Insert(w.byName, w.hostAt(name), h)
+	w.away++
+	return h
 }
 
 // OnlySilent says that a node is lost, and that nothing else keeps it out of service.
@@ -73,9 +78,7 @@ func (w *World) hello(ev NodeHello) Outcome {
 	}
 	h := w.nodes[name]
 	if h == nil {
-		h = newHost(name)
-		w.nodes[name] = h
-		w.away++
+		h = w.addHost(name)
 	}
 	rebooted := h.node.BootID != "" && h.node.BootID != ev.Hello.BootID
 	wasCutOff := w.cutOff()
@@ -260,8 +263,7 @@ func (w *World) lostMember(h *host, p place) {
 
 // releaseExpired: most nodes are back, so those whose lease ran out meanwhile are gone.
 func (w *World) releaseExpired() {
-	for _, name := range slices.Sorted(maps.Keys(w.nodes)) {
-		h := w.nodes[name]
+	for _, h := range w.byName {
 		for _, k := range slices.SortedFunc(maps.Keys(h.expired), api.MemberKey.Compare) {
 			delete(h.expired, k)
 			w.leaseOut(h, k)
@@ -327,6 +329,8 @@ func (w *World) forgetNode(ev NodeForget) Outcome {
 		w.timers.cancel(timer{kind: kind, node: ev.Node})
 	}
 	delete(w.nodes, ev.Node)
+	at := w.hostAt(ev.Node)
+	w.byName = slices.Delete(w.byName, at, at+1)
 	w.away--
 	w.dirtyNodes = slices.DeleteFunc(w.dirtyNodes, func(d *host) bool { return d == h })
 	w.forgot = append(w.forgot, ev.Node)

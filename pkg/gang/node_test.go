@@ -355,6 +355,28 @@ func TestReserveIsCheckedWhole(t *testing.T) {
 	}
 }
 
+// The scheduler finds nodes by bisection.
+func TestNodesAreListedByName(t *testing.T) {
+	b := newBench(t, 0)
+	for _, name := range []string{"n3", "n1", "n4", "n2"} {
+		b.hello(name)
+	}
+	names := func() (all []string) {
+		for _, n := range b.w.Nodes() {
+			all = append(all, n.Name)
+		}
+		return all
+	}
+	want := []string{"n1", "n2", "n3", "n4"}
+	if got := names(); !slices.Equal(got, want) {
+		t.Errorf("nodes %q, want %q", got, want)
+	}
+	b.reborn(time.Second)
+	if got := names(); !slices.Equal(got, want) {
+		t.Errorf("nodes %q after a restart, want %q", got, want)
+	}
+}
+
 // TestForgetNode: a lost node of which nothing is waited for can be dropped, and is a new one when
 // it comes back.
 func TestForgetNode(t *testing.T) {

@@ -119,9 +119,8 @@ func (w *World) movePartitions(change func()) {
 			w.parts.all = append(w.parts.all, *c.Partition)
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(w.nodes)) {
-		h := w.nodes[name]
-		if in := w.partitionsOf(name, nil); h.node.Res != nil && !slices.Equal(in, h.node.Res.Partitions) {
+	for _, h := range w.byName {
+		if in := w.partitionsOf(h.node.Name, nil); h.node.Res != nil && !slices.Equal(in, h.node.Res.Partitions) {
 			res := *h.node.Res
 			res.Partitions = in
 			w.editNode(h).Res = &res
@@ -310,9 +309,9 @@ func (w *World) dropPartition(ev DropPartition) Outcome {
 
 func (w *World) resetPartitions(ev ResetPartitions) Outcome {
 	changed := len(w.parts.changes) > 0
-	for _, name := range slices.Sorted(maps.Keys(w.nodes)) {
-		if n := w.nodes[name].node; !slices.Equal(n.Res.Features, n.Hello.Features) {
-			changed = w.setFeatures(NodeFeatures{Node: name, By: ev.By, Features: n.Hello.Features}).Applied || changed
+	for _, h := range w.byName {
+		if n := h.node; !slices.Equal(n.Res.Features, n.Hello.Features) {
+			changed = w.setFeatures(NodeFeatures{Node: n.Name, By: ev.By, Features: n.Hello.Features}).Applied || changed
 		}
 	}
 	if !changed {

@@ -73,10 +73,8 @@ func (w *World) restoreNode(saved *Node) {
 	if n.Res == nil {
 		n.Res = &cluster.Node{Name: n.Name}
 	}
-	h := newHost(n.Name)
+	h := w.addHost(n.Name)
 	h.node, h.contact = &n, w.now.Mono
-	w.nodes[n.Name] = h
-	w.away++
 	if n.LostSince.IsZero() {
 		w.in(w.set.NodeTimeout, timer{kind: timerLost, node: n.Name})
 	}

@@ -123,6 +123,10 @@ func TestANewControllerAsksWhoIsPrepared(t *testing.T) {
 	if ch := b.w.Take(); ch.Prepared[id] != 1 || len(ch.Jobs) != 0 {
 		t.Errorf("%d ranks prepared, %d jobs to be stored", ch.Prepared[id], len(ch.Jobs))
 	}
+	b.say("n1", api.MemberActual{MemberKey: b.key(id), Phase: api.PhaseReady, Port: 4001}) // its daemon had to pick another one
+	if ch := b.w.Take(); ch.Prepared[id] != 1 {
+		t.Errorf("%d ranks prepared of one that says so twice", ch.Prepared[id])
+	}
 	b.state(id, api.JobReserved)
 	b.back(id, "n2", api.PhaseReady)
 	b.state(id, api.JobRunning)

@@ -17,13 +17,14 @@ func (w *World) Verify() []string {
 		v.job(w.jobs[id])
 	}
 	away := 0
-	for _, name := range slices.Sorted(maps.Keys(w.nodes)) {
-		h := w.nodes[name]
+	for i, h := range w.byName {
+		v.check(w.nodes[h.node.Name] == h && w.hostAt(h.node.Name) == i, "node %s is not where its name belongs", h.node.Name)
 		if !h.node.Connected {
 			away++
 		}
 		v.node(h)
 	}
+	v.check(len(w.byName) == len(w.nodes), "%d nodes, listed %d", len(w.nodes), len(w.byName))
 	v.check(away == w.away, "%d nodes away, counted %d", away, w.away)
 	v.shared()
 	v.arrays()
@@ -153,6 +154,11 @@ func (v *verifier) members(e *entry) {
 	}
 	v.check(alive == e.alive && open == e.open, "job %d: %d alive %d open, counted %d %d", j.ID, alive, open, e.alive, e.open)
 	v.check(reserved(j) || e.prepared == nil, "job %d: %s, and %d of its members count as prepared", j.ID, phrase(j), len(e.prepared))
+	preparedRanks := 0
+	for i := range e.prepared {
+		preparedRanks += len(j.Members[i].Ranks)
+	}
+	v.check(preparedRanks == e.ranks, "job %d: %d of its ranks are prepared, counted %d", j.ID, preparedRanks, e.ranks)
 	v.check(len(e.prepared) < len(j.Members) || slices.ContainsFunc(j.Members, v.w.isAway), "job %d: prepared, and its gate is not open", j.ID)
 	v.check(alive > 0, "job %d: admitted without a member", j.ID)
 }

@@ -23,6 +23,7 @@ type World struct {
 	jobs    map[int64]*entry
 	noEpoch *epoch // nothing is written to it
 	nodes   map[string]*host
+	byName  []*host // the same, ascending: each plan asks for all of them
 	arrays  map[int64]*array
 	keys    map[string]int64 // submission key -> first job, in memory or one of pastKeys
 	specs   map[specKey]*sharedSpec
@@ -88,6 +89,7 @@ type entry struct {
 // epoch is what is derived from the members of an admitted gang, and what was heard of them.
 type epoch struct {
 	prepared map[int]int // of a reserved gang: the port that was picked, by member that is prepared
+	ranks    int         // of prepared members
 	alive    int         // members neither stopped nor fenced
 	open     int         // ranks with a process that has not exited
 	body     *api.AssignmentBody
@@ -459,10 +461,7 @@ func (w *World) takePrepared() map[int64]int {
 	out := map[int64]int{}
 	for id := range w.prepared {
 		if e := w.jobs[id]; e != nil && reserved(e.job) {
-			out[id] = 0
-			for i := range e.prepared {
-				out[id] += len(e.job.Members[i].Ranks)
-			}
+			out[id] = e.ranks
 		}
 	}
 	clear(w.prepared)
@@ -476,11 +475,13 @@ func unique[T cmp.Ordered](s []T) []T {
 
 func (e *entry) appendRanks(rows []RankRow) []RankRow {
 	if e.allDirty {
+		rows = slices.Grow(rows, len(e.job.Ranks))
 		for i, r := range e.job.Ranks {
 			rows = append(rows, RankRow{Job: e.job.ID, Index: i, Rank: r})
 		}
 		return rows
 	}
+	rows = slices.Grow(rows, len(e.dirty))
 	for _, i := range slices.Sorted(maps.Keys(e.dirty)) {
 		rows = append(rows, RankRow{Job: e.job.ID, Index: i, Rank: e.job.Ranks[i]})
 	}
@@ -535,11 +536,17 @@ func (w *World) Node(name string) *Node {
 
 // Nodes are all known nodes by name.
 func (w *World) Nodes() []*Node {
-	out := make([]*Node, 0, len(w.nodes))
-	for _, name := range slices.Sorted(maps.Keys(w.nodes)) {
-		out = append(out, w.nodes[name].node)
+	out := make([]*Node, len(w.byName))
+	for i, h := range w.byName {
+		out[i] = h.node
 	}
 	return out
+}
+
+// hostAt is where the node of a name is among all, or belongs.
+func (w *World) hostAt(name string) int {
+	i, _ := slices.BinarySearchFunc(w.byName, name, func(h *host, name string) int { return strings.Compare(h.node.Name, name) })
+	return i
 }
 
 // Candidate is the job as the scheduler sees it, nil when it may not be admitted now.
