@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"gangd/pkg/api"
 )
 
@@ -103,6 +105,29 @@ func TestWriteFileIsWhole(t *testing.T) {
 	}
 	if left, _ := filepath.Glob(filepath.Join(dir, ".*")); len(left) > 0 {
 		t.Errorf("left: %q", left)
+	}
+}
+
+// TestWriteFileOnAFullDisk: the old content stays, and nothing beside it.
+func TestWriteFileOnAFullDisk(t *testing.T) {
+	dir := t.TempDir()
+	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=8k"); err != nil {
+		t.Skipf("mounting a small tmpfs needs root: %v", err)
+	}
+	defer func() {
+		if err := unix.Unmount(dir, 0); err != nil {
+			t.Error(err)
+		}
+	}()
+	path := filepath.Join(dir, "f")
+	if err := WriteFile(path, []byte("old")); err != nil {
+		t.Fatal(err)
+	}
+	err := WriteFile(path, make([]byte, 1<<16))
+	left, e := os.ReadDir(dir)
+	b, e2 := os.ReadFile(path)
+	if !errors.Is(err, unix.ENOSPC) || e != nil || e2 != nil || len(left) != 1 || string(b) != "old" {
+		t.Errorf("%v; left %v, %q", err, left, b)
 	}
 }
 
@@ -204,6 +229,9 @@ func TestLineIsRead(t *testing.T) {
 			t.Errorf("%q: %q, %v", in, got, err)
 		}
 	}
+	if got, err := ReadLine("-", strings.NewReader(strings.Repeat("x", maxLine+9))); err != nil || len(got) != maxLine {
+		t.Errorf("of what has no end: %d bytes, %v", len(got), err)
+	}
 	if got, err := ReadLine("gang://y", strings.NewReader("gang://x")); err != nil || got != "gang://y" {
 		t.Errorf("an argument: %q, %v", got, err)
 	}
@@ -238,12 +266,17 @@ func TestCallerNeedsAllWords(t *testing.T) {
 	g := &Guard{}
 	by := subject{kind: controllerKind, name: "b"}
 	name := UserName(0)
-	for _, c := range [][2]string{{"0 ", "0"}, {"0", "0"}, {"x " + name, "0"}, {"0 " + name, "x"}, {"0 " + name, ""}, {"4294967296 " + name, "0"}} {
+	for _, c := range [][2]string{{"0 ", "0"}, {"0", "0"}, {"x " + name, "0"}, {"0 " + name, "x"}, {"0 " + name, ""}, {"4294967296 " + name, "0"}, {"a " + name, "0"}, {"0 " + name, "a"}} {
 		if id := g.caller(by, c[0], c[1]); id.Kind != KindNone || id.Why != "" {
 			t.Errorf("%q: %+v", c, id)
 		}
 	}
 	if id := g.caller(by, "0 "+name, "0"); id.Kind != KindUser || !id.Admin || id.Host {
 		t.Errorf("root: %+v", id)
+	}
+	r := httptest.NewRequest("GET", "/", nil)
+	VouchFor(r, Identity{UID: 40010, GID: 110, User: "ada"})
+	if id := g.caller(by, r.Header.Get(userHeader), r.Header.Get(groupHeader)); id != (Identity{Kind: KindUser, UID: 40010, GID: 110, User: "40010"}) {
+		t.Errorf("%v: %+v", r.Header, id)
 	}
 }

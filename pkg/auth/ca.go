@@ -14,7 +14,6 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
-	"math/big"
 	"net/url"
 	"strings"
 	"sync"
@@ -207,13 +206,8 @@ func renewable(c *x509.Certificate, now time.Time) bool {
 	return c.NotAfter.Sub(now) < c.NotAfter.Sub(c.NotBefore)/3
 }
 
-// sign completes the template with a random serial number; parent nil signs by itself.
+// sign makes a certificate, with a random serial number; parent nil signs by itself.
 func sign(template, parent *x509.Certificate, public any, key crypto.Signer) ([]byte, error) {
-	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
-	if err != nil {
-		return nil, err
-	}
-	template.SerialNumber = serial
 	if parent == nil {
 		parent = template
 	}

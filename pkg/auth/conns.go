@@ -39,7 +39,7 @@ type conns struct {
 type holder struct {
 	uid   uint32
 	local bool
-	place *list.Element // in unknown, nil: not there any more
+	place *list.Element // in unknown, where it may be gone from; nil: local
 }
 
 // mostFiles bounds what is taken for the number of files that gangd may have open: containers are told of a billion.
@@ -144,8 +144,7 @@ func (s *conns) known(c net.Conn) {
 
 func (s *conns) settle(h *holder) {
 	if h.place != nil {
-		s.unknown.Remove(h.place)
-		h.place = nil
+		s.unknown.Remove(h.place) // which is nothing the second time
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"os/user"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 )
@@ -169,6 +170,9 @@ func TestRelayNeverRootNorAdmin(t *testing.T) {
 		{"x ada", Guard{Vouches: anyone}, false},
 	} {
 		id := tt.guard.vouched(subject{"n1", nodeKind}, tt.claim)
+		if why := map[bool]string{true: "no relay speaks for root; use the controller's host"}[strings.HasPrefix(tt.claim, "0 ") || strings.HasSuffix(tt.claim, " root")]; !tt.ok && why != "" && id.Why != why {
+			t.Errorf("%q: %s", tt.claim, id.Why)
+		}
 		if (id.Kind == KindRelay) != tt.ok || id.Admin || id.Host || !tt.ok && id.Kind != KindNone {
 			t.Errorf("%q: %+v", tt.claim, id)
 		}

@@ -26,7 +26,8 @@ type controller struct {
 	guard *Guard
 	asked atomic.Int32 // requests that got through TLS
 
-	refuse *api.Error // every call, where it is set
+	refuse *api.Error                  // every call, where it is set
+	answer func(w http.ResponseWriter) // to every call, where it is set
 }
 
 func start(t *testing.T) *controller {
@@ -40,7 +41,7 @@ func startWith(t *testing.T, change func(*tls.Config)) *controller {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &controller{Issuer: i, guard: &Guard{Revoked: i.Revoked}}
+	c := &controller{Issuer: i, guard: &Guard{Revoked: i.Revoked, conns: counted(1000, 1000)}}
 	mux := http.NewServeMux()
 	mux.Handle(JoinPath, i.JoinHandler())
 	mux.Handle(RenewPath, i.RenewHandler())
@@ -56,12 +57,16 @@ func startWith(t *testing.T, change func(*tls.Config)) *controller {
 		t.Fatal(err)
 	}
 	i.Address = l.Addr().String()
-	s := &http.Server{ErrorLog: slog.NewLogLogger(slog.DiscardHandler, 0), ConnContext: c.guard.ConnContext,
+	s := &http.Server{ErrorLog: slog.NewLogLogger(slog.DiscardHandler, 0), ConnContext: c.guard.ConnContext, ConnState: c.guard.ConnState,
 		Handler: c.guard.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			c.asked.Add(1)
 			if c.refuse != nil {
 				w.WriteHeader(c.refuse.Code.HTTPStatus())
 				json.NewEncoder(w).Encode(c.refuse)
+				return
+			}
+			if c.answer != nil {
+				c.answer(w)
 				return
 			}
 			mux.ServeHTTP(w, r)

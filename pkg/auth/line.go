@@ -44,7 +44,7 @@ func ReadLine(arg string, r io.Reader) (string, error) {
 // parseLine never quotes its input in an error: it holds a secret.
 func parseLine(s string) (joinLine, error) {
 	u, err := url.Parse(strings.TrimSpace(s))
-	if err != nil || u.Scheme != "gang" || u.User == nil || u.RawQuery != "" || u.Fragment != "" {
+	if err != nil || u.Scheme != "gang" || u.RawQuery != "" || u.Fragment != "" {
 		return joinLine{}, errLine
 	}
 	l := joinLine{address: u.Host, fingerprint: strings.TrimPrefix(u.Path, "/"), token: u.User.Username()}

@@ -14,7 +14,6 @@ const renewCheck = time.Hour
 // ends. It returns only then; a renewal that fails is logged and tried at the next look.
 func KeepRenewed(ctx context.Context, dir string, addresses func() []string, log *slog.Logger) {
 	tick := time.NewTicker(renewCheck)
-	defer tick.Stop()
 	for {
 		renewOnce(ctx, dir, addresses, log)
 		select {

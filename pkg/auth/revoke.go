@@ -97,8 +97,7 @@ func (r *Revocations) cover(s subject, c *x509.Certificate) bool {
 func (r *Revocations) revoked(node string, issued time.Time) bool {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	upTo, ok := r.upTo[node]
-	return ok && !issued.After(upTo)
+	return !issued.After(r.upTo[node]) // the zero time, where there is none
 }
 
 // issueTime is now, or later where the node's last revocation was in this second or the
@@ -106,11 +105,7 @@ func (r *Revocations) revoked(node string, issued time.Time) bool {
 func (r *Revocations) issueTime(node string, now time.Time) time.Time {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	now = now.UTC().Truncate(time.Second)
-	if upTo, ok := r.upTo[node]; ok {
-		return later(now, upTo.Add(time.Second))
-	}
-	return now
+	return later(now.UTC().Truncate(time.Second), r.upTo[node].Add(time.Second))
 }
 
 func later(a, b time.Time) time.Time {

@@ -176,7 +176,7 @@ func TestControllerJoins(t *testing.T) {
 func TestJoinFollowsTheLeader(t *testing.T) {
 	leads := start(t)
 	by := startWith(t, func(conf *tls.Config) { *conf = *ServerTLS(leads.CA, nil) })
-	by.refuse = &api.Error{Code: api.CodeNotLeader, Message: "no", Word: &api.Word{Leader: &api.Controller{Name: "a", Addresses: []string{"unix:/x", leads.Address}}}}
+	by.refuse = &api.Error{Code: api.CodeNotLeader, Message: "no", Word: &api.Word{Leader: &api.Controller{Name: "a", Addresses: []string{"unix:/x", leads.Address, "unix:/y"}}}}
 	token, err := leads.Tokens.New(api.TokenRequest{})
 	if err != nil {
 		t.Fatal(err)

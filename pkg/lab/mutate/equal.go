@@ -2,7 +2,10 @@ package mutate
 
 // equals are mutants that no test can tell from the source, by [Mutant.Key], with the reason.
 var equals = map[string]string{
+	`pkg/auth/join.go post: skip "defer cancel()" #1`:                                                    "what is left is a timer, which ends by itself",
+	`pkg/auth/line.go parseLine: drop "err != nil" #5`:                                                   "what is decoded before an error is a multiple of three bytes",
 	`pkg/auth/renew.go renewOnce: bound "time.Until(expires) >= nodeLife/3" #1`:                          "a third to the nanosecond is between two readings of the clock",
+	`pkg/auth/tokens.go Tokens.New: off by one "int64(maxTTL/time.Second)+1" #1`:                         "one second too many is refused as two are",
 	`pkg/engine/control.go Engine.missing: drop "m.ref.Last > 0" #1`:                                     "a reference to the last job has no number, and no job has the number 0",
 	`pkg/engine/records.go Engine.recordedBetween: skip "f.User = q.Users[0]" #1`:                        "what is others' is left out afterwards",
 	`pkg/engine/steps.go Engine.attemptSteps: drop "j.Verdict == nil" #1`:                                "a gang that is over has no steps that run",
