@@ -284,22 +284,30 @@ func (a *Ask) memory() error {
 	case a.memNode > 0:
 		s.MemoryPerNode = a.memNode
 	case a.memCPU > 0:
-		s.MemoryPerRank = a.memCPU * int64(s.CPUsPerRank)
+		s.MemoryPerRank = product(a.memCPU, s.CPUsPerRank)
 	case a.memGPU > 0 && s.GPUsPerRank > 0:
-		s.MemoryPerRank = a.memGPU * int64(s.GPUsPerRank)
+		s.MemoryPerRank = product(a.memGPU, s.GPUsPerRank)
 	case a.memGPU > 0 && s.GPUsPerNode > 0:
-		s.MemoryPerNode = a.memGPU * int64(s.GPUsPerNode)
+		s.MemoryPerNode = product(a.memGPU, s.GPUsPerNode)
 	case a.memGPU > 0:
 		return a.Refuse("mem-per-gpu", "no card is asked for", "add --gpus-per-rank=N, or write --mem=SIZE")
 	}
-	if s.MemoryPerRank < 0 || s.MemoryPerRank > maxBytes || s.MemoryPerNode < 0 || s.MemoryPerNode > maxBytes {
-		for _, o := range []string{"mem-per-cpu", "mem-per-gpu"} {
-			if a.By(o) != nil {
-				return a.Refuse(o, "comes to more than 64T", "ask for less")
-			}
+	if max(s.MemoryPerRank, s.MemoryPerNode) > maxBytes {
+		by := "mem-per-gpu"
+		if a.memCPU > 0 {
+			by = "mem-per-cpu"
 		}
+		return a.Refuse(by, "comes to more than 64T", "ask for less")
 	}
 	return nil
+}
+
+// product is one more than a size may be, where it is more.
+func product(bytes int64, n int) int64 {
+	if bytes > maxBytes/int64(n) {
+		return maxBytes + 1
+	}
+	return bytes * int64(n)
 }
 
 // stop checks notice, grace and time limit against each other.
