@@ -91,7 +91,7 @@ func named(args []any) []driver.NamedValue {
 func (w *writer) Ints(text string, n int, args ...any) ([]int64, error) {
 	rows, err := w.conn.(driver.QueryerContext).QueryContext(context.Background(), text, named(args))
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%s: %w", text, err)
 	}
 	defer rows.Close()
 	vals := make([]driver.Value, n)
@@ -109,7 +109,7 @@ func (w *writer) Ints(text string, n int, args ...any) ([]int64, error) {
 func (w *writer) Texts(text string, args ...any) (out []string, err error) {
 	rows, err := w.conn.(driver.QueryerContext).QueryContext(context.Background(), text, named(args))
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%s: %w", text, err)
 	}
 	defer rows.Close()
 	for vals := make([]driver.Value, 1); ; {

@@ -44,13 +44,13 @@ func (d database) Alone(_ context.Context, lazy bool, f func(sqlstore.Writer) er
 		return err
 	}
 	if lazy {
-		if err := s.w.exec("PRAGMA synchronous = NORMAL"); err != nil {
+		if _, err := s.w.Exec("PRAGMA synchronous = NORMAL"); err != nil {
 			return s.fail(err)
 		}
 	}
 	err := s.transaction(func() error { return f(s.w) })
 	if lazy {
-		if back := s.w.exec("PRAGMA synchronous = FULL"); back != nil {
+		if _, back := s.w.Exec("PRAGMA synchronous = FULL"); back != nil {
 			return s.fail(back)
 		}
 	}
