@@ -41,8 +41,8 @@ func Forecast(now time.Time, v *View, p *Policy) map[int64]ExpectedStart {
 			continue
 		}
 		// What would not fit on empty nodes waits for a node, or for a stranger's process,
-		// and takes nothing from those behind it.
-		if pl.fitsEmpty(pl.askClass(w.Ask)) {
+		// and takes nothing from those behind it. So does an ask that can't be read.
+		if sh := pl.askClass(w.Ask); sh.bad == nil && pl.fitsEmpty(sh) {
 			out[w.Job] = ExpectedStart{At: c.start(w)}
 		}
 	}

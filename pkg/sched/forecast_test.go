@@ -185,3 +185,15 @@ func TestPromises(t *testing.T) {
 		}
 	}
 }
+
+// TestForecastOfAnAskThatCanNotBeRead: it is expected at no time, and the others are as if it were not there.
+func TestForecastOfAnAskThatCanNotBeRead(t *testing.T) {
+	bad, next := candidate(1, api.Spec{Size: 1, Constraint: "a&"}), lasting(2, 4, 30)
+	v := &View{Nodes: []*cluster.Node{run(testNode("n1", 16, 4, 80), 7, 90, 0)}, Queue: queueOf(bad, next)}
+	if got := Forecast(epoch0, v, &Policy{}); len(got) != 1 || !got[2].At.Equal(epoch0.Add(90*time.Minute)) {
+		t.Errorf("%+v", got)
+	}
+	if got := Explain(epoch0, v, &Policy{}, 2); got.Word != WordResources {
+		t.Errorf("%+v", got)
+	}
+}
