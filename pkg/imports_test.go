@@ -85,7 +85,7 @@ var house = []floor{
 	{false, map[side]string{
 		client: "slurm/scancel slurm/scontrol gcron",
 		whole:  "dev",
-		lab:    "lab/disk lab/extremes lab/mutate lab/registry lab/trace lab/sim cli/fake",
+		lab:    "lab/disk lab/extremes lab/mutate lab/registry lab/trace lab/transcript lab/sim cli/fake",
 	}},
 	{false, map[side]string{lab: "lab/mutants lab/replay lab/clitest lab/sitetest"}},
 	{false, map[side]string{lab: "lab/replay/reference lab/slurmtest"}},
