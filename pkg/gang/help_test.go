@@ -12,7 +12,10 @@ import (
 	"gangd/pkg/cluster"
 )
 
+// epoch0 and mono0 are what the clocks of a bench begin with.
 var epoch0 = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+const mono0 = time.Hour
 
 // bench is a world with a clock and a few verbs; after each of them everything is
 // recounted.
@@ -21,6 +24,7 @@ type bench struct {
 	w       *World
 	now     Instant
 	desired map[string][]api.Assignment // of each node after the last step
+	witness *witness                    // nil: nothing is written down
 }
 
 func newBench(t testing.TB, nodes int) *bench {
@@ -31,10 +35,11 @@ func newBench(t testing.TB, nodes int) *bench {
 func settings() api.Settings { return api.DefaultSettings() }
 
 func benchWith(t testing.TB, nodes int, s api.Settings) *bench {
-	b := &bench{t: t, w: New(s), now: Instant{Wall: epoch0, Mono: time.Hour}}
+	b := &bench{t: t, w: New(s), now: Instant{Wall: epoch0, Mono: mono0}}
 	for i := 1; i <= nodes; i++ {
 		b.hello(fmt.Sprintf("n%d", i))
 	}
+	b.beginTranscript()
 	return b
 }
 
@@ -50,7 +55,7 @@ func helloOf(name string, members ...api.MemberActual) NodeHello {
 // told something else now.
 func (b *bench) step(ev Event) Outcome {
 	b.t.Helper()
-	marked := len(b.w.desired)
+	m := b.w.marks()
 	out := b.w.Step(b.now, ev)
 	if bad := b.w.Verify(); len(bad) > 0 {
 		b.t.Fatalf("after %T %+v: %q", ev, ev, bad)
@@ -59,11 +64,12 @@ func (b *bench) step(ev Event) Outcome {
 	for _, n := range b.w.Nodes() {
 		now, was := b.w.Desired(n.Name), b.desired[n.Name]
 		desired[n.Name] = now
-		if _, known := b.desired[n.Name]; known && !sameWords(was, now) && !slices.Contains(b.w.desired[marked:], n.Name) {
+		if _, known := b.desired[n.Name]; known && !sameWords(was, now) && !slices.Contains(b.w.desired[m.desired:], n.Name) {
 			b.t.Fatalf("after %T %+v: %s is not told of\n%+v\nin place of\n%+v", ev, ev, n.Name, now, was)
 		}
 	}
 	b.desired = desired
+	b.tell(eventText(ev), out, m)
 	return out
 }
 
@@ -148,6 +154,11 @@ func (b *bench) phase(id int64, node string, p api.MemberPhase, ranks ...api.Ran
 // start takes a waiting gang to running, its members spread.
 func (b *bench) start(id int64) {
 	b.t.Helper()
+	b.asOne(fmt.Sprintf("job %d is started, spread", id), func() { b.startSpread(id) })
+}
+
+func (b *bench) startSpread(id int64) {
+	b.t.Helper()
 	b.must(b.spread(id))
 	b.ready(id)
 	for _, m := range b.w.Job(id).Members {
@@ -163,9 +174,11 @@ func (b *bench) start(id int64) {
 
 func (b *bench) ready(id int64) {
 	b.t.Helper()
-	for _, m := range b.w.Job(id).Members {
-		b.phase(id, m.Node, api.PhaseReady)
-	}
+	b.asOne(fmt.Sprintf("all members of job %d are ready", id), func() {
+		for _, m := range b.w.Job(id).Members {
+			b.phase(id, m.Node, api.PhaseReady)
+		}
+	})
 }
 
 func exit(rank, code int) api.RankActual {
@@ -174,6 +187,11 @@ func exit(rank, code int) api.RankActual {
 
 // ack lets every stopping member of a draining gang answer.
 func (b *bench) ack(id int64) {
+	b.t.Helper()
+	b.asOne(fmt.Sprintf("all members of job %d have stopped", id), func() { b.ackAll(id) })
+}
+
+func (b *bench) ackAll(id int64) {
 	b.t.Helper()
 	j := b.w.Job(id)
 	for _, m := range j.Members {

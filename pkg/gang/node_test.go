@@ -2,6 +2,7 @@ package gang
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -338,14 +339,15 @@ func TestReserveIsCheckedWhole(t *testing.T) {
 	b.must(Admit{Job: other, Slots: []cluster.Slot{card("n2", "GPU-n2-0"), card("n2", "GPU-n2-1")}})
 	b.must(NodeDrain{Node: "n2", Reason: "disk"})
 	b.w.Take()
-	for want, slots := range map[string][]cluster.Slot{
+	slots := map[string][]cluster.Slot{
 		"1 slots for the 2 ranks of job 1":              {card("n1", "GPU-n1-0")},
 		"0 cards for rank 1 of job 1, which asks for 1": {card("n1", "GPU-n1-0"), card("n1")},
 		`node "n9" is not known`:                        {card("n1", "GPU-n1-0"), card("n9", "GPU-n9-0")},
 		"node n2 takes no new work: draining: disk":     {card("n1", "GPU-n1-0"), card("n2", "GPU-n2-3")},
 		"node n1 has no card GPU-n2-3":                  {card("n1", "GPU-n1-0"), card("n1", "GPU-n2-3")},
-	} {
-		out := b.step(Admit{Job: id, Slots: slots})
+	}
+	for _, want := range slices.Sorted(maps.Keys(slots)) {
+		out := b.step(Admit{Job: id, Slots: slots[want]})
 		if out.Refused == nil || out.Refused.Error() != want {
 			t.Errorf("got %v, want %q", out.Refused, want)
 		}

@@ -122,10 +122,10 @@ func TestUpdatesOfARunningGang(t *testing.T) {
 	id := b.submit(specOf(1))
 	b.start(id)
 	b.must(Update{Job: id, Message: new("look at the loss"), By: "ada"})
-	for what, ev := range map[string]Update{"constraint": {Job: id, Constraint: new("ib")}, "prefer": {Job: id, Prefer: new("ib")},
-		"partition": {Job: id, Partition: new("big")}, "begin": {Job: id, Begin: new(b.now.Wall.Add(time.Hour))}} {
+	for _, ev := range []Update{{Job: id, Constraint: new("ib")}, {Job: id, Prefer: new("ib")}, {Job: id, Partition: new("big")},
+		{Job: id, Begin: new(b.now.Wall.Add(time.Hour))}} {
 		if out := b.step(ev); out.Refused == nil || out.Refused.Code != api.CodeConflict {
-			t.Errorf("%s: %+v", what, out)
+			t.Errorf("%+v: %+v", ev, out)
 		}
 	}
 }

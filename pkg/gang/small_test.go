@@ -320,6 +320,7 @@ func TestTheFirstImageStays(t *testing.T) {
 // TestImagesOfSteps: the first digest of a name stays, for so many names.
 func TestImagesOfSteps(t *testing.T) {
 	b := stepBench(t)
+	b.unwritten()
 	begin(b, api.StepAsk{Container: &api.Container{Image: "one"}})
 	e := b.w.jobs[1]
 	found := func(digest string) bool { return b.w.stepImage(e, 0, 0, &api.StepActual{Image: digest}) }
@@ -458,12 +459,15 @@ func TestWhatCanNotRunAgain(t *testing.T) {
 	b.must(Requeue{Job: late, Ended: true})
 	b.must(Cancel{Job: late})
 	b.after(time.Minute)
-	for id, want := range map[int64]string{waits: "waited for", late: "has passed"} {
+	refused := func(id int64, want string) {
+		t.Helper()
 		out := b.step(Requeue{Job: id, Ended: true})
 		if api.CodeOf(out.Refused) != api.CodeConflict || !strings.Contains(out.Refused.Message, want) {
 			t.Errorf("job %d: %+v", id, out)
 		}
 	}
+	refused(waits, "waited for")
+	refused(late, "has passed")
 }
 
 // TestADayIsNotTooLong: a reservation that comes each day may last one, and the planner is told of it.

@@ -48,6 +48,7 @@ func gangStateOf(w *World, id int64) GangState {
 // scene builds job 1, of rank 0 on n1 and rank 1 on n2, in a state; n3 is free.
 func scene(t *testing.T, s GangState) *bench {
 	b := newBench(t, 3)
+	b.unwritten()
 	spec := specOf(2)
 	spec.MaxRetries = intPtr(9)
 	spec.ReadyTimeout = 2 * time.Hour
@@ -237,6 +238,10 @@ func TestStateTable(t *testing.T) {
 		for i, state := range GangStates {
 			b := scene(t, state)
 			before := text(b.w.Job(1))
+			if row.Cells[i].Result != Ignored {
+				b.beginTranscript()
+				b.witness.Printf("# %s, when it is %s", row.Event, state)
+			}
 			got := cellOf(b, happen(b), state)
 			if i >= len(row.Cells) || got != row.Cells[i] {
 				t.Errorf("%s x %s: is %#v", state, row.Event, got)

@@ -440,6 +440,7 @@ func TestNoBusyGhost(t *testing.T) {
 func TestStallNeedsEveryAnswer(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		b := watchBench(t, nil)
+		b.unwritten()
 		silent := map[string]bool{}
 		quiet := map[string]int64{} // by node, the round that it answered with quiet cards
 		for range rapid.IntRange(1, 30).Draw(rt, "steps") {
