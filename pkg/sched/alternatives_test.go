@@ -319,7 +319,7 @@ func TestRolesShareTheirAlternative(t *testing.T) {
 	} {
 		s := &api.Spec{Size: 2, Prefer: tt.prefer, Roles: []api.Role{
 			{Name: "a", Count: 1, CPUsPerRank: 1, Constraint: tt.a}, {Name: "b", Count: 1, CPUsPerRank: 1, Constraint: tt.b}}}
-		plan := Make(epoch0, &View{Nodes: nodes, Queue: queueOf(&Candidate{Job: 1, Terms: &Terms{Size: 2, Ask: cluster.AskOf(s, []string{"gpu"})}})}, &Policy{BackfillDepth: 1})
+		plan := planned(t, epoch0, &View{Nodes: nodes, Queue: queueOf(&Candidate{Job: 1, Terms: &Terms{Size: 2, Ask: cluster.AskOf(s, []string{"gpu"})}})}, &Policy{BackfillDepth: 1})
 		on := ""
 		for _, start := range plan.Starts {
 			on = start.Slots[0].Node + " " + start.Slots[1].Node

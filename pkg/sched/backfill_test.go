@@ -101,7 +101,7 @@ func TestBackfill(t *testing.T) {
 			if strings.Contains(tt.name, "stopped") {
 				v.Running = []*Running{{Job: 90, Epoch: 1, Cards: 1, Stopping: true, StopBy: epoch0.Add(5 * time.Minute)}}
 			}
-			plan := Make(epoch0, v, tt.policy)
+			plan := planned(t, epoch0, v, tt.policy)
 			if s, c := started(plan), claimed(plan); s != tt.starts || c != tt.claimed {
 				t.Errorf("starts %s, backfills %s; want %s, %s", s, c, tt.starts, tt.claimed)
 			}
@@ -148,7 +148,7 @@ func TestBackfillsGiveWay(t *testing.T) {
 			q := NewQueue(&p, nil)
 			q.Insert(tt.claimant)
 			v := &View{Nodes: []*cluster.Node{run(testNode("n1", 32, 4, 80), 90, 60, 0, 1)}, Queue: q}
-			v.Backfills = Make(epoch0, v, &p).Backfills
+			v.Backfills = planned(t, epoch0, v, &p).Backfills
 			if len(v.Backfills) != 1 {
 				t.Fatalf("backfills %+v", v.Backfills)
 			}
@@ -158,7 +158,7 @@ func TestBackfillsGiveWay(t *testing.T) {
 				}
 				q.Insert(c)
 			}
-			plan := Make(epoch0, v, &p)
+			plan := planned(t, epoch0, v, &p)
 			if s, c := started(plan), claimed(plan); s != tt.starts || c != tt.claimed {
 				t.Errorf("starts %s, backfills %s; want %s, %s", s, c, tt.starts, tt.claimed)
 			}
@@ -195,7 +195,7 @@ func TestPlacesOfWhichNoEndIsKnown(t *testing.T) {
 					c.Submit = epoch0
 				}
 				q.Insert(c)
-				plan := Make(epoch0, v, &tt.policy)
+				plan := planned(t, epoch0, v, &tt.policy)
 				if v.Backfills = plan.Backfills; c == tt.later && started(plan) != tt.starts {
 					t.Errorf("starts %s, want %s", started(plan), tt.starts)
 				}
@@ -219,7 +219,7 @@ func TestBackfillsBesideLongerOnes(t *testing.T) {
 		v := &View{Nodes: []*cluster.Node{run(testNode("n1", 32, 4, 80), 90, 60, 0, 1, 2, 3)}, Queue: q}
 		for i, c := range []*Candidate{lasting(1, 2, 600), lasting(2, 1, 300), lasting(3, 1, 100)} {
 			q.Insert(c)
-			plan := Make(epoch0, v, &tt.policy)
+			plan := planned(t, epoch0, v, &tt.policy)
 			if v.Backfills = plan.Backfills; claimed(plan) != tt.want[i] {
 				t.Errorf("%+v: after job %d backfills %s, want %s", tt.policy, c.Job, claimed(plan), tt.want[i])
 			}
@@ -232,21 +232,21 @@ func TestBackfillMovesToWhereItIsServedEarlier(t *testing.T) {
 	n1, n2 := run(testNode("n1", 32, 4, 80), 90, 60, 0, 1, 2, 3), run(testNode("n2", 32, 4, 80), 91, 120, 0, 1, 2, 3)
 	p := &Policy{}
 	v := &View{Nodes: []*cluster.Node{n1, n2}, Queue: queueOf(lasting(1, 4, 600))}
-	v.Backfills = Make(epoch0, v, p).Backfills
+	v.Backfills = planned(t, epoch0, v, p).Backfills
 	v.Nodes = []*cluster.Node{run(n1, 90, 90, 0, 1, 2, 3), run(n2, 91, 90, 0, 1, 2, 3)}
-	plan := Make(epoch0, v, p)
+	plan := planned(t, epoch0, v, p)
 	if got := claimed(plan); got != "[1@n1+90]" {
 		t.Errorf("equally early elsewhere: %s", got)
 	}
 	v.Nodes[1] = run(n2, 91, 150, 0, 1, 2, 3)
 	v.Backfills = plan.Backfills
-	plan = Make(epoch0, v, p)
+	plan = planned(t, epoch0, v, p)
 	if got := claimed(plan); got != "[1@n1+90]" {
 		t.Errorf("later elsewhere: %s", got)
 	}
 	v.Nodes[1] = run(n2, 91, 30, 0, 1, 2, 3)
 	v.Backfills = plan.Backfills
-	if got := claimed(Make(epoch0, v, p)); got != "[1@n2+30]" {
+	if got := claimed(planned(t, epoch0, v, p)); got != "[1@n2+30]" {
 		t.Errorf("earlier elsewhere: %s", got)
 	}
 }
@@ -266,14 +266,14 @@ func TestStoredBackfillsAreRead(t *testing.T) {
 func TestARefusedMoveIsAPlainBackfill(t *testing.T) {
 	n1 := run(testNode("n1", 32, 4, 80), 90, 60, 0, 1, 2, 3)
 	v := &View{Nodes: []*cluster.Node{n1}, Queue: queueOf(lasting(1, 4, 600))}
-	v.Backfills = Make(epoch0, v, &Policy{}).Backfills
+	v.Backfills = planned(t, epoch0, v, &Policy{}).Backfills
 	if got := claimed(Plan{Backfills: v.Backfills}); got != "[1@n1+60]" {
 		t.Fatal(got)
 	}
 	move := v.Backfills[0]
 	move.At, move.Until = epoch0.Add(time.Minute), epoch0.Add(601*time.Minute)
 	v.Backfills = []Backfill{move}
-	plan := Make(epoch0, v, &Policy{})
+	plan := planned(t, epoch0, v, &Policy{})
 	if got := claimed(plan); got != "[1@n1+60]" || !plan.Backfills[0].Until.IsZero() {
 		t.Errorf("%s, until %v", got, plan.Backfills[0].Until)
 	}
@@ -286,15 +286,15 @@ func TestTwoBackfillsHaveNotOnePlace(t *testing.T) {
 	q := NewQueue(p, nil)
 	q.Insert(lasting(1, 4, 600))
 	v := &View{Nodes: []*cluster.Node{run(testNode("n1", 32, 4, 80), 90, 60, 0, 1, 2, 3), run(testNode("n2", 32, 4, 80), 91, 120, 0, 1, 2, 3)}, Queue: q}
-	same := Make(epoch0, v, p).Backfills[0]
+	same := planned(t, epoch0, v, p).Backfills[0]
 	q.Insert(lasting(2, 4, 600))
 	v.Backfills = []Backfill{same, same}
 	v.Backfills[1].Job = 2
-	if got := claimed(Make(epoch0, v, p)); got != "[1@n1+60 2@n2+120]" {
+	if got := claimed(planned(t, epoch0, v, p)); got != "[1@n1+60 2@n2+120]" {
 		t.Error(got)
 	}
 	v.Nodes = v.Nodes[:1]
-	if got := claimed(Make(epoch0, v, p)); got != "[1@n1+60]" {
+	if got := claimed(planned(t, epoch0, v, p)); got != "[1@n1+60]" {
 		t.Error(got)
 	}
 }
@@ -304,7 +304,7 @@ func TestTwoBackfillsHaveNotOnePlace(t *testing.T) {
 func TestABackfillOnOneNodeIsOnAWholeOne(t *testing.T) {
 	v := &View{Nodes: []*cluster.Node{run(testNode("n1", 32, 2, 80), 90, 0, 0), run(testNode("n2", 32, 4, 80), 91, 0, 0, 1, 2, 3)},
 		Queue: queueOf(candidate(1, api.Spec{Size: 4, GPUsPerRank: 1, MaxNodes: 1}))}
-	if got := Make(epoch0, v, &Policy{}).Backfills; len(got) != 1 || len(got[0].Slots) != 4 || got[0].Slots[0].Node != "n2" || got[0].Slots[3].Node != "n2" {
+	if got := planned(t, epoch0, v, &Policy{}).Backfills; len(got) != 1 || len(got[0].Slots) != 4 || got[0].Slots[0].Node != "n2" || got[0].Slots[3].Node != "n2" {
 		t.Errorf("%+v", got)
 	}
 }
@@ -312,18 +312,18 @@ func TestABackfillOnOneNodeIsOnAWholeOne(t *testing.T) {
 // TestAMoveWaitsForANodeThatIsAway: its victims are gone, but so is the node for now: the places stay kept, and nothing starts there.
 func TestAMoveWaitsForANodeThatIsAway(t *testing.T) {
 	v := &View{Nodes: []*cluster.Node{run(testNode("n1", 32, 4, 80), 90, 60, 0, 1, 2, 3)}, Queue: queueOf(lasting(1, 4, 600))}
-	move := Make(epoch0, v, &Policy{}).Backfills[0]
+	move := planned(t, epoch0, v, &Policy{}).Backfills[0]
 	move.Until = epoch0.Add(10 * time.Hour)
 	away := testNode("n1", 32, 4, 80)
 	v.Backfills = []Backfill{move}
 	v.Nodes = []*cluster.Node{away}
-	if got := started(Make(epoch0, v, &Policy{})); got != "[1@n1]" {
+	if got := started(planned(t, epoch0, v, &Policy{})); got != "[1@n1]" {
 		t.Fatalf("on its node: %s", got)
 	}
 	gone := *away
 	gone.Ready, gone.Away = false, true
 	v.Nodes = []*cluster.Node{&gone}
-	if plan := Make(epoch0, v, &Policy{}); len(plan.Starts) != 0 || claimed(plan) != "[1@n1]" {
+	if plan := planned(t, epoch0, v, &Policy{}); len(plan.Starts) != 0 || claimed(plan) != "[1@n1]" {
 		t.Errorf("starts %s, keeps %s", started(plan), claimed(plan))
 	}
 }
@@ -335,12 +335,12 @@ func TestPlacesBesideANodeThatIsAway(t *testing.T) {
 	large := candidate(1, api.Spec{Size: 2, GPUsPerRank: 4})
 	v := &View{Nodes: []*cluster.Node{run(testNode("n1", 32, 4, 80), 90, 60, 0), testNode("n2", 32, 4, 80)}, Queue: NewQueue(p, nil)}
 	v.Queue.Insert(large)
-	v.Backfills = Make(epoch0, v, p).Backfills
+	v.Backfills = planned(t, epoch0, v, p).Backfills
 	v.Queue.Insert(lasting(2, 1, 10))
 	away := *v.Nodes[0]
 	away.Ready, away.Away = false, true
 	v.Nodes = []*cluster.Node{&away, v.Nodes[1]}
-	plan := Make(epoch0, v, p)
+	plan := planned(t, epoch0, v, p)
 	if s, c := started(plan), claimed(plan); s != "[]" || c != "[1@n1]" {
 		t.Errorf("starts %s, backfills %s", s, c)
 	}

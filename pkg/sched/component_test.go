@@ -42,7 +42,7 @@ func TestComponentsAreApart(t *testing.T) {
 		got := ""
 		if err := Unsatisfiable(nodes, p, job.Ask); err != nil {
 			got = err.Message
-		} else if plan := Make(epoch0, &View{Nodes: nodes, Queue: queueOf(job)}, p); len(plan.Starts) == 1 {
+		} else if plan := planned(t, epoch0, &View{Nodes: nodes, Queue: queueOf(job)}, p); len(plan.Starts) == 1 {
 			var at []string
 			for _, s := range plan.Starts[0].Slots {
 				at = append(at, s.Node)

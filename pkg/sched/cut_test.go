@@ -39,7 +39,7 @@ func TestALimitIsCutToEndBeforeAClaim(t *testing.T) {
 			q := NewQueue(p, NewLedger(0))
 			q.Insert(lasting(1, 4, 10))
 			q.Insert(c)
-			plan := Make(epoch0, &View{Nodes: []*cluster.Node{n}, Queue: q}, p)
+			plan := planned(t, epoch0, &View{Nodes: []*cluster.Node{n}, Queue: q}, p)
 			got := []string{}
 			for _, s := range plan.Starts {
 				got = append(got, fmt.Sprintf("%d for %s", s.Job, s.TimeLimit))

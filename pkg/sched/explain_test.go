@@ -160,7 +160,9 @@ func TestExplain(t *testing.T) {
 			}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			got := Explain(epoch0, &View{Nodes: tt.nodes, Queue: queueOf(tt.queue...)}, &Policy{}, tt.job)
+			v := &View{Nodes: tt.nodes, Queue: queueOf(tt.queue...)}
+			planned(t, epoch0, v, &Policy{})
+			got := Explain(epoch0, v, &Policy{}, tt.job)
 			if got.Word != tt.word || got.Text != strings.Join(tt.want, "\n") {
 				t.Errorf("%s:\n%s\nwant %s:\n%s", got.Word, got.Text, tt.word, strings.Join(tt.want, "\n"))
 			}
@@ -187,7 +189,7 @@ func TestExplainAKeptBackfill(t *testing.T) {
 	}
 	held := cluster.Grant{MemberKey: api.MemberKey{Job: 7, Epoch: 1}, Ranks: 1, CPUs: 8, Until: epoch0.Add(90 * time.Minute)}
 	v := &View{Nodes: []*cluster.Node{testNode("n1", 16, 0, 0).Restore(held)}, Queue: q}
-	plan := Make(epoch0, v, p)
+	plan := planned(t, epoch0, v, p)
 	if got := claimed(plan); got != "[1@n1+90 2@n1+90]" {
 		t.Fatal(got)
 	}
@@ -201,7 +203,7 @@ func TestExplainAKeptBackfill(t *testing.T) {
 			t.Errorf("with its places kept:\n%s\nbefore:\n%s", again, text)
 		}
 	}
-	if a, b := plan.Reasons(q), Make(epoch0, v, p); !slices.Equal(a, b.Reasons(q)) || len(a) != 2 {
+	if a, b := plan.Reasons(q), planned(t, epoch0, v, p); !slices.Equal(a, b.Reasons(q)) || len(a) != 2 {
 		t.Errorf("reasons %+v, with places kept %+v", a, b.Reasons(q))
 	}
 }
@@ -217,7 +219,9 @@ func TestExplainABound(t *testing.T) {
 	want := "1st of 1 in the queue; account lab has 3 cards and 3 more are asked for, at most 5 are allowed to it at a time\n" +
 		"held by job 7, the first of which ends at the latest at 01:30:00\n" +
 		"at most 2 cards more may be asked for until then"
-	if got := Explain(epoch0, v, &Policy{Accounts: []Account{{Name: "lab", Cards: 5}}}, 1); got.Text != want || got.Word != WordAccountCap {
+	p := &Policy{Accounts: []Account{{Name: "lab", Cards: 5}}}
+	planned(t, epoch0, v, p)
+	if got := Explain(epoch0, v, p, 1); got.Text != want || got.Word != WordAccountCap {
 		t.Errorf("%s:\n%s\nwant:\n%s", got.Word, got.Text, want)
 	}
 }
@@ -239,6 +243,7 @@ func TestExplainItsTurn(t *testing.T) {
 			q.Insert(c)
 		}
 		v := &View{Nodes: []*cluster.Node{run(testNode("n1", 16, 4, 80), 7, 90, 0, 1, 2)}, Queue: q}
+		planned(t, epoch0, v, p)
 		if got := Explain(epoch0, v, p, 3).Text; !strings.Contains(got, "\n"+tt.want) {
 			t.Errorf("%s:\n%s\nlacks %s", name, got, tt.want)
 		}
@@ -368,7 +373,7 @@ func TestElementsHaveTheirNames(t *testing.T) {
 	v := &View{Nodes: full, Queue: queueOf(queue...), Names: names}
 	p := &Policy{BackfillDepth: 1, Order: OrderFIFO}
 	text := Explain(time.Unix(1e9, 0), v, p, 43).Text
-	plan := Make(time.Unix(1e9, 0), v, p)
+	plan := planned(t, time.Unix(1e9, 0), v, p)
 	reason, _ := plan.Reason(43, v.Queue.JobClass(43))
 	for _, want := range []string{"held by job 40_1", "job 40_2 is ahead"} {
 		if !strings.Contains(text, want) {

@@ -205,12 +205,12 @@ func TestBackfillsAtTheFront(t *testing.T) {
 		for _, c := range tt.first {
 			q.Insert(c)
 		}
-		v.Backfills = Make(epoch0, v, p).Backfills
+		v.Backfills = planned(t, epoch0, v, p).Backfills
 		for _, c := range []*Candidate{own, long, later, short} {
 			q.Insert(c)
 		}
 		var got []int
-		for _, c := range Make(epoch0, v, p).Backfills {
+		for _, c := range planned(t, epoch0, v, p).Backfills {
 			got = append(got, int(c.Job))
 		}
 		slices.Sort(got)

@@ -109,11 +109,11 @@ func TestWhoStartedIsNotHopeless(t *testing.T) {
 	n1, n2 := run(testNode("n1", 32, 4, 80), 90, 60, 0, 1, 2, 3), testNode("n2", 32, 1, 80)
 	q := queueOf(lasting(1, 4, 1), lasting(3, 1, 600))
 	v := &View{Nodes: []*cluster.Node{n1, run(n2, 91, 60, 0)}, Queue: q}
-	v.Backfills = Make(epoch0, v, p).Backfills
+	v.Backfills = planned(t, epoch0, v, p).Backfills
 	q.Insert(lasting(2, 2, 60))
 	q.Insert(lasting(4, 1, 600))
 	v.Nodes[1] = n2
-	plan := Make(epoch0, v, &Policy{BackfillDepth: 1})
+	plan := planned(t, epoch0, v, &Policy{BackfillDepth: 1})
 	if got := started(plan); got != "[3@n2]" {
 		t.Fatalf("starts %s", got)
 	}

@@ -178,7 +178,7 @@ func TestMixedPlaces(t *testing.T) {
 	nodes := []*cluster.Node{testNode("n1", 8, 3, 80), testNode("n2", 4, 4, 80)}
 	// The worker first would take n1, and leave no node with six CPUs.
 	c := candidate(1, mixedSpec(api.Role{Name: "coordinator", Count: 1, CPUsPerRank: 6}, api.Role{Name: "worker", Count: 3, CPUsPerRank: 1, GPUsPerRank: 1}))
-	plan := Make(epoch0, &View{Nodes: nodes, Queue: queueOf(c)}, &Policy{})
+	plan := planned(t, epoch0, &View{Nodes: nodes, Queue: queueOf(c)}, &Policy{})
 	if len(plan.Starts) != 1 {
 		t.Fatalf("does not start: %+v", plan.Reasons(queueOf(c)))
 	}
@@ -194,7 +194,7 @@ func TestMixedOnOneNode(t *testing.T) {
 	spec.Exclusive = true
 	c := candidate(1, spec)
 	nodes := []*cluster.Node{testNode("n1", 8, 2, 80)}
-	plan := Make(epoch0, &View{Nodes: nodes, Queue: queueOf(c)}, &Policy{})
+	plan := planned(t, epoch0, &View{Nodes: nodes, Queue: queueOf(c)}, &Policy{})
 	if len(plan.Starts) != 1 {
 		t.Fatalf("does not start: %+v", plan.Reasons(queueOf(c)))
 	}
@@ -239,7 +239,7 @@ func TestMixedTexts(t *testing.T) {
 				return
 			}
 			q := queueOf(c)
-			plan := Make(epoch0, &View{Nodes: tt.nodes, Queue: q}, &Policy{})
+			plan := planned(t, epoch0, &View{Nodes: tt.nodes, Queue: q}, &Policy{})
 			if r := plan.Reasons(q); len(r) != 1 || r[0].Text != tt.why {
 				t.Errorf("waits because\n%+v, want\n%q", r, tt.why)
 			}

@@ -107,7 +107,7 @@ func TestKeptPlacesWithoutAnEndMove(t *testing.T) {
 		unlimited(l, Peer{"max", "y", 1, 1}, 1, time.Hour)
 		q := NewQueue(&Policy{Order: order}, l)
 		q.Insert(lasting(1, 4, 0))
-		plan := Make(epoch0, &View{Nodes: []*cluster.Node{one, two}, Queue: q, Backfills: []Backfill{kept}}, &Policy{Order: order})
+		plan := planned(t, epoch0, &View{Nodes: []*cluster.Node{one, two}, Queue: q, Backfills: []Backfill{kept}}, &Policy{Order: order})
 		if got := claimed(plan); got != want {
 			t.Errorf("order %s: kept %s, want %s", order, got, want)
 		}

@@ -240,7 +240,7 @@ func TestPutRunning(t *testing.T) {
 // TestReasonOfWhatCameLater: a plan says nothing of who came after it.
 func TestReasonOfWhatCameLater(t *testing.T) {
 	q := queueOf()
-	plan := Make(epoch0, &View{Nodes: testNodes(1, 1, 0, 0), Queue: q}, &Policy{})
+	plan := planned(t, epoch0, &View{Nodes: testNodes(1, 1, 0, 0), Queue: q}, &Policy{})
 	q.Insert(candidate(1, api.Spec{Size: 9}))
 	if r, told := plan.Reason(1, q.JobClass(1)); told {
 		t.Errorf("%+v", r)

@@ -161,7 +161,7 @@ func TestPreemption(t *testing.T) {
 			nodes := []*cluster.Node{testNode("n1", 32, 4, 80), testNode("n2", 32, 4, 80)}
 			c := candidate(9, tt.taker)
 			c.Priority, c.Account, c.TimeLimit = 5, "own", tt.taker.TimeLimit
-			plan := Make(epoch0, &View{Running: tt.running(nodes), Nodes: nodes, Queue: queueOf(c)}, tt.policy)
+			plan := planned(t, epoch0, &View{Running: tt.running(nodes), Nodes: nodes, Queue: queueOf(c)}, tt.policy)
 			if got := told(plan); got != tt.want {
 				t.Errorf("told %s, want %s", got, tt.want)
 			}
@@ -205,7 +205,7 @@ func TestMove(t *testing.T) {
 	shorter := lasting(11, 1, 1)
 	shorter.Priority = 5
 	v := &View{Nodes: nodes, Running: []*Running{long, short}, Queue: queueOf(taker, lasting(10, 1, 1))}
-	plan := Make(epoch0, v, p)
+	plan := planned(t, epoch0, v, p)
 	if got := told(plan) + started(plan); got != "[1>9][]" || !plan.Next.Equal(epoch0.Add(time.Minute)) {
 		t.Fatalf("at first %s, next %s", got, plan.Next)
 	}
@@ -213,16 +213,16 @@ func TestMove(t *testing.T) {
 	stopping.Stopping, stopping.StopBy = true, epoch0.Add(2*time.Minute)
 	v.Running, v.Backfills = []*Running{&stopping, short}, plan.Backfills
 	v.Queue.Insert(shorter)
-	if plan = Make(epoch0.Add(30*time.Second), v, p); told(plan) != "[]" || len(plan.Backfills) != 1 || len(plan.Starts) != 0 {
+	if plan = planned(t, epoch0.Add(30*time.Second), v, p); told(plan) != "[]" || len(plan.Backfills) != 1 || len(plan.Starts) != 0 {
 		t.Fatalf("half way: told %s, backfills %+v, starts %s", told(plan), plan.Backfills, started(plan))
 	}
 	v.Backfills = plan.Backfills
 	later := epoch0.Add(time.Minute)
-	if plan = Make(later, v, p); told(plan) != "[2>9]" {
+	if plan = planned(t, later, v, p); told(plan) != "[2>9]" {
 		t.Fatalf("after the notice: told %s", told(plan))
 	}
 	v.Queue = queueOf(lasting(10, 1, 1))
-	if plan = Make(later, v, p); told(plan) != "[]" || len(plan.Backfills) != 0 || started(plan) != "[10@n1]" {
+	if plan = planned(t, later, v, p); told(plan) != "[]" || len(plan.Backfills) != 0 || started(plan) != "[10@n1]" {
 		t.Fatalf("the taker is gone: told %s, backfills %+v, starts %s", told(plan), plan.Backfills, started(plan))
 	}
 }

@@ -251,7 +251,7 @@ func TestABoundHoldsItsAccountAlone(t *testing.T) {
 		c.Account = account
 		q.Insert(c)
 	}
-	if got := started(Make(epoch0, &View{Nodes: testNodes(1, 8, 4, 80), Queue: q}, p)); got != "[2@n00001]" {
+	if got := started(planned(t, epoch0, &View{Nodes: testNodes(1, 8, 4, 80), Queue: q}, p)); got != "[2@n00001]" {
 		t.Errorf("started %s", got)
 	}
 }

@@ -64,7 +64,7 @@ func TestReservationsAreKept(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			v := &View{Nodes: testNodes(1, 8, 2, 80), Queue: queueOf(tt.c), Reservations: tt.windows}
-			plan := Make(epoch0, v, &Policy{BackfillDepth: 1})
+			plan := planned(t, epoch0, v, &Policy{BackfillDepth: 1})
 			if tt.node != "" {
 				if len(plan.Starts) != 1 || plan.Starts[0].Slots[0].Node != tt.node {
 					t.Fatalf("starts %+v, want %s; %+v", plan.Starts, tt.node, plan.Reasons(v.Queue))
@@ -98,7 +98,7 @@ func TestPlansAroundAReservation(t *testing.T) {
 	for _, c := range []*Candidate{wide, long, short} {
 		v.Queue.Insert(c)
 	}
-	plan := Make(epoch0, v, fifo)
+	plan := planned(t, epoch0, v, fifo)
 	if len(plan.Backfills) != 1 || !plan.Backfills[0].At.Equal(epoch0.Add(2*time.Hour)) {
 		t.Fatalf("backfills %+v", plan.Backfills)
 	}
@@ -125,7 +125,7 @@ func TestPlansAroundAReservation(t *testing.T) {
 func TestBackfillsYieldToTheReservation(t *testing.T) {
 	v := &View{Nodes: testNodes(1, 8, 2, 80), Queue: queueOf(candidate(1, api.Spec{Size: 1, GPUsPerRank: 1}), candidate(2, api.Spec{Size: 1, GPUsPerRank: 1, Reservation: "talk"})),
 		Reservations: []Reservation{window("talk", -time.Hour, 2*time.Hour, "n00001")}}
-	plan := Make(epoch0, v, &Policy{BackfillDepth: 1})
+	plan := planned(t, epoch0, v, &Policy{BackfillDepth: 1})
 	if len(plan.Backfills) != 1 || len(plan.Starts) != 1 || plan.Starts[0].Job != 2 {
 		t.Errorf("starts %+v, backfills %+v", plan.Starts, plan.Backfills)
 	}
@@ -136,7 +136,7 @@ func TestLimitsAreCutForReservations(t *testing.T) {
 	c := limited(1, 5*time.Hour, api.Spec{Size: 1, GPUsPerRank: 1})
 	c.TimeMin = 10 * time.Minute
 	v := &View{Nodes: testNodes(1, 8, 2, 80), Queue: queueOf(c), Reservations: []Reservation{window("talk", time.Hour, time.Hour, "n00001")}}
-	plan := Make(epoch0, v, &Policy{BackfillDepth: 1})
+	plan := planned(t, epoch0, v, &Policy{BackfillDepth: 1})
 	if want := time.Hour - 45*time.Second; len(plan.Starts) != 1 || plan.Starts[0].TimeLimit != want {
 		t.Errorf("%+v, want a limit of %s", plan.Starts, want)
 	}
@@ -215,17 +215,17 @@ func TestAMoveIsNotKeptIntoAReservation(t *testing.T) {
 	n := run(testNode("n00001", 32, 4, 80), 90, 600, 0, 1, 2, 3)
 	victim := &Running{Job: 90, Epoch: 1, Cards: 4, Start: epoch0.Add(-time.Hour), TimeLimit: 11 * time.Hour, Stopping: true, StopBy: epoch0.Add(5 * time.Minute)}
 	v := &View{Nodes: []*cluster.Node{n}, Running: []*Running{victim}, Queue: queueOf(lasting(1, 4, 60))}
-	move := Make(epoch0, v, &Policy{}).Backfills[0]
+	move := planned(t, epoch0, v, &Policy{}).Backfills[0]
 	move.Victims, move.Until = []Victim{{Job: 90, Epoch: 1, Notified: true}}, epoch0.Add(65*time.Minute)
 	v.Backfills = []Backfill{move}
-	if got := Make(epoch0, v, &Policy{}).Backfills; len(got) != 1 || got[0].Until.IsZero() {
+	if got := planned(t, epoch0, v, &Policy{}).Backfills; len(got) != 1 || got[0].Until.IsZero() {
 		t.Fatalf("without a reservation the move is %+v", got)
 	}
 	if got := Forecast(epoch0, v, &Policy{})[1]; !got.At.Equal(victim.StopBy) || !got.Sure {
 		t.Errorf("the move is expected to start at %s (%t), want when its victim has stopped", got.At, got.Sure)
 	}
 	v.Reservations = []Reservation{window("talk", 30*time.Minute, time.Hour, "n00001")}
-	if got := Make(epoch0, v, &Policy{}).Backfills; len(got) != 1 || !got[0].Until.IsZero() || !got[0].At.Equal(epoch0.Add(90*time.Minute)) {
+	if got := planned(t, epoch0, v, &Policy{}).Backfills; len(got) != 1 || !got[0].Until.IsZero() || !got[0].At.Equal(epoch0.Add(90*time.Minute)) {
 		t.Errorf("%+v, want places kept from the end of the reservation on", got)
 	}
 }
@@ -234,13 +234,13 @@ func TestAMoveIsNotKeptIntoAReservation(t *testing.T) {
 func TestPlacesBesideAReservation(t *testing.T) {
 	nodes := []*cluster.Node{run(testNode("n00001", 32, 4, 80), 90, 30, 0), run(testNode("n00002", 32, 4, 80), 91, 60, 0), testNode("n00003", 32, 4, 80)}
 	v := &View{Nodes: nodes, Queue: queueOf(lasting(1, 4, 600)), Reservations: []Reservation{window("talk", time.Hour, 24*time.Hour, "n00003")}}
-	if got := claimed(Make(epoch0, v, &Policy{})); got != "[1@n00001+30]" {
+	if got := claimed(planned(t, epoch0, v, &Policy{})); got != "[1@n00001+30]" {
 		t.Error(got)
 	}
 	c := lasting(1, 4, 600)
 	c.Avoid = []string{"n00001"}
 	v.Queue = queueOf(c)
-	if got := claimed(Make(epoch0, v, &Policy{})); got != "[1@n00002+60]" {
+	if got := claimed(planned(t, epoch0, v, &Policy{})); got != "[1@n00002+60]" {
 		t.Errorf("around the node that failed it: %s", got)
 	}
 }

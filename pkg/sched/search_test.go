@@ -32,7 +32,7 @@ func TestRolesThatFitInOneWay(t *testing.T) {
 		if err := Unsatisfiable(nodes, p, c.Ask); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		plan := Make(epoch0, &View{Nodes: nodes, Queue: queueOf(c)}, p)
+		plan := planned(t, epoch0, &View{Nodes: nodes, Queue: queueOf(c)}, p)
 		if len(plan.Starts) != 1 {
 			t.Errorf("%s: accepted, but %d starts on the empty cluster", name, len(plan.Starts))
 		}

@@ -139,7 +139,7 @@ func TestBackfillStaysWhereItIs(t *testing.T) {
 			v.Nodes[i] = n.Release(api.MemberKey{Job: ended, Epoch: 1})
 		}
 		v.Queue = queueOf(large, small)
-		plan := Make(epoch0, v, &Policy{})
+		plan := planned(t, epoch0, v, &Policy{})
 		v.Backfills = plan.Backfills
 		for _, s := range plan.Starts {
 			if s.Job != large.Job {
@@ -165,16 +165,16 @@ func TestBoundedPlanKeepsBackfills(t *testing.T) {
 	nodes[0], nodes[1] = hold(nodes[0], 900, 0, true, 0), hold(nodes[1], 901, 0, true, 0)
 	large := candidate(10, api.Spec{Size: 1, GPUsPerRank: 2})
 	v := &View{Nodes: nodes, Queue: queueOf(large)}
-	v.Backfills = Make(epoch0, v, &Policy{}).Backfills
+	v.Backfills = planned(t, epoch0, v, &Policy{}).Backfills
 	urgent := candidate(11, api.Spec{Size: 1, GPUsPerRank: 1})
 	urgent.Priority = 5
 	v.Queue = queueOf(urgent, large)
-	plan := Make(epoch0, v, &Policy{MaxStarts: 1})
+	plan := planned(t, epoch0, v, &Policy{MaxStarts: 1})
 	if len(plan.Starts) != 1 || len(plan.Backfills) != 1 || plan.Backfills[0].Job != large.Job {
 		t.Fatalf("%+v", plan)
 	}
 	v.Queue = queueOf(urgent)
-	if plan = Make(epoch0, v, &Policy{MaxStarts: 1}); len(plan.Backfills) != 0 {
+	if plan = planned(t, epoch0, v, &Policy{MaxStarts: 1}); len(plan.Backfills) != 0 {
 		t.Fatalf("the claimant is gone, its claim stays: %+v", plan.Backfills)
 	}
 }

@@ -68,7 +68,7 @@ func TestStranding(t *testing.T) {
 			c := candidate(job+1, tt.spec)
 			q := NewQueue(&Policy{}, l)
 			q.Insert(c)
-			plan := Make(epoch0, &View{Nodes: tt.nodes, Queue: q}, &Policy{})
+			plan := planned(t, epoch0, &View{Nodes: tt.nodes, Queue: q}, &Policy{})
 			if len(plan.Starts) != 1 || plan.Starts[0].Slots[0].Node != tt.want {
 				t.Errorf("started %+v, want it on %s", plan.Starts, tt.want)
 			}

@@ -70,7 +70,7 @@ func TestNearNodes(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			v := &View{Nodes: busy(testNodes(16, 8, 2, 80), tt.busy...), Queue: queueOf(candidate(1, tt.ask))}
-			plan := Make(epoch0, v, &Policy{BackfillDepth: 1, Switches: sw})
+			plan := planned(t, epoch0, v, &Policy{BackfillDepth: 1, Switches: sw})
 			if len(plan.Starts) != 1 {
 				t.Fatal("not started")
 			}
@@ -93,7 +93,7 @@ func TestSwitchesAreWaitedFor(t *testing.T) {
 	c := candidate(0, api.Spec{Size: 4, GPUsPerRank: 1, RanksPerNode: 2, Switches: 1, SwitchWait: &wait})
 	c.Job = 1
 	v := &View{Nodes: busy(testNodes(8, 8, 2, 80), 1, 3, 5, 7), Queue: queueOf(c)}
-	plan := Make(epoch0, v, p)
+	plan := planned(t, epoch0, v, p)
 	if len(plan.Starts) != 0 || !plan.Next.Equal(epoch0.Add(wait)) {
 		t.Fatalf("starts %+v, next %s", plan.Starts, plan.Next)
 	}
@@ -108,20 +108,20 @@ func TestSwitchesAreWaitedFor(t *testing.T) {
 	if e := Explain(epoch0, v, p, 1); !strings.Contains(e.Text, want) {
 		t.Error(e.Text)
 	}
-	if plan := Make(epoch0.Add(wait), v, p); len(plan.Starts) != 1 || len(leavesOf(sw, plan.Starts[0].Slots)) != 2 {
+	if plan := planned(t, epoch0.Add(wait), v, p); len(plan.Starts) != 1 || len(leavesOf(sw, plan.Starts[0].Slots)) != 2 {
 		t.Errorf("after its wait: %+v", plan.Starts)
 	}
 	v.Nodes = busy(testNodes(8, 8, 2, 80), 1, 3, 5)
-	if plan := Make(epoch0, v, p); len(plan.Starts) != 1 || !slices.Equal(leavesOf(sw, plan.Starts[0].Slots), []string{"leaf4"}) {
+	if plan := planned(t, epoch0, v, p); len(plan.Starts) != 1 || !slices.Equal(leavesOf(sw, plan.Starts[0].Slots), []string{"leaf4"}) {
 		t.Errorf("with room below one: %+v", plan.Starts)
 	}
 	// The site's bound counts, too, and without switches nothing is waited for.
 	short := &Policy{BackfillDepth: 1, Switches: sw, MaxSwitchWait: time.Minute}
 	v.Nodes = busy(testNodes(8, 8, 2, 80), 1, 3, 5, 7)
-	if plan := Make(epoch0.Add(time.Minute), v, short); len(plan.Starts) != 1 {
+	if plan := planned(t, epoch0.Add(time.Minute), v, short); len(plan.Starts) != 1 {
 		t.Error("it waits for longer than the site allows")
 	}
-	if plan := Make(epoch0, v, &Policy{BackfillDepth: 1}); len(plan.Starts) != 1 {
+	if plan := planned(t, epoch0, v, &Policy{BackfillDepth: 1}); len(plan.Starts) != 1 {
 		t.Error("it waits for switches that are not known")
 	}
 }
@@ -136,7 +136,7 @@ func TestSwitchesAreWaitedForAlone(t *testing.T) {
 		c.Submit, c.Priority, c.TimeLimit = epoch0.Add(-waited), int64(-job), time.Duration(job+1)*time.Hour
 		q.Insert(c)
 	}
-	if got := started(Make(epoch0, &View{Nodes: busy(testNodes(4, 8, 2, 80), 1, 3), Queue: q}, p)); got != "[2@n00002]" {
+	if got := started(planned(t, epoch0, &View{Nodes: busy(testNodes(4, 8, 2, 80), 1, 3), Queue: q}, p)); got != "[2@n00002]" {
 		t.Errorf("started %s", got)
 	}
 }

@@ -45,7 +45,7 @@ func TestWideGangStartsWhereItFits(t *testing.T) {
 			q.Insert(small)
 			q.Insert(big)
 			kept := Backfill{Job: 1, SearchedAt: epoch0, Slots: []cluster.Slot{{Node: "n00001", Cards: []string{"n00001-0", "n00001-1"}}}}
-			plan := Make(epoch0, &View{Nodes: nodes, Queue: q, Backfills: []Backfill{kept}}, p)
+			plan := planned(t, epoch0, &View{Nodes: nodes, Queue: q, Backfills: []Backfill{kept}}, p)
 			want := int64(1)
 			if c.wide {
 				want = 2
@@ -67,7 +67,7 @@ func TestWideGangIsLookedAtInTime(t *testing.T) {
 	nodes := testNodes(3, 16, 4, 80)
 	slots := []cluster.Slot{{Node: "n00002", Cards: []string{"n00002-0", "n00002-1", "n00002-2", "n00002-3"}}, {Node: "n00003", Cards: []string{"n00003-0", "n00003-1", "n00003-2", "n00003-3"}}}
 	v := &View{Nodes: nodes, Queue: q, Backfills: []Backfill{{Job: 2, Slots: slots, SearchedAt: epoch0}}}
-	plan := Make(epoch0.Add(2*time.Hour), v, p)
+	plan := planned(t, epoch0.Add(2*time.Hour), v, p)
 	if len(plan.Starts) != 1 || len(plan.Backfills) != 0 || plan.Starts[0].Turn != TurnLong {
 		t.Fatalf("%+v, %+v", plan.Starts, plan.Backfills)
 	}
