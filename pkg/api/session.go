@@ -43,7 +43,6 @@ type Frame struct {
 	// Controller to node.
 	Welcome *Welcome        `json:"welcome,omitempty"`
 	Desired *Desired        `json:"desired,omitempty"`
-	Signals []SignalOrder   `json:"signals,omitempty"`
 	Streams []StreamRequest `json:"streams,omitempty"`
 	// Both ways: pieces of calls, which the node opens (see [CallPiece]).
 	Calls   []CallPiece `json:"calls,omitempty"`

@@ -274,11 +274,14 @@ func (f *callFlow) exchange(body io.Reader, w io.Writer) error {
 	return err
 }
 
-// takeCalls splits off the first maxReplyBytes.
-func takeCalls(all []api.CallPiece) (now, later []api.CallPiece) {
+func bytesOfCall(p *api.CallPiece) int    { return len(p.Data) }
+func bytesOfReply(r *api.StreamReply) int { return len(r.Data) }
+
+// takePieces splits off the first maxReplyBytes.
+func takePieces[P any](all []P, bytes func(*P) int) (now, later []P) {
 	size := 0
 	for i := range all {
-		if size += len(all[i].Data); size > maxReplyBytes && i > 0 {
+		if size += bytes(&all[i]); size > maxReplyBytes && i > 0 {
 			return all[:i:i], all[i:]
 		}
 	}

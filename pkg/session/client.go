@@ -60,7 +60,7 @@ func (c *Client) Start(ctx context.Context) {
 func (c *Client) Wake() { c.out.changed() }
 
 // Connected reports whether a session is open now.
-func (c *Client) Connected() bool { return c.contact.connected.Load() }
+func (c *Client) Connected() bool { return c.now.Load() != nil }
 
 // LastContact is when the controller was last known to hear this node, on CLOCK_BOOTTIME:
 // when the last answered beat was sent, or when its host last said that no controller runs

@@ -129,8 +129,6 @@ func (c *Client) session(ctx context.Context) (greeted bool, err error) {
 		s.beside = c.witness(ctx, c.at, api.WitnessPath)
 		defer s.beside.end()
 	}
-	c.contact.connected.Store(true)
-	defer c.contact.connected.Store(false)
 	c.now.Store(s)
 	c.trial.Store(nil)
 	defer func() {
@@ -268,9 +266,6 @@ func (s *clientSession) apply(f *api.Frame) error {
 	if err := s.desired(f); err != nil {
 		return err
 	}
-	for _, o := range f.Signals {
-		s.streams.start(s, api.StreamRequest{Signal: &o})
-	}
 	for _, r := range f.Streams {
 		s.streams.request(s, r)
 	}
@@ -303,15 +298,4 @@ func (s *clientSession) writeLoop(heartbeat time.Duration) {
 			}
 		}
 	}
-}
-
-// takeReplies splits off the first maxReplyBytes.
-func takeReplies(all []api.StreamReply) (now, later []api.StreamReply) {
-	size := 0
-	for i := range all {
-		if size += len(all[i].Data); size > maxReplyBytes && i > 0 {
-			return all[:i:i], all[i:]
-		}
-	}
-	return all, nil
 }

@@ -32,9 +32,8 @@ func BootTime() time.Duration {
 // date from before T: an older leader echoes only while it trusts its seat, which ends before T,
 // and whoever leads at T gave its last word before.
 type contact struct {
-	clock     func() time.Duration // nil: BootTime
-	connected atomic.Bool
-	last      atomic.Int64
+	clock func() time.Duration // nil: BootTime
+	last  atomic.Int64
 
 	mu    sync.Mutex
 	beats uint64                   // number of the last beat

@@ -103,7 +103,7 @@ func (h *hubHalf) each(f *api.Frame, force bool, yield func(*api.Frame, error) b
 	o.mu.Lock()
 	dirty := o.dirty || force
 	f.Echo, f.Streams = o.echo, o.requests
-	f.Calls, o.calls = takeCalls(o.calls)
+	f.Calls, o.calls = takePieces(o.calls, bytesOfCall)
 	more := len(o.calls) > 0
 	o.dirty, o.echo, o.requests = false, 0, nil
 	o.mu.Unlock()

@@ -98,8 +98,8 @@ func (h *nodeHalf) fill(f *api.Frame) bool {
 	if f.Beat != 0 {
 		f.Echo, o.echo = o.echo, 0
 	}
-	f.Replies, o.replies = takeReplies(o.replies)
-	f.Calls, o.calls = takeCalls(o.calls)
+	f.Replies, o.replies = takePieces(o.replies, bytesOfReply)
+	f.Calls, o.calls = takePieces(o.calls, bytesOfCall)
 	more := len(o.replies) > 0 || len(o.calls) > 0
 	o.dirty = false
 	o.mu.Unlock()

@@ -167,9 +167,6 @@ func (st *nodeStream) answer(a Agent, r api.StreamRequest) api.StreamReply {
 
 func (st *nodeStream) send(r api.StreamReply) {
 	r.ID = st.id
-	if r.ID == 0 {
-		return // a signal of Frame.Signals: nobody waits
-	}
 	st.out.put(func() { st.out.replies = append(st.out.replies, r) })
 }
 

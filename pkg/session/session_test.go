@@ -557,7 +557,6 @@ func FuzzFrame(f *testing.F) {
 		c.out.init()
 		s := &clientSession{nodeHalf: newNodeHalf(c.opts.Agent, &c.out, &c.contact), c: c}
 		s.streams = newNodeStreams()
-		frame.Signals = nil
 		for i := range frame.Streams {
 			frame.Streams[i].Log, frame.Streams[i].Signal = nil, nil // would start goroutines
 		}

@@ -120,42 +120,34 @@ func (st *stream) next(ctx context.Context) ([]api.StreamReply, error) {
 // Signal delivers a one-shot signal to a member and says how many processes got it. A
 // zero Number is filled in.
 func (h *Hub) Signal(ctx context.Context, node string, o api.SignalOrder) (int, error) {
-	s := h.session(node)
-	if s == nil {
-		return 0, notConnected(node)
-	}
 	if o.Number == 0 {
 		h.mu.Lock()
 		h.number++
 		o.Number = h.number
 		h.mu.Unlock()
 	}
-	return s.ask(ctx, api.StreamRequest{Signal: &o})
+	return h.ask(ctx, node, api.StreamRequest{Signal: &o})
 }
 
 // ResumeCard takes a person's word on a card to its node; an error is why the node does not
 // agree.
 func (h *Hub) ResumeCard(ctx context.Context, node, uuid string) error {
-	s := h.session(node)
-	if s == nil {
-		return notConnected(node)
-	}
-	_, err := s.ask(ctx, api.StreamRequest{CardResume: uuid})
+	_, err := h.ask(ctx, node, api.StreamRequest{CardResume: uuid})
 	return err
 }
 
 // AppendLog has a text written behind a file of a node.
 func (h *Hub) AppendLog(ctx context.Context, node string, a api.LogAppend) error {
-	s := h.session(node)
-	if s == nil {
-		return notConnected(node)
-	}
-	_, err := s.ask(ctx, api.StreamRequest{Append: &a})
+	_, err := h.ask(ctx, node, api.StreamRequest{Append: &a})
 	return err
 }
 
-// ask waits for the whole answer to a question that has no data in it.
-func (s *hubSession) ask(ctx context.Context, r api.StreamRequest) (int, error) {
+// ask waits for the whole answer of a node to a question that has no data in it.
+func (h *Hub) ask(ctx context.Context, node string, r api.StreamRequest) (int, error) {
+	s := h.session(node)
+	if s == nil {
+		return 0, notConnected(node)
+	}
 	st, err := s.streams.ask(r)
 	if err != nil {
 		return 0, err

@@ -66,7 +66,7 @@ func (w *witness) verdict(err error) error {
 		<-w.over
 		late.Stop()
 	}
-	if w.saw(errDied) {
+	if w.isOver() && errors.Is(w.err, errDied) {
 		return errDied
 	}
 	return err
@@ -80,16 +80,6 @@ func (w *witness) isOver() bool {
 	select {
 	case <-w.over:
 		return true
-	default:
-		return false
-	}
-}
-
-// saw says whether the line has ended so.
-func (w *witness) saw(end error) bool {
-	select {
-	case <-w.over:
-		return errors.Is(w.err, end)
 	default:
 		return false
 	}
