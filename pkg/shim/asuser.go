@@ -21,7 +21,7 @@ import (
 // own: the kernel changes user, directory and program in one fork.
 
 const (
-	checkFD   = 3
+	stageFD   = 3                // its end of the socket
 	checkWait = 25 * time.Second // less than the reservation timeout: a hung file server is said, not guessed
 	fdsPerMsg = 240              // the kernel passes at most 253 in one message
 )
@@ -40,21 +40,19 @@ func (m *member) openAsUser() ([]rankFiles, *api.Refusal) {
 	unknown := func(err error) ([]rankFiles, *api.Refusal) {
 		return nil, &api.Refusal{Blame: api.BlameUnknown, Text: fmt.Sprintf("check as user %s: %v", m.spec.User, err)}
 	}
-	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	sys := &syscall.SysProcAttr{Setsid: true}
+	if err := m.box.Enter(sys); err != nil {
+		return unknown(err)
+	}
+	m.credential(sys)
+	st, err := m.startStage(sys, -1, checkWait, "check")
+	m.box.Leave()
 	if err != nil {
 		return unknown(err)
 	}
-	defer unix.Close(pair[0])
-	pid, err := m.startCheck(pair[1])
-	_ = unix.Close(pair[1])
-	if err != nil {
-		return unknown(err)
-	}
-	defer endCheck(pid)
-	tv := unix.NsecToTimeval(int64(checkWait))
-	_ = unix.SetsockoptTimeval(pair[0], unix.SOL_SOCKET, unix.SO_RCVTIMEO, &tv)
+	defer st.end()
 	var reply checkReply
-	fds, err := receiveCheck(pair[0], &reply)
+	fds, err := receiveCheck(st.sock, &reply)
 	switch {
 	case err == unix.EAGAIN:
 		return unknown(fmt.Errorf("no answer within %v: is a file server of %s or of the output hanging?", checkWait, m.spec.WorkDir))
@@ -73,30 +71,42 @@ func (m *member) openAsUser() ([]rankFiles, *api.Refusal) {
 	return files, nil
 }
 
-func (m *member) startCheck(sock int) (int, error) {
+// stage is a gshim that does a part of the preparation: it has the spec on its standard input, and answers over
+// a socket.
+type stage struct{ pid, sock int }
+
+// startStage starts one inside a namespace of mounts (-1: the machine's). An answer is waited for so long.
+func (m *member) startStage(sys *syscall.SysProcAttr, inside int, wait time.Duration, words ...string) (*stage, error) {
 	spec, err := os.Open(SpecFile) // root's file: the user gets it open, not by name
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	defer spec.Close()
-	sys := &syscall.SysProcAttr{Setsid: true}
-	if err := m.box.Enter(sys); err != nil {
-		return 0, err
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
 	}
-	defer m.box.Leave()
-	m.credential(sys)
-	return syscall.ForkExec("/proc/self/exe", []string{"gshim", "check"}, &syscall.ProcAttr{Dir: "/", Env: nil,
-		Files: []uintptr{spec.Fd(), 2, 2, uintptr(sock)}, Sys: sys})
+	defer unix.Close(pair[1])
+	pid := 0
+	back, err := m.in(inside)
+	if err == nil {
+		pid, err = syscall.ForkExec("/proc/self/exe", append([]string{"gshim"}, words...), &syscall.ProcAttr{Dir: "/",
+			Files: []uintptr{spec.Fd(), 2, 2, uintptr(pair[1])}, Sys: sys})
+	}
+	back()
+	if err != nil {
+		_ = unix.Close(pair[0])
+		return nil, err
+	}
+	tv := unix.NsecToTimeval(int64(wait))
+	_ = unix.SetsockoptTimeval(pair[0], unix.SOL_SOCKET, unix.SO_RCVTIMEO, &tv)
+	return &stage{pid, pair[0]}, nil
 }
 
-func endCheck(pid int) {
-	_ = unix.Kill(pid, unix.SIGKILL)
-	var ws unix.WaitStatus
-	for {
-		if _, err := unix.Wait4(pid, &ws, 0, nil); err != unix.EINTR {
-			return
-		}
-	}
+func (s *stage) end() {
+	_ = unix.Close(s.sock)
+	_ = unix.Kill(s.pid, unix.SIGKILL)
+	_, _ = waitPID(s.pid)
 }
 
 // nobody is who looks for the home directory: the user could put words into the mouth of a
@@ -134,20 +144,10 @@ func (m *member) noHome(home string) bool {
 	if err != nil {
 		return false
 	}
-	var ws unix.WaitStatus
-	for end := time.Now().Add(homeWait); ; time.Sleep(5 * time.Millisecond) {
-		switch got, err := unix.Wait4(pid, &ws, unix.WNOHANG, nil); {
-		case err == unix.EINTR:
-		case err != nil:
-			return false
-		case got == pid:
-			return ws.Exited() && ws.ExitStatus() == 0
-		}
-		if time.Now().After(end) {
-			endCheck(pid)
-			return false
-		}
-	}
+	late := time.AfterFunc(homeWait, func() { _ = unix.Kill(pid, unix.SIGKILL) })
+	defer late.Stop()
+	ws, err := waitPID(pid)
+	return err == nil && ws.Exited() && ws.ExitStatus() == 0
 }
 
 // missing reports whether there is nothing at a path, and nothing else keeps it from being seen.
@@ -236,11 +236,11 @@ func Check() int {
 	reply.Count = len(fds)
 	b, err := json.Marshal(reply)
 	if err == nil {
-		err = unix.Sendto(checkFD, b, unix.MSG_NOSIGNAL, nil)
+		err = unix.Sendto(stageFD, b, unix.MSG_NOSIGNAL, nil)
 	}
 	for len(fds) > 0 && err == nil {
 		n := min(len(fds), fdsPerMsg)
-		err = unix.Sendmsg(checkFD, []byte{0}, unix.UnixRights(fds[:n]...), nil, unix.MSG_NOSIGNAL)
+		err = unix.Sendmsg(stageFD, []byte{0}, unix.UnixRights(fds[:n]...), nil, unix.MSG_NOSIGNAL)
 		fds = fds[n:]
 	}
 	if err != nil {

@@ -47,14 +47,6 @@ type Mount struct {
 	Within []string `json:"within,omitempty"`
 }
 
-// Credentials are those of a user.
-type Credentials struct {
-	Switch bool     `json:"switch,omitempty"`
-	UID    uint32   `json:"uid"`
-	GID    uint32   `json:"gid"`
-	Groups []uint32 `json:"groups,omitempty"`
-}
-
 // usersError is a failure of what the user named.
 type usersError struct{ error }
 
@@ -197,11 +189,7 @@ func (c *Container) asUser(open func() (int, error)) (int, error) {
 	if err != nil {
 		return -1, err
 	}
-	groups := make([]int, len(c.Creds.Groups))
-	for i, g := range c.Creds.Groups {
-		groups[i] = int(g)
-	}
-	if err := unix.Setgroups(groups); err != nil {
+	if err := unix.Setgroups(c.Creds.groups()); err != nil {
 		return -1, err
 	}
 	defer func() { _ = unix.Setgroups(old) }()

@@ -84,10 +84,9 @@ func (r *rankSockets) rests(now time.Duration) time.Duration {
 
 // lingeringConn is a connection that no gnoded took, or that is of another user.
 type lingeringConn struct {
-	fd       int
-	answer   []byte
-	answered bool
-	until    time.Duration // monotonic; in order
+	fd     int
+	answer []byte        // nil: it was given
+	until  time.Duration // monotonic; in order
 }
 
 // open makes the sockets in the working directory, for the job's user alone. A socket that
@@ -112,16 +111,12 @@ func (j *jobSockets) openStep(s *Spec, o *api.StepOrder) (why string) {
 			have++
 		}
 	}
-	longest := 0
-	for _, n := range o.Numbers {
-		longest = max(longest, n)
-	}
 	switch {
 	case len(o.Numbers) == 0:
 		return "the controller is older than this node"
 	case have+len(o.Numbers) > maxTaskSockets:
 		return "on one node " + strconv.Itoa(maxTaskSockets) + " tasks of a job have them at a time"
-	case jobapi.Reachable(s.Dir, jobapi.TaskName(jobapi.NotifyPrefix, o.ID, longest)) == "":
+	case jobapi.Reachable(s.Dir, jobapi.TaskName(jobapi.NotifyPrefix, o.ID, slices.Max(o.Numbers))) == "":
 		return "the path of the node's state directory is too long"
 	}
 	for _, n := range o.Numbers {
@@ -221,7 +216,7 @@ func (j *jobSockets) watch(fds []unix.PollFd) []unix.PollFd {
 	}
 	for _, l := range j.linger {
 		fd := int32(-1)
-		if !l.answered {
+		if l.answer != nil {
 			fd = int32(l.fd)
 		}
 		fds = append(fds, unix.PollFd{Fd: fd, Events: unix.POLLIN})
@@ -428,13 +423,13 @@ func (j *jobSockets) answer(fds []unix.PollFd) {
 	until := clock(unix.CLOCK_MONOTONIC) + lingerFor
 	var kept, answered []lingeringConn
 	for i, l := range j.linger {
-		if l.answered || fds[i].Revents == 0 {
+		if l.answer == nil || fds[i].Revents == 0 {
 			kept = append(kept, l)
 			continue
 		}
 		_, _ = unix.SendmsgN(l.fd, l.answer, nil, nil, unix.MSG_NOSIGNAL|unix.MSG_DONTWAIT)
 		_ = unix.Shutdown(l.fd, unix.SHUT_WR)
-		answered = append(answered, lingeringConn{fd: l.fd, answered: true, until: until})
+		answered = append(answered, lingeringConn{fd: l.fd, until: until})
 	}
 	j.linger = append(kept, answered...)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -131,12 +132,7 @@ func (p *Pool) put(proc *process) bool {
 func (p *Pool) remove(proc *process) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for i, other := range p.idle {
-		if other == proc {
-			p.idle = append(p.idle[:i], p.idle[i+1:]...)
-			return
-		}
-	}
+	p.idle = slices.DeleteFunc(p.idle, func(other *process) bool { return other == proc })
 }
 
 // fill starts what lacks. A program that can't be started is not tried again before the

@@ -45,7 +45,6 @@ func (p *Private) Hides(path string) string {
 }
 
 const (
-	mountsFD   = 3
 	mountsWait = 20 * time.Second
 	mountsWord = 4096 // the longest answer
 )
@@ -91,33 +90,13 @@ func (m *member) makeNamespace(inside int, what string) (int, error) {
 	if err := unix.Unshare(unix.CLONE_FS); err != nil { // a thread that shares its directory may not change namespaces
 		return -1, fmt.Errorf("unshare: %w", err)
 	}
-	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	st, err := m.startStage(&syscall.SysProcAttr{Setsid: true, Cloneflags: unix.CLONE_NEWNS}, inside, mountsWait, "mounts", what)
 	if err != nil {
 		return -1, err
 	}
-	defer unix.Close(pair[0])
-	spec, err := os.Open(SpecFile)
-	if err != nil {
-		_ = unix.Close(pair[1])
-		return -1, err
-	}
-	defer spec.Close()
-	back, err := m.in(inside)
-	pid := 0
-	if err == nil {
-		pid, err = syscall.ForkExec("/proc/self/exe", []string{"gshim", "mounts", what}, &syscall.ProcAttr{Dir: "/",
-			Files: []uintptr{spec.Fd(), 2, 2, uintptr(pair[1])}, Sys: &syscall.SysProcAttr{Setsid: true, Cloneflags: unix.CLONE_NEWNS}})
-	}
-	back()
-	_ = unix.Close(pair[1])
-	if err != nil {
-		return -1, err
-	}
-	defer endCheck(pid)
-	tv := unix.NsecToTimeval(int64(mountsWait))
-	_ = unix.SetsockoptTimeval(pair[0], unix.SOL_SOCKET, unix.SO_RCVTIMEO, &tv)
+	defer st.end()
 	word := make([]byte, mountsWord)
-	n, err := unix.Read(pair[0], word)
+	n, err := unix.Read(st.sock, word)
 	switch {
 	case err == unix.EAGAIN:
 		return -1, fmt.Errorf("not mounted within %v", mountsWait)
@@ -132,7 +111,7 @@ func (m *member) makeNamespace(inside int, what string) (int, error) {
 		}
 		return -1, r
 	}
-	return unix.Open("/proc/"+strconv.Itoa(pid)+"/ns/mnt", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	return unix.Open("/proc/"+strconv.Itoa(st.pid)+"/ns/mnt", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 }
 
 // inPrivate has this thread see what the member sees, until back. An error is one that nothing may be started
@@ -198,10 +177,10 @@ func Mounts(what string) int {
 		text := err.Error()
 		word, _ = json.Marshal(&api.Refusal{Blame: containerRefusal(err), Text: strings.ToValidUTF8(text[:min(len(text), mountsWord/2)], "?")})
 	}
-	if err := unix.Sendto(mountsFD, word[:min(len(word), mountsWord)], unix.MSG_NOSIGNAL, nil); err != nil {
+	if err := unix.Sendto(stageFD, word[:min(len(word), mountsWord)], unix.MSG_NOSIGNAL, nil); err != nil {
 		return fail(err)
 	}
-	_, _ = unix.Read(mountsFD, make([]byte, 1)) // its end
+	_, _ = unix.Read(stageFD, make([]byte, 1)) // its end
 	return 0
 }
 

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gangd/pkg/api"
+	"gangd/pkg/cpus"
 	"gangd/pkg/proc"
 	"gangd/pkg/rankenv"
 	"gangd/pkg/supervise"
@@ -130,12 +131,7 @@ func (m *member) environ(r *RankSpec) []string {
 	if m.spec.TimeLimit > 0 {
 		env = append(env, "SLURM_JOB_END_TIME="+strconv.FormatInt(started.Add(m.spec.TimeLimit).Unix(), 10))
 	}
-	for _, e := range env {
-		if e == m.spec.Marker {
-			return env
-		}
-	}
-	if m.spec.Marker != "" {
+	if m.spec.Marker != "" && !slices.Contains(env, m.spec.Marker) {
 		env = append(env, m.spec.Marker)
 	}
 	return env
@@ -162,10 +158,7 @@ func scriptCommand(path string, args []string) ([]string, error) {
 	}
 	defer f.Close()
 	var buf [512]byte
-	n, err := f.Read(buf[:])
-	if n == 0 && err != nil {
-		n = 0 // an empty script: the shell runs it, and ends with 0
-	}
+	n, _ := f.Read(buf[:]) // nothing of an empty script: the shell runs it, and ends with 0
 	return append(append(shebang(string(buf[:n])), path), args...), nil
 }
 
@@ -270,27 +263,32 @@ func (m *member) startEpilog(i int) bool {
 	}
 	spec, r, f := &m.spec.Ranks[i], &m.ranks[i], m.files[i]
 	sys := &syscall.SysProcAttr{Setsid: true, PidFD: &r.pidfd}
-	pid, err := 0, m.box.Enter(sys)
-	if err == nil {
-		m.credential(sys)
-		restore, unbind := m.forFork(), m.bind(spec.CPUs)
-		var back func()
-		if back, err = m.inPrivate(); err == nil {
-			pid, err = syscall.ForkExec(path, argv, &syscall.ProcAttr{Dir: cmp.Or(m.spec.StartDir, m.spec.WorkDir), Env: m.environ(spec),
-				Files: []uintptr{uintptr(f.in), uintptr(f.out), uintptr(f.err)}, Sys: sys})
-		}
-		back()
-		unbind()
-		restore()
-		m.bindAgain(pid, spec.CPUs, err)
-		m.box.Leave()
-	}
+	m.credential(sys)
+	pid, err := m.fork(path, argv, spec.CPUs, m.inPrivate, &syscall.ProcAttr{Dir: cmp.Or(m.spec.StartDir, m.spec.WorkDir), Env: m.environ(spec),
+		Files: []uintptr{uintptr(f.in), uintptr(f.out), uintptr(f.err)}, Sys: sys})
 	if err != nil {
 		logf("task epilog of rank %d: %v", spec.Rank, err)
 		return false
 	}
 	r.pid = pid
 	return true
+}
+
+// fork starts a process of the member on these CPUs (none: all of the member's), with the mounts that enter shows.
+func (m *member) fork(path string, argv []string, on cpus.Set, enter func() (back func(), err error), attr *syscall.ProcAttr) (pid int, err error) {
+	if err := m.box.Enter(attr.Sys); err != nil {
+		return 0, err
+	}
+	defer m.box.Leave()
+	defer m.forFork()()
+	defer m.bind(on)()
+	back, err := enter()
+	if err == nil {
+		pid, err = syscall.ForkExec(path, argv, attr)
+	}
+	back()
+	m.bindAgain(pid, on, err)
+	return pid, err
 }
 
 func (m *member) ended(i int) {

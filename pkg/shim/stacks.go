@@ -53,10 +53,9 @@ func Dump(args []string) int {
 		}
 		procs = append(procs, d)
 	}
-	if s.SwitchUser {
-		if err := becomeUser(&s); err != nil {
-			return fail(err)
-		}
+	creds := s.Credentials()
+	if err := creds.become(); err != nil {
+		return fail(err)
 	}
 	var logs []*stackLog
 	var looking sync.WaitGroup
@@ -123,27 +122,6 @@ func (l *stackLog) open() {
 
 func (l *stackLog) close() {
 	l.say(fmt.Sprintf("==== gangd: end of the stacks of rank %d ====\n\n", l.rank.Rank))
-}
-
-// becomeUser is for good, for every thread of this process.
-func becomeUser(s *Spec) error {
-	groups := make([]int, len(s.Groups))
-	for i, g := range s.Groups {
-		groups[i] = int(g)
-	}
-	if err := syscall.Setgroups(groups); err != nil {
-		return fmt.Errorf("set groups: %w", err)
-	}
-	if err := syscall.Setgid(int(s.GID)); err != nil {
-		return fmt.Errorf("set group %d: %w", s.GID, err)
-	}
-	if err := syscall.Setuid(int(s.UID)); err != nil {
-		return fmt.Errorf("set user %d: %w", s.UID, err)
-	}
-	if _, _, errno := syscall.AllThreadsSyscall(unix.SYS_PRCTL, unix.PR_SET_NO_NEW_PRIVS, 1, 0); errno != 0 {
-		return fmt.Errorf("no_new_privs: %w", errno)
-	}
-	return nil
 }
 
 // kernelStacks reads where in the kernel the threads of a process are.
@@ -264,10 +242,7 @@ func runDebugger(argv, env []string) (out []byte, status string) {
 	})
 	out, _ = io.ReadAll(io.LimitReader(r, 4*dumpBytes))
 	_ = r.Close() // a debugger that has more to say than that ends of it
-	var ws syscall.WaitStatus
-	for err = syscall.EINTR; err == syscall.EINTR; {
-		_, err = syscall.Wait4(pid, &ws, 0, nil)
-	}
+	ws, _ := waitPID(pid)
 	if !cut.Stop() {
 		return out, fmt.Sprintf("(cut off after %s)\n", debuggerTime)
 	}

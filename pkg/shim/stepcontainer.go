@@ -32,16 +32,14 @@ func (m *member) stepContainer(step int) (*Container, error) {
 
 // launchOrder is what `gshim launch` reads from its standard input.
 type launchOrder struct {
-	Container Container   `json:"container"`
-	Dir       string      `json:"dir"` // of the member
-	User      Credentials `json:"user"`
-	Program   string      `json:"program"` // the launcher, inside
+	Container Container `json:"container"`
+	Dir       string    `json:"dir"`     // of the member
+	Program   string    `json:"program"` // the launcher, inside, as who the container's user is
 }
 
 // launchInput is an open file with what `gshim launch` reads.
 func (m *member) launchInput(c *Container) (int, error) {
-	order, err := json.Marshal(&launchOrder{Container: *c, Dir: m.spec.Dir, Program: launcherPath(),
-		User: Credentials{Switch: m.spec.SwitchUser, UID: m.spec.UID, GID: m.spec.GID, Groups: m.spec.Groups}})
+	order, err := json.Marshal(&launchOrder{Container: *c, Dir: m.spec.Dir, Program: launcherPath()})
 	if err != nil {
 		return -1, err
 	}
@@ -101,32 +99,11 @@ func becomeLauncher() error {
 			return err
 		}
 	}
-	if err := o.User.become(); err != nil {
+	if err := o.Container.Creds.become(); err != nil {
 		return err
 	}
 	if _, err := unix.FcntlInt(LauncherFD, unix.F_SETFD, 0); err != nil {
 		return err
 	}
 	return errors.Join(errors.New("start the launcher of the step in the container"), syscall.Exec(o.Program, []string{LauncherName}, os.Environ()))
-}
-
-// become gives up all rights but the user's, for good.
-func (c *Credentials) become() error {
-	if !c.Switch {
-		return nil
-	}
-	groups := make([]int, len(c.Groups))
-	for i, g := range c.Groups {
-		groups[i] = int(g)
-	}
-	if err := syscall.Setgroups(groups); err != nil {
-		return err
-	}
-	if err := syscall.Setresgid(int(c.GID), int(c.GID), int(c.GID)); err != nil {
-		return err
-	}
-	if err := syscall.Setresuid(int(c.UID), int(c.UID), int(c.UID)); err != nil {
-		return err
-	}
-	return unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
 }

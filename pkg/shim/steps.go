@@ -57,8 +57,6 @@ type LauncherStart struct {
 	CardNames map[string]string `json:"card_names,omitempty"`
 	// TaskHooks are the site's, around each task; nil: none.
 	TaskHooks *sitehook.Task `json:"task_hooks,omitempty"`
-	// TellLaunched: this shim wants to hear when every task is started.
-	TellLaunched bool `json:"tell_launched,omitempty"`
 	// InImage is what the launcher and its tasks run in; nil: the machine's root.
 	InImage *InImage `json:"in_image,omitempty"`
 }
@@ -162,10 +160,8 @@ func (m *member) takeSteps(orders []api.StepOrder) {
 }
 
 func (m *member) stepProc(id int) *stepProc {
-	for _, p := range m.steps {
-		if p.id == id {
-			return p
-		}
+	if i := slices.IndexFunc(m.steps, func(p *stepProc) bool { return p.id == id }); i >= 0 {
+		return m.steps[i]
 	}
 	return nil
 }
@@ -213,7 +209,6 @@ func (m *member) startStep(o *api.StepOrder) {
 	m.shareStatus(o.ID)
 	start.TaskHooks, start.CardNames = m.spec.TaskHooks, m.spec.CardNames
 	start.Numbers = nil // its client tells it
-	start.TellLaunched = true
 	switch {
 	case own != nil:
 		start.InImage = &own.InImage
@@ -260,21 +255,11 @@ func (m *member) forkLauncher(p *stepProc, own *Container) error {
 	}
 	if err == nil {
 		defer unix.Close(input)
-		if err = m.box.Enter(sys); err == nil {
-			if own == nil {
-				m.credential(sys)
-			}
-			restore, unbind := m.forFork(), m.bind(nil)
-			var back func()
-			if back, err = enter(); err == nil {
-				p.pid, err = syscall.ForkExec(path, args, &syscall.ProcAttr{Dir: "/", Env: m.launcherEnv(p),
-					Files: []uintptr{uintptr(input), uintptr(input), 2, uintptr(pair[1])}, Sys: sys})
-			}
-			back()
-			unbind()
-			restore()
-			m.box.Leave()
+		if own == nil {
+			m.credential(sys)
 		}
+		p.pid, err = m.fork(path, args, nil, enter, &syscall.ProcAttr{Dir: "/", Env: m.launcherEnv(p),
+			Files: []uintptr{uintptr(input), uintptr(input), 2, uintptr(pair[1])}, Sys: sys})
 	}
 	if err != nil {
 		_ = unix.Close(pair[0])
@@ -302,6 +287,10 @@ func (m *member) hearStep(p *stepProc) {
 		n, err := unix.Read(p.ctl, buf[:])
 		if err == unix.EINTR {
 			continue
+		}
+		if n == 0 && err == nil { // it says no more, and is polled no more, whether or not it ends
+			_ = unix.Close(p.ctl)
+			p.ctl = -1
 		}
 		if n <= 0 || err != nil || len(p.in) > maxLauncherWord {
 			return
@@ -405,7 +394,9 @@ func (m *member) stepEnded(i int, ws syscall.WaitStatus) {
 	p := m.steps[i]
 	m.steps = slices.Delete(m.steps, i, i+1)
 	m.hearStep(p)
-	_ = unix.Close(p.ctl)
+	if p.ctl >= 0 {
+		_ = unix.Close(p.ctl)
+	}
 	if p.refused != "" && p.last == nil && !p.stopping && m.mach.Cause() == "" {
 		again := &stepProc{id: p.id, tasks: p.tasks, mark: p.mark, start: p.start}
 		again.start.Refused = p.refused
@@ -500,7 +491,7 @@ func (m *member) watchSteps(fds []unix.PollFd) []unix.PollFd {
 	return fds
 }
 
-// hearSteps takes what came. Who has hung up is reaped a moment later and polled no more.
+// hearSteps takes what came.
 func (m *member) hearSteps(fds []unix.PollFd) {
 	for i, p := range m.steps {
 		if i < len(fds) && fds[i].Revents != 0 {
@@ -513,10 +504,5 @@ func (m *member) hearSteps(fds []unix.PollFd) {
 // under its names, and what holds an allocation for one elsewhere. A stop that ended them would
 // take the tasks' end with them while these still save; they end when the tasks have.
 func (m *member) isClient(s proc.Stat) bool {
-	for _, p := range m.steps {
-		if p.pid == s.PID {
-			return true
-		}
-	}
-	return proc.Waits(s.PID)
+	return slices.ContainsFunc(m.steps, func(p *stepProc) bool { return p.pid == s.PID }) || proc.Waits(s.PID)
 }

@@ -1,7 +1,6 @@
 package launcher
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -73,9 +72,7 @@ func (l *launcher) launch() {
 			l.tellEnded(number)
 		}
 	}
-	if l.start.TellLaunched {
-		l.say(shim.LauncherWord{Launched: true})
-	}
+	l.say(shim.LauncherWord{Launched: true})
 	_ = l.conn.Send(wire.Started, 0, nil)
 }
 
@@ -106,11 +103,8 @@ func (l *launcher) handed(tasks []int) map[int]rankenv.Checkpoint {
 
 // tellEnded has the shim know that nobody is to wait for a word of a task any more.
 func (l *launcher) tellEnded(task int) {
-	if l.start.Dir == "" || l.start.NoSockets != "" {
-		return // also a shim that knows no such word
-	}
-	if b, err := json.Marshal(shim.LauncherWord{TaskEnded: &task}); err == nil {
-		_, _ = l.shim.Write(append(b, '\n'))
+	if l.start.Dir != "" && l.start.NoSockets == "" {
+		l.say(shim.LauncherWord{TaskEnded: &task})
 	}
 }
 
