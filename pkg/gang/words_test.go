@@ -1,0 +1,615 @@
+package gang
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"gangd/pkg/api"
+	"gangd/pkg/cluster"
+	"gangd/pkg/watchdog"
+)
+
+// What is said in words, and the figures that are computed from a job alone, at their bounds.
+
+// refuses wants an event to be refused in these words.
+func (b *bench) refuses(ev Event, want string) {
+	b.t.Helper()
+	if out := b.step(ev); out.Refused == nil || out.Refused.Message != want {
+		b.t.Errorf("%T: %+v, want %q", ev, out, want)
+	}
+}
+
+// ignores wants an event to change nothing, for this reason.
+func (b *bench) ignores(ev Event, want string) {
+	b.t.Helper()
+	if out := b.step(ev); out.Ignored != want {
+		b.t.Errorf("%T: %+v, want %q", ev, out, want)
+	}
+}
+
+func TestSubmissionsThatAreRefused(t *testing.T) {
+	b := newBench(t, 1)
+	sub := func(edit func(*Submit)) Submit {
+		ev := Submit{Spec: specOf(1), SpecHash: "h", User: "ada", Partition: "main"}
+		edit(&ev)
+		return ev
+	}
+	b.refuses(sub(func(ev *Submit) { ev.Spec = nil }), "the submission has no spec")
+	b.refuses(sub(func(ev *Submit) { ev.Spec = specOf(0) }), fmt.Sprintf("invalid size 0: want 1 to %d ranks", api.MaxGangSize))
+	b.refuses(sub(func(ev *Submit) { ev.Spec = specOf(api.MaxGangSize + 1) }), fmt.Sprintf("invalid size %d: want 1 to %d ranks", api.MaxGangSize+1, api.MaxGangSize))
+	roles := specOf(3)
+	roles.Roles = []api.Role{{Name: "a", Count: 1}, {Name: "b", Count: 1}}
+	b.refuses(sub(func(ev *Submit) { ev.Spec = roles }), "invalid size 3: the roles come to 2 ranks")
+	b.refuses(sub(func(ev *Submit) { ev.Array = &api.Array{} }), fmt.Sprintf("invalid array of 0 elements: want 1 to %d", api.MaxArraySize))
+	b.w.SetPartitions([]api.Partition{{Name: "main", Default: true}, {Name: "night"}})
+	b.refuses(sub(func(ev *Submit) { ev.Partition = "main,nite" }), `no partition "nite"`)
+	b.must(sub(func(ev *Submit) { ev.Partition = "main,night" }))
+}
+
+// TestUpdatesInWords: what is changed is said with what it was, and what is so already is no change.
+func TestUpdatesInWords(t *testing.T) {
+	b := newBench(t, 2)
+	s := specOf(2)
+	s.Comment, s.Nice, s.Constraint, s.Prefer = "old", 3, "ib", "big"
+	s.Roles = []api.Role{{Name: "a", Count: 1, Constraint: "ib"}, {Name: "b", Count: 1, Constraint: "fast"}}
+	id := b.submit(s)
+	says := func(ev Update, want string) {
+		t.Helper()
+		ev.Job = id
+		eventsSince(b)
+		b.must(ev)
+		if got := eventsSince(b); !slices.Equal(got, []string{string(api.EventUpdated) + " : " + want}) {
+			t.Errorf("%q, want %q", got, want)
+		}
+		b.ignores(ev, "it is so already")
+	}
+	j := func() *Job { return b.w.Job(id) }
+	if SpecOf(j()) != j().Spec {
+		t.Error("a spec of its own without a change")
+	}
+	says(Update{Priority: new(int64(5))}, "priority 5, was 0")
+	says(Update{Nice: new(int64(7)), By: "ada"}, "nice 7, was 3 (ada)")
+	says(Update{Nice: new(int64(0))}, "nice 0, was 7")
+	says(Update{Comment: new("new")}, `comment "new", was "old"`)
+	says(Update{Comment: new("")}, `comment "", was "new"`)
+	says(Update{Prefer: new("")}, "prefers none, was big")
+	if got := SpecOf(j()); got.Prefer != "" || got.Constraint != "ib" || got.Roles[0].Constraint != "ib" {
+		t.Errorf("%+v", got)
+	}
+	says(Update{Constraint: new("roce")}, "constraint roce, was ib")
+	if got := SpecOf(j()); got.Constraint != "roce" || got.Roles[0].Constraint != "roce" || got.Roles[1].Constraint != "fast" {
+		t.Errorf("roles that asked for the same have the new one: %+v", got.Roles)
+	}
+	if s.Roles[0].Constraint != "ib" {
+		t.Error("the spec was written to")
+	}
+	says(Update{Constraint: new(""), Prefer: new("ib")}, "constraint none, was roce; prefers ib, was none")
+	says(Update{Partition: new("night")}, "partition night, was main")
+	says(Update{Begin: new(epoch0.Add(time.Hour))}, "begins at 2026-03-01T13:00:00Z")
+	says(Update{Begin: new(epoch0.Add(-time.Hour))}, "begins at 2026-03-01T12:00:00Z")
+	says(Update{Name: new("other"), TimeLimit: new(time.Hour)}, "name other, was job; time limit 1h0m0s, was none")
+	if NiceOf(j()) != 0 || CommentOf(j()) != "" {
+		t.Errorf("nice %d, comment %q", NiceOf(j()), CommentOf(j()))
+	}
+	b.refuses(Update{Job: id, ArrayLimit: new(1)}, fmt.Sprintf("job %d is not of an array", id))
+	b.refuses(Update{Job: id, Dependency: on(api.AfterOK, id)}, fmt.Sprintf("dependency afterok:%d: a job can wait only for one that was submitted before it", id))
+	first := b.array(2, nil)
+	b.ignores(Update{Job: first, ArrayLimit: new(0)}, "it is so already")
+	b.ignores(Update{Job: first, Dependency: &api.Dependency{}}, "it is so already")
+}
+
+func TestReservationsThatAreRefused(t *testing.T) {
+	b := newBench(t, 3)
+	put := func(edit func(*api.Reservation)) PutReservation {
+		r := b.reservation("talk", time.Hour, time.Hour, []string{"n1"})
+		edit(&r)
+		return PutReservation{R: r}
+	}
+	same := func(*api.Reservation) {}
+	b.refuses(DropReservation{Name: "talk"}, `no reservation "talk"`)
+	b.refuses(PutReservation{R: put(same).R, Old: true}, `no reservation "talk"`)
+	b.refuses(put(func(r *api.Reservation) { r.End = r.Start }), "reservation talk would end at 2026-03-01T13:00:00Z, which is not after its start at 2026-03-01T13:00:00Z")
+	b.refuses(put(func(r *api.Reservation) { r.Start, r.End = epoch0.Add(-time.Hour), epoch0 }), "reservation talk would be over already: it ends at 2026-03-01T12:00:00Z")
+	b.refuses(put(func(r *api.Reservation) { r.Nodes = nil }), "reservation talk has no nodes")
+	b.refuses(put(func(r *api.Reservation) { r.Users = nil }), "reservation talk is for nobody")
+	b.refuses(put(func(r *api.Reservation) { r.Flags = []api.ReservationFlag{api.FlagDaily, api.FlagWeekly} }), "flags daily and weekly exclude each other")
+	b.refuses(put(func(r *api.Reservation) {
+		r.End, r.Flags = r.Start.Add(24*time.Hour+time.Second), []api.ReservationFlag{api.FlagDaily}
+	}), "reservation talk lasts 24h0m1s, longer than the 24h0m0s until its next one")
+	b.refuses(put(func(r *api.Reservation) { r.Nodes = []string{"n1", "n9"} }), `no node "n9"`)
+	b.must(PutReservation{R: put(same).R, By: "root"})
+	b.refuses(put(same), "there is a reservation talk already")
+	b.ignores(PutReservation{R: put(same).R, Old: true}, "it is so already")
+	// Each of its parts makes it another.
+	for _, edit := range []func(*api.Reservation){
+		func(r *api.Reservation) { r.Start = r.Start.Add(time.Minute) }, func(r *api.Reservation) { r.End = r.End.Add(time.Minute) },
+		func(r *api.Reservation) { r.Nodes = []string{"n2"} }, func(r *api.Reservation) { r.Users = []string{"ada"} },
+		func(r *api.Reservation) { r.Accounts = []string{"lab"} }, func(r *api.Reservation) { r.Picked = true },
+		func(r *api.Reservation) { r.Flags = []api.ReservationFlag{api.FlagMaint} },
+	} {
+		ev := put(edit)
+		ev.Old = true
+		b.must(ev)
+		b.must(PutReservation{R: put(same).R, Old: true})
+	}
+	other := put(func(r *api.Reservation) { r.Name, r.Nodes = "other", []string{"n2", "n1"} })
+	b.refuses(other, "reservation talk has n1 from 2026-03-01T13:00:00Z to 2026-03-01T14:00:00Z already")
+	other.R.Start, other.R.End = other.R.End, other.R.End.Add(time.Hour)
+	b.must(other) // one begins as the other ends
+	s := specOf(1)
+	s.Reservation = "talk"
+	id := b.must(Submit{Spec: s, SpecHash: hashOf(s), User: "bob", Partition: "main"}).JobIDs[0]
+	b.refuses(b.spread(id), fmt.Sprintf("reservation talk is not there for job %d now", id))
+	b.after(time.Hour)
+	b.refuses(Admit{Job: id, Slots: []cluster.Slot{{Node: "n3"}}}, "node n3 is not in reservation talk")
+	b.must(DropReservation{Name: "talk", By: "root"})
+	b.refuses(Admit{Job: id, Slots: []cluster.Slot{{Node: "n1"}}}, fmt.Sprintf("reservation talk is not there for job %d now", id))
+}
+
+// TestWhoIsInTheWay: the gangs that would outlast the start of a reservation are named, five of them.
+func TestWhoIsInTheWay(t *testing.T) {
+	b := newBench(t, 1)
+	b.unwritten()
+	put := PutReservation{R: b.reservation("talk", time.Hour, time.Hour, []string{"n1"})}
+	add := func(limit time.Duration) {
+		id := b.submit(timed(1, limit))
+		b.must(Admit{Job: id, Slots: []cluster.Slot{{Node: "n1"}}})
+	}
+	add(time.Hour - b.w.set.Grace) // is over as it begins
+	for i, want := range []string{
+		"job 2 is on these nodes and may run until 2026-03-01T13:00:16Z",
+		"jobs 2, 3 are on these nodes and may run until 2026-03-01T13:00:16Z",
+		"jobs 2, 3, 4 are on these nodes and may run until 2026-03-01T13:00:16Z",
+		"jobs 2, 3, 4, 5 are on these nodes and may run until 2026-03-01T13:00:16Z",
+		"jobs 2, 3, 4, 5, 6 are on these nodes and may run until 2026-03-01T13:00:16Z",
+		"jobs 2, 3, 4, 5, 6 and 1 more are on these nodes and may run without a limit",
+	} {
+		add(map[bool]time.Duration{true: 0, false: time.Hour + time.Second}[i == 5])
+		b.refuses(put, want)
+	}
+	for _, flag := range []api.ReservationFlag{api.FlagIgnoreJobs, api.FlagDrain} {
+		one := put
+		one.R.Name, one.R.Flags = string(flag), []api.ReservationFlag{flag, api.FlagMaint}
+		b.must(one)
+	}
+}
+
+func TestAdmissionsThatAreRefused(t *testing.T) {
+	b := newBench(t, 2)
+	gate := b.submit(specOf(1))
+	waits := b.depending(on(api.AfterOK, gate))
+	b.refuses(b.spread(waits), fmt.Sprintf("job %d waits for afterok:%d(unfulfilled)", waits, gate))
+	first := b.must(Submit{Spec: specOf(1), SpecHash: "a", Partition: "main", Array: &api.Array{Indices: []int{0, 1, 2}, Limit: 1}}).JobIDs[0]
+	b.must(b.spread(first))
+	b.refuses(b.spread(first+1), fmt.Sprintf("array %d has 1 elements admitted, its limit", first))
+	b.refuses(Admit{Job: 99}, "no job 99")
+	cut := timed(1, time.Hour)
+	cut.TimeMin = time.Minute
+	id := b.submit(cut)
+	for limit, fits := range map[time.Duration]bool{time.Minute - 1: false, time.Minute: true, time.Hour - 1: true, time.Hour: false} {
+		ev := b.spread(id)
+		ev.TimeLimit = limit
+		err := b.w.admissible(b.w.jobs[id], ev)
+		if (err == nil) != fits || err != nil && err.Message != fmt.Sprintf("the time limit of job %d can't be cut to %s", id, limit) {
+			t.Errorf("%s: %v", limit, err)
+		}
+	}
+	held := b.submit(specOf(1))
+	b.must(Hold{Job: held, Admin: true})
+	b.refuses(b.spread(held), fmt.Sprintf("job %d is held", held))
+	b.refuses(Release{Job: held}, fmt.Sprintf("job %d is held by an admin", held))
+	b.must(Release{Job: held, Admin: true})
+}
+
+func TestNodesThatAreNotThere(t *testing.T) {
+	b := newBench(t, 2)
+	for _, ev := range []Event{NodeSample{Node: "n9"}, NodeGone{Node: "n9"}, Watched{Node: "n9"}, CardDrain{Node: "n9"}, NodeForget{Node: "n9"}, NodeFence{Node: "n9"}} {
+		b.refuses(ev, `no node "n9"`)
+	}
+	b.refuses(NodeReport{Node: "n9"}, `node "n9" is not known`)
+	b.refuses(NodeHello{}, "the hello names no node")
+	if got := b.w.Desired("n9"); got != nil {
+		t.Errorf("%v", got)
+	}
+	for _, ev := range []Event{CardDrain{Node: "n1", UUID: "x"}, CardResume{Node: "n1", UUID: "x"}} {
+		b.refuses(ev, "node n1 has no card x")
+	}
+	b.must(CardDrain{Node: "n1", UUID: "GPU-n1-2", Reason: "hot"})
+	b.ignores(CardDrain{Node: "n1", UUID: "GPU-n1-2", Reason: "hot"}, "out of service already")
+	b.must(CardDrain{Node: "n1", UUID: "GPU-n1-2", Reason: "cold"})
+	b.must(CardResume{Node: "n1", UUID: "GPU-n1-2"})
+	b.ignores(CardResume{Node: "n1", UUID: "GPU-n1-2"}, "in service already")
+	b.ignores(NodeSample{Node: "n1", Cards: []api.CardSample{{UUID: "x"}}}, "nothing new")
+	if e := NoNode("n9", nil); e.Hint != "there are none" || e.Reason != api.ReasonNode || e.Subject != "n9" {
+		t.Errorf("%+v", e)
+	}
+	if e := NoNode("n9", []string{"a1", "a2"}); !strings.Contains(e.Hint, "a[1-2]") {
+		t.Errorf("%+v", e)
+	}
+	if e := NoReservation("x", nil); e.Hint != "there are none" {
+		t.Errorf("%+v", e)
+	}
+	if e := NoReservation("x", []string{"aaaa", "bbbb"}); !strings.Contains(e.Hint, "reservations are aaaa, bbbb") {
+		t.Errorf("%+v", e)
+	}
+}
+
+// TestForgottenNodeOfAReservation: it is of that as long as it is named there.
+func TestForgottenNodeOfAReservation(t *testing.T) {
+	b := newBench(t, 2)
+	b.must(PutReservation{R: b.reservation("talk", time.Hour, time.Hour, []string{"n2"})})
+	b.must(NodeGone{Node: "n2"})
+	b.after(b.w.set.NodeTimeout)
+	b.refuses(NodeForget{Node: "n2"}, "node n2 is of reservation talk")
+	b.must(DropReservation{Name: "talk"})
+	b.must(NodeForget{Node: "n2", By: "root"})
+}
+
+func TestJobsOnANode(t *testing.T) {
+	h := newBench(t, 1).w.nodes["n1"]
+	for i := range 10 {
+		h.members[memberKey(int64(20-i), 1)] = place{}
+	}
+	h.node.Left = []Left{{MemberKey: memberKey(15, 1)}}
+	want := "job 11 12 13 14 15 16 17 18 19 20"
+	if got := jobsOn(h); got != want+" and others" && got != want {
+		t.Errorf("%q", got)
+	}
+	delete(h.members, memberKey(20, 1))
+	if got := jobsOn(h); got != strings.TrimSuffix(want, " 20") {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestPartitionsThatAreRefused(t *testing.T) {
+	b := newBench(t, 2)
+	b.w.SetPartitions([]api.Partition{{Name: "main", Default: true}})
+	put := func(old bool, r api.PartitionRequest) PutPartition { return PutPartition{Ask: r, Old: old, By: "root"} }
+	b.refuses(put(true, api.PartitionRequest{Name: "night"}), `no partition "night"`)
+	b.refuses(put(false, api.PartitionRequest{Name: "main"}), "there is a partition main already")
+	b.refuses(put(false, api.PartitionRequest{Name: "night", Nodes: &[]string{"n9"}}), `no node "n9"`)
+	b.refuses(put(false, api.PartitionRequest{Name: "night", State: new(api.PartitionState("odd"))}), `state "odd": want up, down, drain or inactive`)
+	b.refuses(put(false, api.PartitionRequest{Name: "night", MaxTime: new(-time.Second)}), "a time may not be negative")
+	b.refuses(put(false, api.PartitionRequest{Name: "night", DefaultTime: new(-time.Second)}), "a time may not be negative")
+	b.refuses(put(false, api.PartitionRequest{Name: "night", DefaultTime: new(time.Hour + 1), MaxTime: new(time.Hour)}),
+		"the default time 1h0m0.000000001s of partition night is above its longest, 1h0m0s")
+	b.must(put(false, api.PartitionRequest{Name: "night", DefaultTime: new(time.Hour), MaxTime: new(time.Hour), Nodes: &[]string{"all"}}))
+	b.ignores(put(true, api.PartitionRequest{Name: "night", MaxTime: new(time.Hour)}), "it is so already")
+	b.refuses(DropPartition{Name: "knight"}, `no partition "knight"`)
+	id := b.must(Submit{Spec: specOf(1), SpecHash: "h", Partition: "main,night"}).JobIDs[0]
+	b.refuses(DropPartition{Name: "night"}, fmt.Sprintf("job %d is of partition night", id))
+	b.must(Cancel{Job: id})
+	b.must(DropPartition{Name: "night", By: "root"})
+}
+
+func TestPartitionsInALine(t *testing.T) {
+	for want, p := range map[string]api.Partition{
+		"p: every node, up, tier 0, time limit unlimited, at most unlimited":  {State: api.PartitionUp},
+		"p: n[1-2], down, tier 3, time limit 1h0m0s, at most 2h0m0s, default": {State: api.PartitionDown, Nodes: []string{"n1", "n2"}, Tier: 3, DefaultTime: time.Hour, MaxTime: 2 * time.Hour, Default: true},
+	} {
+		p.Name = "p"
+		if got := partitionText(&p); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+func TestReservationsInALine(t *testing.T) {
+	at := time.Date(2030, 1, 2, 3, 0, 0, 0, time.UTC)
+	for want, r := range map[string]api.Reservation{
+		"": {}, " for users ada,bob": {Users: []string{"ada", "bob"}}, " for accounts lab": {Accounts: []string{"lab"}},
+		" for users ada under accounts lab MAINT DAILY": {Users: []string{"ada"}, Accounts: []string{"lab"}, Flags: []api.ReservationFlag{api.FlagMaint, api.FlagDaily}},
+	} {
+		r.Start, r.End, r.Nodes = at, at.Add(time.Hour), []string{"n1", "n2"}
+		if got := reservationText(&r); got != "n[1-2] from 2030-01-02T03:00:00Z to 2030-01-02T04:00:00Z"+want {
+			t.Errorf("%q", got)
+		}
+	}
+}
+
+// TestPortsThatCanBeHad: the most that can ever be reserved, and one more.
+func TestPortsThatCanBeHad(t *testing.T) {
+	five, none := fivePorts(), settings()
+	none.Ports = ""
+	for _, c := range []struct {
+		set        api.Settings
+		ask, ranks int
+		want       string
+	}{
+		{five, 0, 9, ""}, {five, 5, 1, ""}, {five, 6, 1, "6 ports asked, 5 can be reserved (12000-12004)"},
+		{five, api.PortEach, 5, ""}, {five, api.PortEach, 6, "6 ports asked, 5 can be reserved (12000-12004)"},
+		{none, 0, 1, ""}, {none, 1, 1, "the site reserves no ports"},
+	} {
+		got := ""
+		if err := CheckPorts(&c.set, c.ask, c.ranks); err != nil {
+			if got = err.Message; err.Reason != api.ReasonPorts || err.Code != api.CodeUnsatisfiable {
+				t.Errorf("%+v", err)
+			}
+		}
+		if got != c.want {
+			t.Errorf("%d ports, %d ranks: %q, want %q", c.ask, c.ranks, got, c.want)
+		}
+	}
+}
+
+func TestSpan(t *testing.T) {
+	for seconds, want := range map[float64]time.Duration{0: 0, 1.5: 1500 * time.Millisecond, 87600*3600 - 1: 87600*time.Hour - time.Second, 87600 * 3600: 87600 * time.Hour, 1e300: 87600 * time.Hour} {
+		if got := span(seconds); got != want {
+			t.Errorf("%g: %s", seconds, got)
+		}
+	}
+}
+
+func TestPartOf(t *testing.T) {
+	for _, c := range []struct {
+		sum         int64
+		done, whole time.Duration
+		all         bool
+		want        int64
+	}{{9, 1, 3, false, 3}, {9, 1, 3, true, 9}, {9, 0, 3, false, 0}, {9, 0, 0, false, 0}, {9, 1, 1, false, 9}} {
+		if got := partOf(c.sum, c.done, c.whole, c.all); got != c.want {
+			t.Errorf("%+v: %d", c, got)
+		}
+	}
+}
+
+func TestBlankRanks(t *testing.T) {
+	for size, shared := range map[int]bool{-1: false, 0: false, 1: true, maxBlank: true, maxBlank + 1: false} {
+		got := BlankRanks(size)
+		if len(got) != max(size, 0) || areBlank(got) != shared || cap(got) > max(size, 0) {
+			t.Errorf("%d: %d ranks, shared %v", size, len(got), areBlank(got))
+		}
+		for i := range got {
+			if text(got[i]) != text(Rank{State: api.RankBlocked}) {
+				t.Fatalf("rank %d of %d: %+v", i, size, got[i])
+			}
+		}
+	}
+}
+
+func TestSomeNumbers(t *testing.T) {
+	for want, all := range map[string][]int{
+		"task 3": {3}, "tasks 1 and 2": {1, 2}, "tasks 1, 2 and 3": {1, 2, 3}, "tasks 1, 2, 3, 4, 5, 6, 7 and 8": {1, 2, 3, 4, 5, 6, 7, 8},
+		"tasks 1, 2, 3, 4, 5, 6, 7, 8 and 1 more": {1, 2, 3, 4, 5, 6, 7, 8, 9}, "tasks 1, 2, 3, 4, 5, 6, 7, 8 and 2 more": {1, 2, 3, 4, 5, 6, 7, 8, 9, 10},
+	} {
+		if got := numbers("task", all); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// TestNotifyTypes: which kinds of letters each event is, the one that says most first.
+func TestNotifyTypes(t *testing.T) {
+	type types = []api.NotifyType
+	ended := func(s api.JobState, c api.Cause) api.Event {
+		return api.Event{Type: api.EventEnded, State: s, Cause: c}
+	}
+	stop := func(c api.Cause) api.Event { return api.Event{Type: api.EventDrainStarted, Cause: c} }
+	for _, c := range []struct {
+		job  *Job
+		ev   api.Event
+		want types
+	}{
+		{nil, api.Event{Type: api.EventStarted}, types{api.NotifyBegin}},
+		{nil, ended(api.JobCompleted, api.CauseCompleted), types{api.NotifyEnd}},
+		{nil, ended(api.JobCancelled, api.CauseCancelled), types{api.NotifyEnd}},
+		{nil, ended(api.JobFailed, api.CauseCrash), types{api.NotifyFail, api.NotifyEnd}},
+		{&Job{Wishes: &Wishes{Waits: "afterok:1"}}, ended(api.JobCancelled, api.CauseCancelled), types{api.NotifyInvalidDepend, api.NotifyEnd}},
+		{&Job{Wishes: &Wishes{Waits: "afterok:1"}, Past: &Past{CancelledBy: "ada"}}, ended(api.JobCancelled, api.CauseCancelled), types{api.NotifyEnd}},
+		{&Job{Wishes: &Wishes{Waits: "afterok:1"}}, ended(api.JobFailed, api.CauseCrash), types{api.NotifyFail, api.NotifyEnd}},
+		{nil, api.Event{Type: api.EventDependencyFailed}, types{api.NotifyInvalidDepend}},
+		{nil, stop(api.CauseTimeout), types{api.NotifyTimeLimit}},
+		{nil, stop(api.CauseStalled), types{api.NotifyStall}},
+		{nil, stop(api.CauseGPUHang), types{api.NotifyStall}},
+		{nil, stop(api.CausePreempted), types{api.NotifyPreempt}},
+		{nil, stop(api.CauseCrash), nil},
+		{nil, api.Event{Type: api.EventDrainCompleted, Outcome: string(api.RankBlocked)}, types{api.NotifyRequeue}},
+		{nil, api.Event{Type: api.EventDrainCompleted, Outcome: string(api.RankFailed)}, nil},
+		{nil, api.Event{Type: api.EventRequeued}, types{api.NotifyRequeue}},
+		{nil, api.Event{Type: api.EventIdleWarned}, types{api.NotifyIdle}},
+		{nil, api.Event{Type: api.EventTimeLimitNear, Percent: 50}, types{api.NotifyTimeLimit50}},
+		{nil, api.Event{Type: api.EventTimeLimitNear, Percent: 80}, types{api.NotifyTimeLimit80}},
+		{nil, api.Event{Type: api.EventTimeLimitNear, Percent: 90}, types{api.NotifyTimeLimit90}},
+		{nil, api.Event{Type: api.EventTimeLimitNear, Percent: 70}, nil},
+		{nil, api.Event{Type: api.EventHeld}, nil},
+	} {
+		j := c.job
+		if j == nil {
+			j = &Job{}
+		}
+		j.Share()
+		if got := notifyTypes(j, &c.ev); !slices.Equal(got, c.want) {
+			t.Errorf("%s %s%s%s: %v, want %v", c.ev.Type, c.ev.Cause, c.ev.State, c.ev.Outcome, got, c.want)
+		}
+	}
+}
+
+// TestFindings: what a watchdog measured is said by the card or process that speaks most against the suspicion.
+func TestFindings(t *testing.T) {
+	const gib = 1 << 30
+	card := func(c api.CardFinding) []api.CardFinding { c.Node, c.UUID = "n1", "GPU-1"; return []api.CardFinding{c} }
+	for _, c := range []struct {
+		f    api.Finding
+		want string
+	}{
+		{api.Finding{State: api.CardsQuiet, Count: 2, Readings: 3, Cards: []api.CardFinding{{Utilization: 4, MovedBytes: gib}, {MovedBytes: 2 * gib}},
+			Hosts: []api.HostFinding{{MemoryBytes: 3 * gib, IOBytes: gib}, {MemoryBytes: gib, IOBytes: 5 * gib}}},
+			"2 cards in 3 readings idle, used at most at 4%, memory moved by at most 2.0G; processes moved at most 3.0G of memory, and read and wrote 5.0G"},
+		{api.Finding{State: api.CardsQuiet, Count: 1, Readings: 1, Cards: card(api.CardFinding{})}, "1 card in 1 reading idle, used at most at 0%, memory moved by at most 0.0G"},
+		{api.Finding{State: api.CardsQuiet, Count: 1, Readings: 1}, "1 card in 1 reading"},
+		{api.Finding{State: api.CardsBusy, Count: 1, Readings: 2, Cards: card(api.CardFinding{State: api.CardsBusy, Utilization: 55})}, "not idle: n1 GPU-1 was used at 55% (1 card in 2 readings)"},
+		{api.Finding{State: api.CardsMoving, Count: 1, Readings: 2, Cards: card(api.CardFinding{State: api.CardsMoving, MovedBytes: gib / 4})},
+			"not still: the memory of n1 GPU-1 moved by 256.0M (1 card in 2 readings)"},
+		{api.Finding{State: api.CardsMoving, Count: 1, Readings: 2, Hosts: []api.HostFinding{{Node: "n2", State: api.CardsMoving, MemoryBytes: gib, IOBytes: 1 << 20}}},
+			"not still: the processes on n2 moved 1.0G of memory, and read and wrote 1.0M (1 card in 2 readings)"},
+		{api.Finding{State: api.CardsUnknown, Count: 1, Readings: 2, Cards: card(api.CardFinding{State: api.CardsUnknown})}, "not known: n1 GPU-1 could not be read (1 card in 2 readings)"},
+		{api.Finding{State: api.CardsUnknown, Count: 1, Readings: 2, Cards: card(api.CardFinding{State: api.CardsUnknown, AtMost: 1})},
+			"not known: n1 GPU-1 was used at up to 1%, how much of it by this gang the driver does not say; also there is a process that the driver does not name (1 card in 2 readings)"},
+		{api.Finding{State: api.CardsUnknown, Count: 1, Readings: 2, Hosts: []api.HostFinding{{Node: "n2", State: api.CardsUnknown}}},
+			"not known: what the processes on n2 move could not be read (1 card in 2 readings)"},
+		{api.Finding{State: api.CardsUnknown, Count: 1, Readings: 2}, "not known: no word of the cards (1 card in 2 readings)"},
+	} {
+		if got := findingText(&c.f); got != c.want {
+			t.Errorf("%q\nwant %q", got, c.want)
+		}
+	}
+	if got := unseenText(&api.Finding{Cards: []api.CardFinding{{State: api.CardsBusy, AtMost: 3}, {UUID: "GPU-2", State: api.CardsUnknown, AtMost: 3, Others: "Xorg"}}}); got !=
+		"it can't be told what the gang does on its cards, GPU-2 was used at up to 3%, how much of it by this gang the driver does not say; also there is Xorg," {
+		t.Errorf("%q", got)
+	}
+	for _, f := range []*api.Finding{nil, {}, {Cards: []api.CardFinding{{State: api.CardsUnknown}}}} {
+		if got := unseenText(f); got != "the cards could not be read" {
+			t.Errorf("%+v: %q", f, got)
+		}
+	}
+	for n, want := range map[int64]string{-1: "an unknown size", 0: "0.0G", 1: "0.0M", 1<<29 - 1: "512.0M", 1 << 29: "0.5G", gib: "1.0G"} {
+		if got := sizeText(n); got != want {
+			t.Errorf("%d: %s, want %s", n, got, want)
+		}
+	}
+	if got := lastFigure(&cluster.Node{}, "x"); got != watchdog.Unknown {
+		t.Errorf("a card that is not there: %+v", got)
+	}
+}
+
+// TestBudgets of each cause, with what was used of them.
+func TestBudgetsByCause(t *testing.T) {
+	set := settings()
+	j := &Job{Spec: specOf(1), Past: &Past{Used: map[api.Cause]int{api.CauseCrash: 2, api.CausePreempted: 5}}}
+	got := Budgets(&set, j)
+	causes := []api.Cause{api.CauseCrash, api.CauseLaunch, api.CauseNodeLost, api.CauseStalled, api.CauseGPUHang, api.CauseIdle, api.CausePreempted, api.CauseRequeued, api.CauseTimeout}
+	if len(got) != len(causes) {
+		t.Errorf("%d causes", len(got))
+	}
+	for _, c := range causes {
+		if want := (api.Budget{Used: j.Used[c], Limit: limit(&set, j.Spec, c)}); got[c] != want {
+			t.Errorf("%s: %+v, want %+v", c, got[c], want)
+		}
+	}
+}
+
+// TestLatestStart: a gang that waits may start as long as it could end by its deadline.
+func TestLatestStart(t *testing.T) {
+	b := newBench(t, 1)
+	id := b.submit(due(3*time.Hour, time.Hour, 0))
+	if got := LatestStart(b.w.Job(id)); !got.Equal(epoch0.Add(2 * time.Hour)) {
+		t.Errorf("%s", got)
+	}
+	b.start(id)
+	if got := LatestStart(b.w.Job(id)); !got.IsZero() {
+		t.Errorf("of one that runs: %s", got)
+	}
+	if got := LatestStart(b.w.Job(b.submit(specOf(1)))); !got.IsZero() {
+		t.Errorf("without a deadline: %s", got)
+	}
+}
+
+func TestRowsOfACommit(t *testing.T) {
+	one := Changes{Jobs: make([]*Job, 1), Ranks: make([]RankRow, 2), Epochs: make([]EpochRow, 3), Steps: make([]api.Step, 4), Measures: make([]MeasureRow, 5),
+		Ledger: make([]api.LedgerRow, 6), Nodes: make([]*Node, 7), Forgot: make([]string, 8), Reservations: make([]ReservationRow, 9), Partitions: make([]PartitionRow, 10),
+		Crontabs: make([]CrontabRow, 11), Letters: make([]LetterRow, 12), Events: make([]api.Event, 13)}
+	if got := one.Rows(); got != 91 {
+		t.Errorf("%d rows", got)
+	}
+	one.Claims = []byte{}
+	if got := one.Rows(); got != 92 {
+		t.Errorf("%d rows with claims", got)
+	}
+}
+
+// TestIDsAreSkipped: never back.
+func TestIDsAreSkipped(t *testing.T) {
+	b := newBench(t, 1)
+	b.w.SkipIDs(7)
+	b.w.SkipIDs(3)
+	if id := b.submit(specOf(1)); id != 7 || b.w.NextID() != 8 {
+		t.Errorf("job %d, then %d", id, b.w.NextID())
+	}
+}
+
+// TestARankIsWarned: what it is warned of is an event, once, and so is that it is over.
+func TestARankIsWarned(t *testing.T) {
+	b := newBench(t, 1)
+	id := b.submit(specOf(1))
+	b.start(id)
+	warn := func(text string, applied bool) {
+		t.Helper()
+		if out := b.phase(id, "n1", api.PhaseRunning, api.RankActual{PID: 100, Warning: text}); out.Applied != applied {
+			t.Errorf("%q: %+v", text, out)
+		}
+	}
+	warn("uses 9G of 8G", true)
+	warn("uses 9G of 8G", false)
+	warn("", true)
+	warn("", false)
+	warn("uses 9G of 8G", true)
+	if got := slices.Sorted(maps.Keys(b.w.jobs[id].warned)); !slices.Equal(got, []int{0}) {
+		t.Errorf("%v", got)
+	}
+	b.phase(id, "n1", api.PhaseStopped, api.RankActual{PID: 100, Exited: true, Warning: "uses 10G of 8G"})
+}
+
+// TestStopsOfTheNodesOwn: a stop that nobody ordered here is the loss of the node.
+func TestStopsOfTheNodesOwn(t *testing.T) {
+	for _, cause := range []api.Cause{api.CauseNodeLost, api.CausePreempted, api.CauseRequeued, api.CauseOOM, api.CauseStalled, api.CauseTimeout} {
+		t.Run(string(cause), func(t *testing.T) {
+			b := newBench(t, 2)
+			id := b.submit(timed(2, time.Hour))
+			b.start(id)
+			b.say("n2", api.MemberActual{MemberKey: b.key(id), Phase: api.PhaseRunning, Stopping: cause, Text: map[bool]string{true: "9G of 8G"}[cause == api.CauseOOM]})
+			b.say("n2", api.MemberActual{MemberKey: b.key(id), Phase: api.PhaseRunning, Stopping: cause})
+			b.say("n2", api.MemberActual{MemberKey: b.key(id), Phase: api.PhaseRunning, Stopping: api.CauseNodeLost})
+			b.ack(id)
+		})
+	}
+}
+
+// TestAnImageThatIsMoved: members that found other images of one name don't start together.
+func TestAnImageThatIsMoved(t *testing.T) {
+	b := newBench(t, 2)
+	s := specOf(2)
+	s.Container = &api.Container{Image: "torch:1"}
+	id := b.submit(s)
+	b.must(b.spread(id))
+	ready := func(node, image string) {
+		b.say(node, api.MemberActual{MemberKey: b.key(id), Phase: api.PhaseReady, Port: 4000, Image: image})
+	}
+	ready("n1", "sha256:1")
+	ready("n2", "sha256:2")
+	if j := b.w.Job(id); !blocked(j) || j.Image != "sha256:1" || len(j.Refusals) != 1 || j.Refusals[0].Text != "the image is sha256:2 here and sha256:1 elsewhere" {
+		t.Errorf("%+v", j.Refusals)
+	}
+}
+
+// TestStaleClaimsAreToldOnce a session, though they are refused each time.
+func TestStaleClaimsAreToldOnce(t *testing.T) {
+	b := newBench(t, 2)
+	id := b.submit(specOf(1))
+	claim := func(job int64) {
+		t.Helper()
+		out := b.say("n1", api.MemberActual{MemberKey: memberKey(job, 7), Phase: api.PhaseRunning})
+		if out.Refused == nil || out.Refused.Message != fmt.Sprintf("stale epoch 7 of job %d", job) {
+			t.Errorf("%+v", out)
+		}
+	}
+	eventsSince(b)
+	for range 2 {
+		claim(id)
+		claim(99)
+	}
+	want := []string{string(api.EventStaleRefused) + " n1: running", string(api.EventStaleRefused) + " n1: running, of job 99 which is not known"}
+	if got := eventsSince(b); !slices.Equal(got, want) {
+		t.Errorf("%q", got)
+	}
+	b.must(NodeGone{Node: "n1"})
+	b.hello("n1")
+	eventsSince(b)
+	claim(id)
+	if got := eventsSince(b); len(got) != 1 {
+		t.Errorf("in a new session: %q", got)
+	}
+}
