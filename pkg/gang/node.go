@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -61,7 +62,7 @@ func (w *World) refresh(h *host) {
 	if n.State == state && n.Reason == reason && n.Res.NotReady == notReady && n.Res.Ready == (state == api.NodeUp) && n.Res.Away == away {
 		return
 	}
-	n = w.editNode(h)
+	n = w.showNode(h) // all of it follows from what is stored, and from whether it has a session
 	n.State, n.Reason = state, reason
 	res := *n.Res
 	res.Ready, res.NotReady, res.Away = state == api.NodeUp, notReady, away
@@ -97,7 +98,7 @@ func (w *World) hello(ev NodeHello) Outcome {
 }
 
 func (w *World) connect(h *host, ev *NodeHello) {
-	n := w.editNode(h)
+	was, n := *h.node, w.showNode(h)
 	if !n.Connected {
 		w.away--
 	}
@@ -109,11 +110,14 @@ func (w *World) connect(h *host, ev *NodeHello) {
 	if n.Hello.Node != "" && slices.Equal(n.Hello.Features, features) {
 		features = n.Res.Features // a person may have said others since the node's configuration was edited
 	}
-	n.Hello = ev.Hello
-	n.Hello.Members, n.Hello.Health = nil, api.NodeHealth{}
+	n.Hello = lasting(ev.Hello)
 	n.Res = resources(n.Res, ev)
 	n.Res.Features = features
 	n.Res.Partitions = w.partitionsOf(n.Name, ev.Partitions)
+	// Thousands may come back at once, as they were.
+	if !was.LostSince.IsZero() || !reflect.DeepEqual(n.Hello, was.Hello) || !slices.Equal(n.Res.Partitions, was.Res.Partitions) {
+		w.editNode(h)
+	}
 	w.room = true
 	h.staleLogged, h.strays = nil, nil
 	clear(h.expired)
@@ -122,6 +126,13 @@ func (w *World) connect(h *host, ev *NodeHello) {
 		w.timers.cancel(leaseTimer(h, l.MemberKey))
 	}
 	w.refresh(h)
+}
+
+// lasting is what a hello says of the node itself, and not of what it does and was told.
+func lasting(h api.Hello) api.Hello {
+	h.Members, h.Health, h.Load = nil, api.NodeHealth{}, nil
+	h.LineageSeen, h.RunSeen, h.LineageProof, h.Made = 0, "", "", 0
+	return h
 }
 
 // resources is the node as its hello describes it, with the grants it has and what was
@@ -196,7 +207,7 @@ func (w *World) sessionCut(ev NodeGone) Outcome {
 	if !h.node.Connected {
 		return ignored("no session")
 	}
-	n := w.editNode(h)
+	n := w.showNode(h)
 	n.Connected, n.LastSeen = false, w.now.Wall
 	h.contact = w.now.Mono
 	w.away++

@@ -357,6 +357,49 @@ func TestReserveIsCheckedWhole(t *testing.T) {
 	}
 }
 
+// Of a session that breaks and of a node that comes back as it was nothing is stored but the event.
+func TestANodeThatCameBackAsItWasIsNotStored(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		before func(b *bench)
+		change func(ev *NodeHello)
+		want   int // nodes stored
+	}{
+		{"as it was", nil, func(*NodeHello) {}, 0},
+		{"has been told more", nil, func(ev *NodeHello) {
+			ev.Hello.LineageSeen, ev.Hello.RunSeen, ev.Hello.LineageProof, ev.Hello.Made = 7, "run", "proof", time.Hour
+		}, 0},
+		{"another version", nil, func(ev *NodeHello) { ev.Hello.Version = "2" }, 1},
+		{"rebooted", nil, func(ev *NodeHello) { ev.Hello.BootID = "boot-2" }, 1},
+		{"a card less", nil, func(ev *NodeHello) { ev.Hello.Cards = ev.Hello.Cards[1:] }, 1},
+		{"other partitions", nil, func(ev *NodeHello) { ev.Partitions = []string{"main", "more"} }, 1},
+		{"other features", nil, func(ev *NodeHello) { ev.Hello.Features = []string{"fast"} }, 1},
+		{"ill", nil, func(ev *NodeHello) { ev.Hello.Health.Sick = "hot" }, 1},
+		{"was lost", func(b *bench) { b.after(b.w.set.NodeTimeout) }, func(*NodeHello) {}, 1},
+	} {
+		b := newBench(t, 2)
+		b.w.Take()
+		b.must(NodeGone{Node: "n1"})
+		if ch := b.w.Take(); len(ch.Nodes) != 0 || len(ch.Seen) != 1 || ch.Seen[0].State != api.NodeSuspect || len(ch.Events) != 1 {
+			t.Fatalf("a session broke: %d stored, shown %+v, %d events", len(ch.Nodes), ch.Seen, len(ch.Events))
+		}
+		if c.before != nil {
+			c.before(b)
+			b.w.Take()
+		}
+		ev := helloOf("n1")
+		c.change(&ev)
+		b.must(ev)
+		ch := b.w.Take()
+		if len(ch.Nodes) != c.want || len(ch.Seen) != 1-c.want {
+			t.Errorf("%s: %d stored, %d shown, want %d stored", c.name, len(ch.Nodes), len(ch.Seen), c.want)
+		}
+		if n := b.w.Node("n1"); !n.Connected || n.BootID != ev.Hello.BootID || n.Hello.Version != ev.Hello.Version {
+			t.Errorf("%s: %+v", c.name, n)
+		}
+	}
+}
+
 // The scheduler finds nodes by bisection.
 func TestNodesAreListedByName(t *testing.T) {
 	b := newBench(t, 0)

@@ -372,7 +372,7 @@ type Changes struct {
 	NextSeq int64
 	Claims  []byte // what the planner keeps for waiting gangs, which is its own matter; nil: as before
 	// Not stored:
-	Seen  []*Node  // nodes of which only the card samples changed, for the snapshot; none that is in Nodes
+	Seen  []*Node  // nodes of which only card samples and the session changed, for the snapshot; none that is in Nodes
 	Dirty []string // nodes whose desired set changed
 	Queue []int64  // jobs whose candidacy may have changed
 	// Prepared is how many ranks are, of reserved gangs of which that changed: nodes say it again after a restart.
@@ -447,7 +447,7 @@ type Node struct {
 	LastSeen  time.Time
 	LostSince time.Time
 	Strikes   []Strike  // failed launches, no good start since that speaks against them
-	Hello     api.Hello // last one, without Members
+	Hello     api.Hello // last one, as far as it is of the node itself
 	Connected bool
 	Left      []Left        // what is over here but not known gone; each holds its grant
 	Res       *cluster.Node // capacity and grants, immutable
