@@ -71,3 +71,34 @@ func TestHellosTakeTurns(t *testing.T) {
 		t.Errorf("%d hellos at a time, want %d", n, mostGreeted)
 	}
 }
+
+// A node that gave up while its hello waited for a turn is not taken in: what it said still lies in the kernel.
+func TestAHelloOfALineThatHasEndedIsLeft(t *testing.T) {
+	r := newRig(t, "")
+	c := &crowd{fakeHandler: newFakeHandler(), entered: make(chan string, 2), pass: make(chan error)}
+	c.gone = make(chan string, 2)
+	r.hub.handler = c
+	for range mostGreeted {
+		r.hub.turns <- struct{}{}
+	}
+	for _, name := range []string{"gone", "waits"} {
+		l := rawDial(t, r)
+		if err := l.write(&api.Frame{Hello: &api.Hello{Protocol: 1, Node: name, StateID: name}}); err != nil {
+			t.Fatal(err)
+		}
+		if name == "gone" {
+			_ = l.ws.CloseNow()
+		}
+	}
+	for range mostGreeted {
+		<-r.hub.turns
+	}
+	if name := get(t, "hello", c.entered); name != "waits" {
+		t.Errorf("%s was taken in", name)
+	}
+	c.pass <- nil
+	r.hub.Close(closePatience)
+	if len(c.entered) > 0 {
+		t.Errorf("%s was taken in", <-c.entered)
+	}
+}

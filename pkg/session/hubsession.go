@@ -107,6 +107,9 @@ func (s *hubSession) greet(node string) error {
 	case <-s.link.ctx.Done():
 		return s.link.why(s.link.ctx.Err())
 	}
+	if s.link.under != nil && hungUp(s.link.under) {
+		return errClosed // while it waited: to take it in would be a commit for nobody
+	}
 	s.link.watchdog.start(helloTimeout)
 	f, err := checked(s.link.message(typ, r))
 	if err != nil {

@@ -114,6 +114,22 @@ func (d *watchdog) look() {
 	}
 }
 
+// hungUp says whether the peer of a connection has closed it, whatever of it is still to be read.
+func hungUp(conn syscall.Conn) bool {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return false
+	}
+	const gone = unix.POLLRDHUP | unix.POLLHUP | unix.POLLERR
+	found := false
+	_ = raw.Control(func(fd uintptr) {
+		p := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLRDHUP}}
+		n, err := unix.Poll(p, 0)
+		found = err == nil && n > 0 && p[0].Revents&gone != 0
+	})
+	return found
+}
+
 // unread says whether bytes that have come lie in the kernel's buffer of a connection, where they wait for this process.
 func unread(conn syscall.Conn) bool {
 	raw, err := conn.SyscallConn()
