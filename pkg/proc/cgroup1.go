@@ -3,6 +3,7 @@ package proc
 import (
 	"bytes"
 	"os"
+	"slices"
 	"syscall"
 )
 
@@ -46,14 +47,7 @@ func (c *cgroup1) Leave() {
 
 func (c *cgroup1) PIDs() ([]int, error) {
 	pids, err := treePIDs(c.dir)
-	self := syscall.Getpid()
-	out := pids[:0]
-	for _, pid := range pids {
-		if pid != self {
-			out = append(out, pid)
-		}
-	}
-	return out, err
+	return slices.DeleteFunc(pids, func(pid int) bool { return pid == syscall.Getpid() }), err
 }
 
 func (c *cgroup1) Freeze() bool {

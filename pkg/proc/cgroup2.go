@@ -218,13 +218,8 @@ func forksRefused(dir string) int {
 
 // numberIn reads a file that is one number; 0: it is not there, or says "max".
 func numberIn(path string) int64 {
-	var buf [32]byte
-	n := readFile(path, buf[:])
-	v, err := strconv.ParseInt(string(bytes.TrimSpace(buf[:n])), 10, 64)
-	if err != nil {
-		return 0
-	}
-	return v
+	n, _ := figureIn(path)
+	return n
 }
 
 // eventCount finds "name N" at the beginning of a line.

@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"gangd/pkg/cpus"
 )
 
@@ -205,9 +207,8 @@ func describe(c Containment) string {
 
 // Subreaper makes this process the parent of every orphan among its descendants.
 func Subreaper() error {
-	const prSetChildSubreaper = 36
-	if _, _, e := syscall.RawSyscall(syscall.SYS_PRCTL, prSetChildSubreaper, 1, 0); e != 0 {
-		return fmt.Errorf("become child subreaper: %w", e)
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return fmt.Errorf("become child subreaper: %w", err)
 	}
 	return nil
 }

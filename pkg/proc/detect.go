@@ -48,7 +48,7 @@ const NoCgroups = "none"
 // directory that is tried before the places found by itself, or [NoCgroups]. It has really made, killed and
 // removed groups there. On cgroup v2 the process may find itself in a leaf of its group afterwards.
 func Detect(base string) Cgroups {
-	ms, err := mounts()
+	ms, self, err := hierarchies()
 	if err != nil || base == NoCgroups {
 		why := "gnoded was told to use no cgroups"
 		if err != nil {
@@ -56,16 +56,24 @@ func Detect(base string) Cgroups {
 		}
 		return Cgroups{Kind: Group, Why: why}
 	}
-	self, _ := readAll("/proc/self/cgroup")
 	if isV1(ms, base) {
-		if c := detectV1(ms, string(self), base); c.Kind == Cgroup1 {
+		if c := detectV1(ms, self, base); c.Kind == Cgroup1 {
 			return c
 		}
 	}
-	if c := detectV2(ms, string(self), base); c.Kind == Cgroup2 {
+	if c := detectV2(ms, self, base); c.Kind == Cgroup2 {
 		return c
 	}
-	return detectV1(ms, string(self), base)
+	return detectV1(ms, self, base)
+}
+
+// hierarchies are what is mounted, and the groups of this process in them.
+func hierarchies() (ms []mount, self string, err error) {
+	if ms, err = mounts(); err != nil {
+		return nil, "", err
+	}
+	b, _ := readAll("/proc/self/cgroup")
+	return ms, string(b), nil
 }
 
 func isV1(ms []mount, dir string) bool {
@@ -153,12 +161,8 @@ func (c *Cgroups) UseCPUSets() {
 	if c.CPUSet || c.Kind == Group {
 		return
 	}
-	ms, err := mounts()
-	if err != nil {
-		return
-	}
-	self, _ := readAll("/proc/self/cgroup")
-	if dir := sidesUsable(ms, string(self), sideCPUSet)[sideCPUSet]; dir != "" {
+	ms, self, _ := hierarchies()
+	if dir := sidesUsable(ms, self, sideCPUSet)[sideCPUSet]; dir != "" {
 		if c.Sides == nil {
 			c.Sides = map[string]string{}
 		}
@@ -273,12 +277,8 @@ func tryStart(c Containment) bool {
 // see what there is.
 func DetectAll() map[string]Cgroups {
 	out := map[string]Cgroups{}
-	ms, err := mounts()
-	if err != nil {
-		return out
-	}
-	self, _ := readAll("/proc/self/cgroup")
-	for _, c := range []Cgroups{detectV2(ms, string(self), ""), detectV1(ms, string(self), "")} {
+	ms, self, _ := hierarchies()
+	for _, c := range []Cgroups{detectV2(ms, self, ""), detectV1(ms, self, "")} {
 		if c.Dir != "" {
 			out[c.Kind] = c
 		}

@@ -1,6 +1,7 @@
 package proc
 
 import (
+	"bytes"
 	"os"
 	"strconv"
 	"syscall"
@@ -92,23 +93,18 @@ func readNames(dir string) ([]string, error) {
 	return f.Readdirnames(-1)
 }
 
-// readPIDs reads a file of one pid a line. A pid 0 is a process outside our pid namespace:
-// it can't be signalled, but it is there.
+// readPIDs reads a file of one pid a line. A pid 0 is a process outside our pid namespace, which
+// can't be signalled.
 func readPIDs(path string) ([]int, error) {
 	b, err := readAll(path)
 	if err != nil {
 		return nil, err
 	}
 	var pids []int
-	for len(b) > 0 {
-		i := 0
-		for i < len(b) && b[i] != '\n' {
-			i++
-		}
-		if pid, err := strconv.Atoi(string(b[:i])); err == nil && pid > 0 {
+	for line := range bytes.FieldsSeq(b) {
+		if pid, err := strconv.Atoi(string(line)); err == nil && pid > 0 {
 			pids = append(pids, pid)
 		}
-		b = b[min(i+1, len(b)):]
 	}
 	return pids, nil
 }

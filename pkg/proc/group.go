@@ -2,6 +2,8 @@ package proc
 
 import (
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // group is the containment of a machine without a usable cgroup.
@@ -207,12 +209,10 @@ func (g *group) Remove() (bool, error) {
 
 // hasChild looks without reaping.
 func hasChild() bool {
-	const pAll = 0
-	const flags = syscall.WEXITED | syscall.WNOHANG | syscall.WNOWAIT | syscall.WALL
 	for {
-		_, _, e := syscall.RawSyscall6(syscall.SYS_WAITID, pAll, 0, 0, flags, 0, 0)
-		if e != syscall.EINTR {
-			return e != syscall.ECHILD
+		err := unix.Waitid(unix.P_ALL, 0, nil, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT|unix.WALL, nil)
+		if err != unix.EINTR {
+			return err != unix.ECHILD
 		}
 	}
 }

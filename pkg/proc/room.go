@@ -52,17 +52,13 @@ func processRoom(groups ...string) (room int64) {
 
 // ownGroups are the groups of this process that may count processes.
 func ownGroups() (dirs []string) {
-	ms, err := mounts()
-	if err != nil {
-		return nil
-	}
-	self, _ := readAll("/proc/self/cgroup")
+	ms, self, _ := hierarchies()
 	for _, m := range ms {
 		switch {
 		case m.fs == "cgroup2":
-			dirs = append(dirs, m.path(ownGroup(string(self), "")))
+			dirs = append(dirs, m.path(ownGroup(self, "")))
 		case m.fs == "cgroup" && m.has(sidePIDs):
-			dirs = append(dirs, m.path(ownGroup(string(self), sidePIDs)))
+			dirs = append(dirs, m.path(ownGroup(self, sidePIDs)))
 		}
 	}
 	return dirs

@@ -140,12 +140,14 @@ func fillCPUs(dir string) error {
 	return nil
 }
 
-func (s *sided) Enter(attr *syscall.SysProcAttr) error {
-	if err := s.Containment.Enter(attr); err != nil {
+// Enter enters all or none: a thread that stays in the freezer's group would freeze itself with it.
+func (s *sided) Enter(attr *syscall.SysProcAttr) (err error) {
+	if err = s.Containment.Enter(attr); err != nil {
 		return err
 	}
-	homes, err := enterV1(dirsOf(s.sides)...)
-	s.homes = homes
+	if s.homes, err = enterV1(dirsOf(s.sides)...); err != nil {
+		s.Containment.Leave()
+	}
 	return err
 }
 
@@ -188,8 +190,7 @@ func (s *sided) PIDs() ([]int, error) {
 }
 
 func (s *sided) Remove() (bool, error) {
-	leaveV1(s.homes...)
-	s.homes = nil
+	s.Leave()
 	gone, err := s.Containment.Remove()
 	for _, dir := range dirsOf(s.sides) {
 		if !gone || err != nil {
@@ -272,10 +273,9 @@ func homeV1(ms []mount, self, dir string) string {
 		if m.fs != "cgroup" || !strings.HasPrefix(dir, m.point+"/") {
 			continue
 		}
-		for line := range strings.Lines(self) {
-			f := strings.SplitN(strings.TrimSuffix(line, "\n"), ":", 3)
-			if len(f) == 3 && f[1] != "" && m.has(strings.Split(f[1], ",")[0]) {
-				return m.path(f[2])
+		for _, controller := range m.options {
+			if own := ownGroup(self, controller); own != "" {
+				return m.path(own)
 			}
 		}
 	}

@@ -99,21 +99,26 @@ func inside(kind, dir string, root int, apart func(Stat) bool) ([]int, error) {
 	if s, alive := ReadStat(root); root <= 0 || !alive || s.Dead() {
 		return nil, os.ErrNotExist
 	}
+	return Descendants(root, func(s Stat) bool { return s.PPID == root && apart(s) })
+}
+
+// Descendants lists the processes below one, without those to be left out and what is below these.
+func Descendants(root int, leaveOut func(Stat) bool) ([]int, error) {
 	all, err := All()
 	if err != nil {
 		return nil, err
 	}
 	children := map[int][]int{}
 	for _, pid := range all {
-		if s, ok := ReadStat(pid); ok && (s.PPID != root || !apart(s)) {
+		if s, ok := ReadStat(pid); ok && !leaveOut(s) {
 			children[s.PPID] = append(children[s.PPID], pid)
 		}
 	}
-	todo := children[root]
-	for i := 0; i < len(todo); i++ {
-		todo = append(todo, children[todo[i]]...)
+	found := children[root]
+	for i := 0; i < len(found); i++ {
+		found = append(found, children[found[i]]...)
 	}
-	return todo, nil
+	return found, nil
 }
 
 // figureIn reads a file that is a number; false: it is not there.

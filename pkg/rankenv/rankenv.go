@@ -2,6 +2,7 @@ package rankenv
 
 import (
 	"encoding/base64"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -94,10 +95,8 @@ func (m *Member) person(e *env) {
 }
 
 func appendPath(path, dir string) string {
-	for _, d := range strings.Split(path, ":") {
-		if d == dir {
-			return path
-		}
+	if slices.Contains(strings.Split(path, ":"), dir) {
+		return path
 	}
 	return path + ":" + dir
 }

@@ -41,7 +41,6 @@ func (m *Member) slurm(e *env, l *layout) {
 		{"SLURM_JOB_CPUS_PER_NODE", api.PerNode(l.cpus[:len(l.counts)])},
 		{"SLURM_CPUS_ON_NODE", strconv.Itoa(l.cpus[m.Node])},
 		{"SLURM_CLUSTER_NAME", ClusterName}, {"SLURM_PRIO_PROCESS", "0"},
-		{"SLURM_TOPOLOGY_ADDR", b.Nodes[m.Node].Name}, {"SLURM_TOPOLOGY_ADDR_PATTERN", "node"},
 	} {
 		e.set(kv[0], kv[1])
 	}

@@ -399,7 +399,7 @@ func (m *Machine) tick(now Instant) []Act {
 		return m.own(now, api.CauseTimeout, "time limit of "+m.cfg.TimeLimit.String()+" reached")
 	case now.Boot >= m.leaseAt:
 		m.leaseOver = true
-		return m.own(now, api.CauseNodeLost, m.leaseText())
+		return m.own(now, api.CauseNodeLost, leaseText)
 	case now.Mono >= m.noticeAt:
 		return append(m.notify(), Act{Kind: Tell})
 	case now.Mono >= m.stuckAt:
@@ -428,17 +428,17 @@ func (m *Machine) own(now Instant, cause api.Cause, text string) []Act {
 
 // leaseText does not say for how long: what the member was started with is what was left of
 // the lease then.
-func (m *Machine) leaseText() string { return "no controller was reached until the lease ran out" }
+const leaseText = "no controller was reached until the lease ran out"
 
 // fence is the end of the lease's grace. Who comes to here without a stop slept through all
 // of it, with the machine or frozen alone: the controller may have started the gang
 // elsewhere in this moment, so there is no grace left to give.
 func (m *Machine) fence(now Instant) []Act {
 	if m.state == Holding {
-		return m.own(now, api.CauseNodeLost, m.leaseText())
+		return m.own(now, api.CauseNodeLost, leaseText)
 	}
 	if m.state == Running {
-		m.decide(api.CauseNodeLost, m.leaseText(), "", 0)
+		m.decide(api.CauseNodeLost, leaseText, "", 0)
 	}
 	return m.kill(now)
 }

@@ -244,7 +244,13 @@ func (l *launcher) signal(name string) {
 	if !ok {
 		return
 	}
-	for _, pid := range descendants() {
+	killAll(sig)
+}
+
+// killAll signals all processes below this one.
+func killAll(sig syscall.Signal) {
+	pids, _ := proc.Descendants(os.Getpid(), proc.Stat.Dead)
+	for _, pid := range pids {
 		_ = unix.Kill(pid, sig)
 	}
 }
@@ -302,9 +308,7 @@ const killAgain = 20 * time.Millisecond
 // kill ends all that is left, until there is no child.
 func (l *launcher) kill() {
 	for {
-		for _, pid := range descendants() {
-			_ = unix.Kill(pid, unix.SIGKILL)
-		}
+		killAll(unix.SIGKILL)
 		select {
 		case <-l.children:
 			return

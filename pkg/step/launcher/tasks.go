@@ -320,7 +320,7 @@ func (l *launcher) ended(pid int, ws syscall.WaitStatus, ru *syscall.Rusage) {
 			}
 			number, end := t.number, t.ended
 			l.tellEnded(number)
-			l.outputs.Go(func() { l.report(number, end) }) // the client may be slow to read
+			l.outputs.Go(func() { _ = l.conn.SendJSON(wire.Exit, uint32(number), end) }) // the client may be slow to read
 		}
 		if !t.gone {
 			running++
@@ -329,30 +329,4 @@ func (l *launcher) ended(pid int, ws syscall.WaitStatus, ru *syscall.Rusage) {
 	if running == 0 && l.killer == nil && !l.draining {
 		l.killer = time.AfterFunc(lingerFor, l.kill)
 	}
-}
-
-func (l *launcher) report(number int, e wire.Ended) {
-	_ = l.conn.SendJSON(wire.Exit, uint32(number), e)
-}
-
-// descendants lists all processes below this one.
-func descendants() []int {
-	pids, err := proc.All()
-	if err != nil {
-		return nil
-	}
-	children := map[int][]int{}
-	for _, pid := range pids {
-		if s, ok := proc.ReadStat(pid); ok && !s.Dead() {
-			children[s.PPID] = append(children[s.PPID], pid)
-		}
-	}
-	var out []int
-	todo := []int{os.Getpid()}
-	for len(todo) > 0 {
-		next := children[todo[0]]
-		out = append(out, next...)
-		todo = append(todo[1:], next...)
-	}
-	return out
 }
