@@ -1,6 +1,7 @@
 package grun
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -39,7 +40,7 @@ func (r *run) outside() error {
 	if err != nil {
 		return err
 	}
-	for i, c := range append([]component{{r.ask, r.args}}, r.more...) {
+	for i, c := range r.all() {
 		s := &c.step
 		if c.oneTask() {
 			s.Tasks = 1
@@ -309,10 +310,7 @@ func (a *allocation) messages() {
 const queuedAfter = 500 * time.Millisecond
 
 func endOf(j *api.Job) string {
-	if j.Verdict != "" {
-		return j.Verdict
-	}
-	return string(j.State)
+	return cmp.Or(j.Verdict, string(j.State))
 }
 
 func (r *run) awaitStart(id int64) error {
@@ -344,11 +342,7 @@ func (a *allocation) giveBack(code int) { a.holder.Release(code) }
 // is revoked it is sent --kill-command's signal, if there is one, and goes on until it ends by itself.
 func (a *allocation) command(args []string) (code int, revoked bool, err error) {
 	if len(args) == 0 {
-		shell := os.Getenv("SHELL")
-		if shell == "" {
-			shell = "/bin/sh"
-		}
-		args = []string{shell}
+		args = []string{cmp.Or(os.Getenv("SHELL"), "/bin/sh")}
 	}
 	c := exec.Command(args[0], args[1:]...)
 	c.Stdin, c.Stdout, c.Stderr = os.Stdin, os.Stdout, os.Stderr

@@ -23,6 +23,9 @@ type component struct {
 	args []string
 }
 
+// all are the components, the first of them too.
+func (r *run) all() []component { return append([]component{{r.ask, r.args}}, r.more...) }
+
 // read takes the command line.
 func (r *run) read(args []string) error {
 	var before []given
@@ -59,7 +62,7 @@ func (r *run) read(args []string) error {
 		}
 	}
 	if size, _ := strconv.Atoi(os.Getenv("SLURM_HET_SIZE")); size == 0 && len(r.more) > 0 {
-		for _, c := range append([]component{{r.ask, r.args}}, r.more...) {
+		for _, c := range r.all() {
 			if !c.nodesCmd { // variables speak of the whole allocation
 				c.step.MinNodes, c.step.MaxNodes = 0, 0
 			}
@@ -110,7 +113,7 @@ func (r *run) group() error {
 	refuse := func(format string, args ...any) error {
 		return &program.ExitError{Status: 1, Err: fmt.Errorf("error: "+format, args...)}
 	}
-	all := append([]component{{r.ask, r.args}}, r.more...)
+	all := r.all()
 	switch {
 	case size == 0 && len(r.groups) == 0:
 		return nil
@@ -123,7 +126,7 @@ func (r *run) group() error {
 		if err := r.spread(); err != nil {
 			return err
 		}
-		all = append([]component{{r.ask, r.args}}, r.more...)
+		all = r.all()
 	}
 	for i := range all {
 		a := all[i].ask
@@ -201,7 +204,7 @@ func (r *run) perTask() int {
 
 // words are what the job around a step is submitted with.
 func (r *run) words() []string {
-	all := append([]component{{r.ask, r.args}}, r.more...)
+	all := r.all()
 	out := []string{"--no-requeue", "--output=/dev/null"}
 	if len(all) == 1 {
 		out = append(out, "--launch=batch")

@@ -53,15 +53,8 @@ func readPrograms(path string, args []string, tasks int) ([]wire.Program, error)
 		}
 	}
 	// The others' line counts last, wherever it stands.
-	slices.SortStableFunc(out, func(a, b wire.Program) int { return boolInt(len(a.Tasks) == 0) - boolInt(len(b.Tasks) == 0) })
+	slices.SortStableFunc(out, func(a, b wire.Program) int { return min(len(b.Tasks), 1) - min(len(a.Tasks), 1) })
 	return out, sc.Err()
-}
-
-func boolInt(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
 }
 
 // taskList reads 0,2-4.

@@ -1,6 +1,7 @@
 package grun
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -108,9 +109,7 @@ func (r *run) options(job api.JobRef, epoch int) (*client.Options, error) {
 	}
 	r.ask.step.Command = strings.ToValidUTF8(r.ask.step.Command, "?")
 	r.ask.step.Client = host + ":" + strconv.Itoa(os.Getpid())
-	if r.ask.step.Name = r.ask.name; r.ask.step.Name == "" {
-		r.ask.step.Name = filepath.Base(r.args[0])
-	}
+	r.ask.step.Name = cmp.Or(r.ask.name, filepath.Base(r.args[0]))
 	mask := unix.Umask(0o077)
 	unix.Umask(mask)
 	o := &client.Options{Name: r.name, Job: job, Epoch: epoch, Ask: r.ask.step, Quiet: r.quiet, Label: r.label, KillOnBad: r.killOnBad, FirstCode: r.firstCode,
@@ -241,12 +240,10 @@ func (r *run) extraEnv(mask int) []string {
 	if r.label {
 		add("SLURM_LABELIO", "1")
 	}
-	if d := orDefault(r.ask.step.Distribution, "block"); d != "" {
-		name, size, plane := strings.Cut(d, "=")
-		add("SLURM_DISTRIBUTION", name)
-		if plane {
-			add("SLURM_DIST_PLANESIZE", size)
-		}
+	name, size, plane := strings.Cut(cmp.Or(r.ask.step.Distribution, "block"), "=")
+	add("SLURM_DISTRIBUTION", name)
+	if plane {
+		add("SLURM_DIST_PLANESIZE", size)
 	}
 	if n := r.ask.step.GPUsPerTask; n > 0 {
 		add("SLURM_GPUS_PER_TASK", strconv.Itoa(n))
@@ -335,12 +332,12 @@ func (r *run) outputOf(v string, std io.Writer, job api.JobRef, body *wire.Body)
 	case v == "" || v == "all":
 		return std, -1, "", nil
 	case v == "none":
-		return client.Discard, -1, "", nil
+		return io.Discard, -1, "", nil
 	case isNumber(v):
 		n, _ := strconv.Atoi(v)
 		return std, n, "", nil
 	case taskPattern(v) || stepPattern(v):
-		return client.Discard, -1, inDir(body.Dir, r.jobPattern(v, job)), nil
+		return io.Discard, -1, inDir(body.Dir, r.jobPattern(v, job)), nil
 	}
 	flags := os.O_WRONLY | os.O_CREATE | os.O_APPEND
 	if body.Truncate {
@@ -384,18 +381,8 @@ func stepPattern(v string) bool { return conversion(v, "s") }
 
 // jobPattern fills in what all tasks share: %j %J %A %a %u %x %%.
 func (r *run) jobPattern(v string, of api.JobRef) string {
-	job := of.String()
-	if id := os.Getenv("SLURM_JOB_ID"); id != "" {
-		job = id
-	}
-	name := r.ask.name
-	if name == "" {
-		name = os.Getenv("SLURM_JOB_NAME")
-	}
-	array := os.Getenv("SLURM_ARRAY_JOB_ID")
-	if array == "" {
-		array = job
-	}
+	job := cmp.Or(os.Getenv("SLURM_JOB_ID"), of.String())
+	name, array := cmp.Or(r.ask.name, os.Getenv("SLURM_JOB_NAME")), cmp.Or(os.Getenv("SLURM_ARRAY_JOB_ID"), job)
 	return strings.NewReplacer("%j", job, "%J", job+".%s", "%A", array, "%a", os.Getenv("SLURM_ARRAY_TASK_ID"), "%u", os.Getenv("USER"),
 		"%x", name, "%%", "%").Replace(v)
 }
@@ -423,7 +410,7 @@ func (r *run) terminal(o *client.Options) (undo func(), err error) {
 	}
 	o.Body.PTY, o.Body.InputTo, o.Body.Stdin = &w, 0, ""
 	o.Stdin, o.Label, o.Idle = os.Stdin, false, r.idle
-	o.Body.Term = []string{"TERM=" + orDefault(os.Getenv("TERM"), "dumb")}
+	o.Body.Term = []string{"TERM=" + cmp.Or(os.Getenv("TERM"), "dumb")}
 	if !isTerminal {
 		return func() {}, nil
 	}
@@ -433,13 +420,6 @@ func (r *run) terminal(o *client.Options) (undo func(), err error) {
 	}
 	o.Say = crlf{r.err}
 	return restore, nil
-}
-
-func orDefault(v, d string) string {
-	if v == "" {
-		return d
-	}
-	return v
 }
 
 // crlf ends lines as a raw terminal needs them.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"net"
 	"os"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"gangd/pkg/api"
+	"gangd/pkg/client"
 	"gangd/pkg/step/wire"
 )
 
@@ -176,7 +178,7 @@ const busyWait = 300 * time.Millisecond
 
 // begin asks until the allocation has room.
 func (s *step) begin(ctx context.Context) error {
-	key, err := newKey()
+	key, err := client.NewKey()
 	if err != nil {
 		return err
 	}
@@ -288,12 +290,12 @@ func (s *step) welcome(ctx context.Context, c net.Conn) {
 		return
 	}
 	if s.o.Body.PMI && !g.PMI {
-		s.error("%s: gnoded is older than --mpi=pmi2: the tasks there would each be alone", s.reply.Nodes[g.Part].Name)
+		s.error("%s: gnoded is older than --mpi=pmi2: the tasks there would each be alone", node)
 		s.Kill(false)
 		return
 	}
 	if (s.o.Body.TaskProlog != "" || s.o.Body.TaskEpilog != "") && !g.Hooks {
-		s.error("%s: gnoded is older than --task-prolog and --task-epilog", s.reply.Nodes[g.Part].Name)
+		s.error("%s: gnoded is older than --task-prolog and --task-epilog", node)
 		s.Kill(false)
 		return
 	}
@@ -313,7 +315,7 @@ func (s *step) welcome(ctx context.Context, c net.Conn) {
 	if !p.done {
 		p.done, p.lost = true, true
 		if !s.killed {
-			s.error("%s: connection to the step's launcher was lost: %v", s.reply.Nodes[g.Part].Name, err)
+			s.error("%s: connection to the step's launcher was lost: %v", node, err)
 		}
 	}
 	s.mu.Unlock()
@@ -431,16 +433,24 @@ func (s *step) poke() {
 
 // toAll sends a frame to every launcher that is there.
 func (s *step) toAll(kind byte, data []byte) {
-	s.mu.Lock()
-	var conns []*wire.Conn
-	for i := range s.parts {
-		if s.parts[i].conn != nil && !s.parts[i].done {
-			conns = append(conns, s.parts[i].conn)
-		}
+	for p := range s.launchers(wire.AllTasks) {
+		_ = p.conn.Send(kind, wire.AllTasks, data)
 	}
-	s.mu.Unlock()
-	for _, c := range conns {
-		_ = c.Send(kind, wire.AllTasks, data)
+}
+
+// launchers are those that are there, as long as they are, with the task among theirs.
+func (s *step) launchers(task uint32) iter.Seq[*part] {
+	return func(yield func(*part) bool) {
+		for i := range s.parts {
+			p := &s.parts[i]
+			s.mu.Lock()
+			_, has := p.tasks[task]
+			there := p.conn != nil && !p.done && (has || task == wire.AllTasks)
+			s.mu.Unlock()
+			if there && !yield(p) {
+				return
+			}
+		}
 	}
 }
 

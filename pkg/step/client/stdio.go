@@ -3,8 +3,8 @@ package client
 import (
 	"context"
 	"encoding/json"
-	"io"
 	"os"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -66,15 +66,7 @@ func (s *step) feed(ctx context.Context) {
 // what came before.
 func (s *step) send(ctx context.Context, kind byte, data []byte) bool {
 	task := uint32(s.o.Body.InputTo)
-	for i := range s.parts {
-		p := &s.parts[i]
-		s.mu.Lock()
-		conn, done := p.conn, p.done
-		_, has := p.tasks[task]
-		s.mu.Unlock()
-		if conn == nil || done || task != wire.AllTasks && !has {
-			continue
-		}
+	for p := range s.launchers(task) {
 		if kind == wire.Input {
 			for waiting := true; waiting; {
 				select {
@@ -89,7 +81,7 @@ func (s *step) send(ctx context.Context, kind byte, data []byte) bool {
 				}
 			}
 		}
-		_ = conn.Send(kind, task, data)
+		_ = p.conn.Send(kind, task, data)
 	}
 	return true
 }
@@ -143,18 +135,10 @@ func (s *step) show(conn *wire.Conn, input bool) {
 
 // relay passes on what an attached client writes.
 func (s *step) relay(f wire.Frame) {
-	for i := range s.parts {
-		p := &s.parts[i]
-		s.mu.Lock()
-		conn, done := p.conn, p.done
-		_, has := p.tasks[f.Task]
-		s.mu.Unlock()
-		if conn == nil || done || f.Task != wire.AllTasks && !has {
-			continue
-		}
+	for p := range s.launchers(f.Task) {
 		select {
 		case p.window <- struct{}{}:
-			_ = conn.Send(wire.Input, f.Task, f.Data)
+			_ = p.conn.Send(wire.Input, f.Task, f.Data)
 		case <-time.After(viewerPatience): // the task does not read
 		}
 	}
@@ -164,12 +148,8 @@ func (s *step) dropViewer(conn *wire.Conn) {
 	_ = conn.Close()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for i, v := range s.viewers {
-		if v == conn {
-			s.viewers = append(s.viewers[:i:i], s.viewers[i+1:]...)
-			return
-		}
-	}
+	// Not in place: somebody may be telling them something.
+	s.viewers = slices.DeleteFunc(slices.Clone(s.viewers), func(v *wire.Conn) bool { return v == conn })
 }
 
 func (s *step) toViewers(kind byte, task uint32, data []byte) {
@@ -183,6 +163,3 @@ func (s *step) toViewers(kind byte, task uint32, data []byte) {
 		}
 	}
 }
-
-// Discard is output that nobody wants.
-var Discard io.Writer = io.Discard

@@ -3,8 +3,6 @@ package client
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -26,16 +24,7 @@ type tally struct {
 	worst  int
 	began  int       // the code of the task whose failure ended the step, with FirstCode
 	first  time.Time // when the first task ended
-	failed bool
 	waited bool
-}
-
-func newKey() (string, error) {
-	var b [16]byte
-	if _, err := rand.Read(b[:]); err != nil {
-		return "", err
-	}
-	return hex.EncodeToString(b[:]), nil
 }
 
 // exited takes the end of a task.
@@ -54,15 +43,13 @@ func (s *step) exited(i int, f wire.Frame) {
 	if s.o.KillOnBad && s.o.FirstCode && s.tally.began == 0 && !s.killed {
 		s.tally.began = e.Code
 	}
-	s.tally.failed = s.tally.failed || bad
 	s.mu.Unlock()
 	s.toViewers(wire.Exit, f.Task, f.Data)
-	s.tellSoon()
+	s.poke() // the main loop reports ends, those that come together in one line
 	if bad && s.o.KillOnBad && !s.isKilled() {
 		s.say("launch/slurm: _step_signal: Terminating StepId=%s", s.text())
 		s.Kill(false)
 	}
-	s.poke()
 }
 
 func (s *step) isKilled() bool {
@@ -72,9 +59,6 @@ func (s *step) isKilled() bool {
 }
 
 func (s *step) text() string { return api.StepText(s.reply.JobID, s.reply.StepID) }
-
-// tellSoon: the main loop reports ends, those that come together in one line.
-func (s *step) tellSoon() { s.poke() }
 
 // launchFor is how long launchers may take to come, as Slurm's own launch time-out.
 const launchFor = 60 * time.Second
