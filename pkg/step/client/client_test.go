@@ -129,7 +129,10 @@ func (n *nodes) hear(r io.Reader, launcher int) string {
 	lines := bufio.NewScanner(r)
 	for lines.Scan() {
 		var w shim.LauncherWord
-		if json.Unmarshal(lines.Bytes(), &w) != nil || !w.Stop {
+		switch err := json.Unmarshal(lines.Bytes(), &w); {
+		case err == nil && w.Launched:
+			continue
+		case err != nil || !w.Stop:
 			return lines.Text()
 		}
 		threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", launcher))
