@@ -2,7 +2,6 @@ package auth
 
 import (
 	"context"
-	"crypto/ed25519"
 	"crypto/tls"
 	"crypto/x509"
 	"net"
@@ -89,6 +88,31 @@ func TestUserOfTheCluster(t *testing.T) {
 	}
 }
 
+// certificate is one that the authority has issued.
+func certificate(t *testing.T, ca *CA, s subject, issued time.Time) *x509.Certificate {
+	t.Helper()
+	key, _, err := newRequest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := ca.issue(s, key.Public(), issued)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// shown is a request by who has shown a certificate that was verified.
+func shown(cert *x509.Certificate) *http.Request {
+	r := httptest.NewRequest("GET", "/", nil)
+	r.TLS = &tls.ConnectionState{PeerCertificates: []*x509.Certificate{cert}, VerifiedChains: [][]*x509.Certificate{{cert}}}
+	return r
+}
+
 // TestCut ends the calls of one node, and only while they are under way.
 func TestCut(t *testing.T) {
 	ca, err := OpenCA(Files(t.TempDir()))
@@ -97,18 +121,7 @@ func TestCut(t *testing.T) {
 	}
 	g := &Guard{live: newCalls()}
 	enter := func(node string) (context.Context, func()) {
-		key, _, _ := newRequest()
-		der, err := ca.issue(subject{kind: nodeKind, name: node}, key.Public(), time.Now())
-		if err != nil {
-			t.Fatal(err)
-		}
-		cert, err := x509.ParseCertificate(der)
-		if err != nil {
-			t.Fatal(err)
-		}
-		r := httptest.NewRequest("GET", "/", nil)
-		r.TLS = &tls.ConnectionState{PeerCertificates: []*x509.Certificate{cert}, VerifiedChains: [][]*x509.Certificate{{cert}}}
-		return g.live.enter(r)
+		return g.live.enter(shown(certificate(t, ca, subject{node, nodeKind}, time.Now())))
 	}
 	one, doneOne := enter("n1")
 	two, doneTwo := enter("n1")
@@ -212,25 +225,12 @@ func TestNobodyAsksOnce(t *testing.T) {
 // A connection may outlive the certificate that it was opened with.
 func TestExpiredOnAnOpenConnection(t *testing.T) {
 	c := start(t)
-	_, key, err := ed25519.GenerateKey(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
 	for _, tc := range []struct {
 		age  time.Duration
 		want Identity
 	}{{nodeLife - time.Hour, Identity{Kind: KindNode, Node: "n1"}}, {nodeLife + time.Minute, Nobody}} {
-		der, err := c.CA.issue(subject{"n1", nodeKind}, key.Public(), time.Now().Add(-tc.age))
-		if err != nil {
-			t.Fatal(err)
-		}
-		cert, err := x509.ParseCertificate(der)
-		if err != nil {
-			t.Fatal(err)
-		}
-		r := httptest.NewRequest("GET", "/", nil)
 		// As it was verified when the connection was opened.
-		r.TLS = &tls.ConnectionState{PeerCertificates: []*x509.Certificate{cert}, VerifiedChains: [][]*x509.Certificate{{cert}}}
+		r := shown(certificate(t, c.CA, subject{"n1", nodeKind}, time.Now().Add(-tc.age)))
 		if id := new(Guard).certified(r); id != tc.want {
 			t.Errorf("%v after it was issued: %+v", tc.age, id)
 		}

@@ -2,15 +2,12 @@ package auth
 
 import (
 	"context"
-	"crypto/ed25519"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -222,17 +219,7 @@ func TestCertificateOfNobody(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, key, _ := ed25519.GenerateKey(nil)
-	der, err := ca.issue(subject{"N", nodeKind}, key.Public(), time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
-	cert, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := httptest.NewRequest("GET", "/", nil)
-	r.TLS = &tls.ConnectionState{PeerCertificates: []*x509.Certificate{cert}, VerifiedChains: [][]*x509.Certificate{{cert}}}
+	r := shown(certificate(t, ca, subject{"N", nodeKind}, time.Now()))
 	g := &Guard{live: newCalls()}
 	if id := g.certified(r); id != Nobody {
 		t.Errorf("%+v", id)
@@ -253,7 +240,8 @@ func TestCertificateOfNobody(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if der, err = c.CA.issue(subject{"N", nodeKind}, own.Public(), time.Now()); err != nil {
+	der, err := c.CA.issue(subject{"N", nodeKind}, own.Public(), time.Now())
+	if err != nil {
 		t.Fatal(err)
 	}
 	if data, err = encodePair(own, der); err != nil {

@@ -254,18 +254,6 @@ func TestRevocationsOfASecond(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	key, _, _ := newRequest()
-	covered := func(s subject, issued time.Time) bool {
-		der, err := ca.issue(s, key.Public(), issued)
-		if err != nil {
-			t.Fatal(err)
-		}
-		c, err := x509.ParseCertificate(der)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return r.cover(s, c)
-	}
 	for _, c := range []struct {
 		s    subject
 		at   time.Time
@@ -274,7 +262,7 @@ func TestRevocationsOfASecond(t *testing.T) {
 		{subject{"n1", nodeKind}, at.Add(-time.Hour), true}, {subject{"n1", nodeKind}, at, true}, {subject{"n1", nodeKind}, at.Add(time.Second), false},
 		{subject{"n1", loginKind}, at, true}, {subject{"n1", controllerKind}, at, false}, {subject{"n2", nodeKind}, at, false},
 	} {
-		if got := covered(c.s, c.at); got != c.want {
+		if got := r.cover(c.s, certificate(t, ca, c.s, c.at)); got != c.want {
 			t.Errorf("%+v of %v after it: %v", c.s, c.at.Sub(at), got)
 		}
 	}
@@ -371,16 +359,8 @@ func TestCertificates(t *testing.T) {
 		t.Errorf("torn: %v", err)
 	}
 	// Whom a certificate speaks for is in one URI of ours.
-	key, _, _ := newRequest()
 	for _, s := range []subject{{"n1", "guest"}, {"N", nodeKind}, {"", nodeKind}} {
-		der, err := ca.issue(s, key.Public(), time.Now())
-		if err != nil {
-			t.Fatal(err)
-		}
-		c, err := x509.ParseCertificate(der)
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := certificate(t, ca, s, time.Now())
 		if who, err := subjectOf(c); err == nil || err.Error() != "not the certificate of a node" || who != (subject{}) {
 			t.Errorf("%+v: %+v, %v", s, who, err)
 		}
