@@ -35,6 +35,18 @@ func TestComponents(t *testing.T) {
 			component(1, 1, 1, api.Component{Exclude: []string{"n1"}, NodeList: []string{"n2"}})}, 0, ""},
 		{"what one gang has once", "", "-J a : -J b -o x", []api.Role{component(0, 1, 1, api.Component{}), component(1, 1, 1, api.Component{JobName: "b"})}, 0,
 			"component 1: --output=x has no effect"},
+		{"all that one may have of its own", "", "-n4 -N2 --ntasks-per-node=2 -c3 --gpus-per-task=a100:2 --vram=24G --min-compute=8.0 -C a --mem-per-cpu=1G -p p -w n[1-3] -x n9 -B 2:4:1 : -n1 --gpus=1", []api.Role{
+			{Name: api.ComponentName(0), Count: 4, CPUsPerRank: 3, MemoryPerRank: 3 << 30, GPUsPerRank: 2, GPUType: "a100", VRAMBytes: 24 << 30, Constraint: "a", Component: &api.Component{Partition: "p", MinNodes: 2, MaxNodes: 2, RanksPerNode: 2,
+				MinCompute: "8.0", Shape: api.CPUShape{Sockets: 2, Cores: 4, Threads: 1}, NodeList: []string{"n1", "n2", "n3"}, Exclude: []string{"n9"},
+				Asked: &api.Asked{CPUsPerTask: 3, MemoryPerCPU: 1 << 30, GPUsPerTask: "a100:2", CardsBy: "gpus-per-task"}}},
+			{Name: api.ComponentName(1), Count: 1, CPUsPerRank: 1, GPUsPerRank: 1, Component: &api.Component{Exclude: []string{"n9"}, Asked: &api.Asked{GPUs: "1", CardsBy: "gpus"}}}}, 0, ""},
+		{"memory of a node", "", "-n4 -N2 --mem=8G --gpus-per-node=1 : -n2 -N1 --mem=2G", []api.Role{
+			{Name: api.ComponentName(0), Count: 4, CPUsPerRank: 1, Component: &api.Component{MinNodes: 2, MaxNodes: 2, GPUsPerNode: 1, MemoryPerNode: 8 << 30, Asked: &api.Asked{MemoryPerNode: 8 << 30, GPUsPerNode: "1", CardsBy: "gpus-per-node"}}},
+			{Name: api.ComponentName(1), Count: 2, CPUsPerRank: 1, Component: &api.Component{MinNodes: 1, MaxNodes: 1, MemoryPerNode: 2 << 30, Asked: &api.Asked{MemoryPerNode: 2 << 30}}}}, 0, ""},
+		{"the first has no limit", "", "-n1 : -t 5 -n1", []api.Role{component(0, 1, 1, api.Component{}), component(1, 1, 1, api.Component{})}, 0, ""},
+		{"a later one has none", "", "-t 5 : -t 0 : -t 9", []api.Role{component(0, 1, 1, api.Component{}), component(1, 1, 1, api.Component{}), component(2, 1, 1, api.Component{})}, 0, ""},
+		{"a later one has less", "", "-t 5 : -t 4", []api.Role{component(0, 1, 1, api.Component{}), component(1, 1, 1, api.Component{})}, 5 * time.Minute, ""},
+		{"what a later one says as the first", "", "-A a -n1 : -A a -n1", []api.Role{component(0, 1, 1, api.Component{}), component(1, 1, 1, api.Component{})}, 0, ""},
 		{"a name is handed down", "", "-J a : -n2", []api.Role{component(0, 1, 1, api.Component{}), component(1, 2, 1, api.Component{})}, 0, ""},
 	} {
 		r, warn, err := buildOf(c.text, strings.Fields(c.args)...)
@@ -49,8 +61,10 @@ func TestComponents(t *testing.T) {
 		for _, role := range c.want {
 			size += role.Count
 		}
-		if s := &r.Spec; s.Size != size || s.Launch != api.LaunchBatch || s.TimeLimit != c.limit || s.MinNodes+s.RanksPerNode+s.GPUsPerNode > 0 || s.Exclude != nil || s.Partition != "" {
-			t.Errorf("%s: the whole is %+v", c.name, s)
+		whole := r.Spec
+		whole.Roles, whole.Name, whole.Output, whole.Account = nil, "", "", ""
+		if d := cmp.Diff(api.Spec{Size: size, Launch: api.LaunchBatch, CPUsPerRank: 1, TimeLimit: c.limit}, whole); d != "" {
+			t.Errorf("%s: the whole (-want +got)\n%s", c.name, d)
 		}
 		var said []string
 		for _, w := range warn {

@@ -105,6 +105,7 @@ func TestRefusedByWord(t *testing.T) {
 		"--gpus-per-node=2 --gres=gpu:1":                             "--gres=gpu:1 contradicts --gpus-per-node=2: a node has one number of cards; keep one of them",
 		"--gpus-per-node=3 --gpus-per-socket=1 --sockets-per-node=2": "--gpus-per-node=3 contradicts --gpus-per-socket=1: with --sockets-per-node=2 it is 2 cards a node; keep one of them",
 		"-n3 --gpus=2":                                               "--gpus=2: 2 cards can't be shared out evenly over 3 ranks; " + gpus,
+		"-n3 --gpus=4 --launch=ranks":                                "--gpus=4: 4 cards can't be shared out evenly over 3 ranks; " + gpus,
 		"--size=3 --gpus=4":                                          "--gpus=4: 4 cards can't be shared out evenly over 3 ranks; " + gpus,
 		"--vram=24G --gpus=0":                                        "--vram=24G: asks for VRAM on no card; ask for cards: --gpus-per-rank=1",
 		"--min-compute=8.0":                                          "--min-compute=8.0: asks for a capability of no card; ask for cards: --gpus-per-rank=1",
@@ -408,6 +409,7 @@ func TestNodefilesAreRead(t *testing.T) {
 func TestContainerVariables(t *testing.T) {
 	for env, want := range map[string]string{
 		"PYXIS_CONTAINER_IMAGE=/i PYXIS_CONTAINER_MOUNT_HOME=1":                          "home",
+		"PYXIS_CONTAINER_IMAGE=/i PYXIS_NO_CONTAINER_REMAP_ROOT=1":                       "",
 		"PYXIS_CONTAINER_IMAGE=/i PYXIS_CONTAINER_READONLY=1":                            "readonly",
 		"PYXIS_CONTAINER_IMAGE=/i PYXIS_CONTAINER_MOUNT_HOME=0":                          "",
 		"PYXIS_CONTAINER_IMAGE=/i PYXIS_CONTAINER_READONLY=1 PYXIS_CONTAINER_WRITABLE=1": "",
@@ -457,6 +459,9 @@ func TestTimesForPeople(t *testing.T) {
 		if d, err := ParseTime("2" + unit); err != nil || d != 2*want {
 			t.Errorf("2%s: %v, %v", unit, d, err)
 		}
+	}
+	if d, err := ParseTime("1h05m"); err != nil || d != 65*time.Minute {
+		t.Errorf("%v, %v", d, err)
 	}
 	if d, err := ParseSeconds("90"); err != nil || d != 90*time.Second {
 		t.Errorf("%v, %v", d, err)
@@ -534,5 +539,231 @@ func TestExportsToTheirEnd(t *testing.T) {
 	}
 	if got := setEnv([]string{"AB=1", "A=2", "A=3"}, "A=4"); !slices.Equal(got, []string{"AB=1", "A=4", "A=3"}) {
 		t.Errorf("%q", got)
+	}
+}
+
+// TestNothingBesideAnError: what can't be read comes to nothing.
+func TestNothingBesideAnError(t *testing.T) {
+	for _, in := range []string{"", "x", "1-", "2-1", "1-x", "1:0", "1:x", "-1", "1-2:-1", "1073741824"} {
+		if lo, hi, step, err := arrayRange(in); err == nil || lo != 0 || hi != 0 || step != 0 {
+			t.Errorf("%q: %d-%d:%d, %v", in, lo, hi, step, err)
+		}
+	}
+	for in, want := range map[string][3]int{"7": {7, 7, 1}, "1-3": {1, 3, 1}, "1-9:4": {1, 9, 4}, "5-5": {5, 5, 1}, "0-1073741823:1073741823": {0, maxArrayIndex, maxArrayIndex}} {
+		if lo, hi, step, err := arrayRange(in); err != nil || [3]int{lo, hi, step} != want {
+			t.Errorf("%q: %d-%d:%d, %v", in, lo, hi, step, err)
+		}
+	}
+	for _, in := range []string{"", "x y", "-1", "65537", "a100:", "a100:x", "7:7", "-a:1", "a,b:1", "a100:1,b:2"} {
+		if kind, n, err := parseGPUs(in); err == nil || kind != "" || n != 0 {
+			t.Errorf("%q: %q %d, %v", in, kind, n, err)
+		}
+	}
+	for in, want := range map[string]string{"a100": "a100 1", "A100:4": "a100 4", "0": " 0", "a-b_c.d|E:2": "a-b_c.d|e 2", "z:1": "z 1", "Z9:1": "z9 1", "9a0:1": "9a0 1", "65536": " 65536"} {
+		if kind, n, err := parseGPUs(in); err != nil || fmt.Sprint(kind, " ", n) != want {
+			t.Errorf("%q: %q %d, %v", in, kind, n, err)
+		}
+	}
+	for _, in := range []string{"{:1", "@:1", "a`:1", "a[:1", "a/:1", "a;:1", "a b:1"} { // beside the letters and digits
+		if kind, n, err := parseGPUs(in); err == nil {
+			t.Errorf("%q: %q %d", in, kind, n)
+		}
+	}
+	for _, in := range []string{"", "x", "9", "-1"} {
+		if n, err := number(in, 1, 8); err == nil || n != 0 {
+			t.Errorf("number %q: %d", in, n)
+		}
+		if n, err := index(in + "x"); err == nil || n != 0 {
+			t.Errorf("index %q: %d", in, n)
+		}
+		if v, err := parseVRAM(in + "k"); err == nil || v != 0 {
+			t.Errorf("VRAM %q: %d", in, v)
+		}
+		if g, err := parseGRES("gpu:1," + in); err == nil || g != (gres{}) {
+			t.Errorf("gres %q: %+v", in, g)
+		}
+		if d, err := ParseTime(in + "x"); err == nil || d != 0 {
+			t.Errorf("time %q: %v", in, d)
+		}
+		if d, err := unitDuration(in + "y"); err == nil || d != 0 {
+			t.Errorf("time %q: %v", in, d)
+		}
+		if d, err := graceOf(in + "x"); err == nil || d != 0 {
+			t.Errorf("grace %q: %v", in, d)
+		}
+		if u, ok := sizeUnit(in + "q"); ok || u != 0 {
+			t.Errorf("unit %q: %d", in, u)
+		}
+	}
+	for _, in := range []string{"", "99999999999y", "99999999999d", "3651d", "3650d1s", "1s1m"} {
+		if d, err := ParseTime(in); err == nil || d != 0 {
+			t.Errorf("%q: %v, %v", in, d, err)
+		}
+	}
+	if d, err := times("", time.Second); err == nil || d != 0 {
+		t.Errorf("%v, %v", d, err)
+	}
+	if d, err := times("9999999999999", time.Hour); err == nil || d != 0 {
+		t.Errorf("%v, %v", d, err)
+	}
+	for in, want := range map[string]int64{"k": 1 << 10, "kb": 1 << 10, "kib": 1 << 10, "m": 1 << 20, "gib": 1 << 30, "t": 1 << 40, "p": 1 << 50, "b": 1, "": 1 << 20} {
+		if u, ok := sizeUnit(in); !ok || u != want {
+			t.Errorf("unit %q: %d", in, u)
+		}
+	}
+	for in, want := range map[string]int64{"64T": 64 << 40, "65536G": 64 << 40, "9": 9 << 20, "0.5": 1 << 19, "65.0M": 65 << 20} {
+		if n, err := ParseSize(in); err != nil || n != want {
+			t.Errorf("size %q: %d, %v", in, n, err)
+		}
+	}
+	for _, in := range []string{"64.1T", "65T", "65537G", "1e3", "/1", ":1", "1:", "-"} {
+		if n, err := ParseSize(in); err == nil || n != 0 {
+			t.Errorf("size %q: %d", in, n)
+		}
+	}
+	for n, want := range map[int64]string{1 << 50: "1P", 1 << 10: "1K", 1025: "1025B", 1 << 20: "1M", 1023: "1023B", 3 << 30: "3G"} {
+		if got := formatSize(n); got != want {
+			t.Errorf("%d: %s", n, got)
+		}
+	}
+	for _, in := range []string{"1-4%99999999999999999999", "1-4%+1", "1-4%1x", "0-10000", "0-5000,6000-11000"} {
+		if a, err := parseArray(in); err == nil || a != nil {
+			t.Errorf("array %q: %+v", in, a)
+		}
+	}
+	if a, err := parseArray("0-9999"); err != nil || len(a.Indices) != api.MaxArraySize {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestWhoSaysTheSameStays: of two sources that count the same cards neither is dropped, and of two that do not the closer stays.
+func TestWhoSaysTheSameStays(t *testing.T) {
+	for _, c := range []struct {
+		text, args string
+		used       string
+	}{
+		{"#SBATCH --ntasks-per-node=4 --gres=gpu:4\n", "--gpus-per-rank=1", "ntasks-per-node gpus-per-rank gres"},
+		{"#SBATCH --ntasks-per-node=4 --gres=gpu:8\n", "--gpus-per-rank=2", "ntasks-per-node gpus-per-rank gres"},
+		{"#SBATCH --ntasks-per-node=4 --gres=gpu:8\n", "--gpus-per-rank=1", "ntasks-per-node gpus-per-rank"},
+		{"#SBATCH --gpus-per-node=4\n", "--gpus-per-rank=1 --ranks-per-node=4", "ranks-per-node gpus-per-rank gpus-per-node"},
+		{"#SBATCH --gpus-per-node=4\n", "--gpus-per-rank=1 --ranks-per-node=2", "ranks-per-node gpus-per-rank"},
+		{"#SBATCH --gpus-per-node=4\n", "--gpus-per-rank=4", "gpus-per-rank"},
+		{"#SBATCH --gpus=4 --ntasks-per-node=4\n", "--gpus-per-rank=1", "ntasks-per-node gpus-per-rank"},
+		{"#SBATCH --gpus-per-rank=1 --ntasks-per-node=4\n", "--gpus=4", "ntasks-per-node gpus"},
+		{"#SBATCH --gres=gmem:24G\n", "--gpus=2", "gpus gres"},
+		{"#SBATCH --gres=gpu:1\n", "--gpus=2", "gpus"},
+		{"#SBATCH --gres=gpu:1,gmem:24G\n", "--gpus=2", "gpus"},
+		{"#SBATCH --gpus=2\n", "--gres=gmem:24G", "gpus gres"},
+		{"#SBATCH --mem=1G\n", "--mem-per-cpu=1G", "mem-per-cpu"},
+		{"#SBATCH --mem-per-cpu=1G\n", "--mem=1G", "mem"},
+	} {
+		r, _, err := buildOf(c.text, strings.Fields(c.args)...)
+		if err != nil {
+			t.Errorf("%s %s: %v", c.text, c.args, err)
+			continue
+		}
+		var used []string
+		for i := range r.Used {
+			used = append(used, r.Used[i].Option.Long)
+		}
+		if strings.Join(used, " ") != c.used {
+			t.Errorf("%s %s: %q, want %s", c.text, c.args, used, c.used)
+		}
+	}
+}
+
+// TestCardsTasksAndNodes: what the words for cards leave of each other.
+func TestCardsTasksAndNodes(t *testing.T) {
+	for _, c := range []struct {
+		args string
+		want api.Spec
+	}{
+		{"-n2 --gpus-per-node=2 --ntasks-per-gpu=2", api.Spec{Size: 2, GPUsPerNode: 2}},
+		{"--gpus-per-node=2 --ntasks-per-gpu=2", api.Spec{Size: 4, GPUsPerNode: 2, RanksPerNode: 4}},
+		{"--gpus=2 --ntasks-per-gpu=2 -n4", api.Spec{Size: 2, GPUsPerRank: 1, CPUsPerRank: 2}},
+		{"--gpus=2 --ntasks-per-gpu=4 -n4", api.Spec{Size: 2, GPUsPerRank: 1, CPUsPerRank: 2}},
+		{"-n5 --ntasks-per-gpu=2", api.Spec{Size: 3, GPUsPerRank: 1, CPUsPerRank: 2}},
+		{"-n4 --ntasks-per-gpu=2", api.Spec{Size: 2, GPUsPerRank: 1, CPUsPerRank: 2}},
+		{"--gpus=2 -N2", api.Spec{Size: 2, GPUsPerRank: 1, MinNodes: 2, MaxNodes: 2, RanksPerNode: 1}},
+		{"--gpus=2 --gpus-per-node=2", api.Spec{Size: 1, GPUsPerRank: 2, MinNodes: 1, MaxNodes: 1, RanksPerNode: 1}},
+		{"--gpus=4 --gpus-per-node=2 -N1-2", api.Spec{Size: 2, GPUsPerRank: 2, MinNodes: 2, MaxNodes: 2, RanksPerNode: 1}},
+		{"--gpus=4 --gpus-per-node=2 -N2-9", api.Spec{Size: 2, GPUsPerRank: 2, MinNodes: 2, MaxNodes: 2, RanksPerNode: 1}},
+		{"--gpus=2 --gpus-per-task=2 -n1", api.Spec{Size: 1, GPUsPerRank: 2}},
+		{"--size=2 --gpus=4 --gpus-per-rank=2", api.Spec{Size: 2, GPUsPerRank: 2, Launch: api.LaunchRanks}},
+		{"--gpus-per-task=1 --gpus-per-node=2 -n4 -N2", api.Spec{Size: 4, GPUsPerRank: 1, MinNodes: 2, MaxNodes: 2, RanksPerNode: 2}},
+		{"--gpus-per-task=1 --gpus-per-node=2 -n4 -N2-3", api.Spec{Size: 4, GPUsPerRank: 1, MinNodes: 2, MaxNodes: 3, RanksPerNode: 2}},
+		{"--gpus-per-task=2 --gpus-per-node=4 --ntasks-per-node=2", api.Spec{Size: 2, GPUsPerRank: 2, RanksPerNode: 2}},
+		{"--gpus-per-task=1 --gpus-per-node=2 -n3", api.Spec{Size: 3, GPUsPerNode: 2}},
+		{"--gpus-per-socket=2 --sockets-per-node=2 --gpus-per-node=4", api.Spec{Size: 1, GPUsPerRank: 4, Shape: api.CPUShape{Sockets: 2}}},
+		{"--gpus-per-socket=2 --sockets-per-node=2 --gpus=4", api.Spec{Size: 1, GPUsPerRank: 4, MinNodes: 1, MaxNodes: 1, RanksPerNode: 1, Shape: api.CPUShape{Sockets: 2}}},
+		{"--gres=gpu:2 --gpus-per-node=2", api.Spec{Size: 1, GPUsPerRank: 2}},
+		{"--gres=gpu:a100:1,gmem:24G", api.Spec{Size: 1, GPUsPerRank: 1, GPUType: "a100", VRAMBytes: 24 << 30}},
+		{"--gres=gmem:24G --vram=40G", api.Spec{Size: 1, GPUsPerRank: 1, VRAMBytes: 40 << 30}},
+		{"--gres=gmem:24G --gpus-per-node=2", api.Spec{Size: 1, GPUsPerRank: 2, VRAMBytes: 24 << 30}},
+		{"--gres=gmem:24G --gpus-per-task=3", api.Spec{Size: 1, GPUsPerRank: 3, VRAMBytes: 24 << 30}},
+		{"--size=2 --vram=24G", api.Spec{Size: 2, GPUsPerRank: 1, VRAMBytes: 24 << 30, Launch: api.LaunchRanks}},
+		{"-n2 -N1 --gpus-per-node=3", api.Spec{Size: 2, GPUsPerNode: 3, MinNodes: 1, MaxNodes: 1}},
+		{"-n4 -N2 --gpus=6", api.Spec{Size: 4, GPUsPerNode: 3, MinNodes: 2, MaxNodes: 2}},
+		{"-n4 -N2-3 --gpus=6", api.Spec{Size: 6, GPUsPerRank: 1, MinNodes: 2, MaxNodes: 3}},
+		{"-n4 -N4 --gpus=6 -c3", api.Spec{Size: 6, GPUsPerRank: 1, MinNodes: 4, MaxNodes: 4, CPUsPerRank: 2}},
+		{"-N2 --gpus-per-node=4 --cpus-per-gpu=2", api.Spec{Size: 2, GPUsPerRank: 4, MinNodes: 2, MaxNodes: 2, RanksPerNode: 1, CPUsPerRank: 8}},
+		{"--ntasks-per-node=2 --gpus-per-node=3 --cpus-per-gpu=1", api.Spec{Size: 2, GPUsPerNode: 3, RanksPerNode: 2, CPUsPerRank: 2}},
+		{"-n3 -N2 --gpus-per-node=3 --cpus-per-gpu=2", api.Spec{Size: 3, GPUsPerNode: 3, MinNodes: 2, MaxNodes: 2, CPUsPerRank: 4}},
+		{"--mincpus=4", api.Spec{Size: 1, CPUsPerRank: 4}},
+		{"--mincpus=4 -c5", api.Spec{Size: 1, CPUsPerRank: 5}},
+		{"--mincpus=4 --ntasks-per-node=2", api.Spec{Size: 2, RanksPerNode: 2, CPUsPerRank: 2}},
+		{"-n4 -N2 --ntasks-per-node=2", api.Spec{Size: 4, MinNodes: 2, MaxNodes: 2, RanksPerNode: 2}},
+		{"-n4 -N2 --ntasks-per-node=3", api.Spec{Size: 4, MinNodes: 2, MaxNodes: 2, RanksPerNode: 3}},
+		{"-n4 -N2 --ntasks-per-node=4", api.Spec{Size: 4, MinNodes: 2, MaxNodes: 2, RanksPerNode: 2}},
+		{"-n5 -N2-3 --ntasks-per-node=5", api.Spec{Size: 5, MinNodes: 2, MaxNodes: 3}},
+		{"-n4 -N2-3 --ntasks-per-node=4", api.Spec{Size: 4, MinNodes: 2, MaxNodes: 3}},
+		{"--overcommit -n4", api.Spec{Size: 1, RanksPerNode: 1}},
+		{"--mem=4G -N2", api.Spec{Size: 2, MinNodes: 2, MaxNodes: 2, RanksPerNode: 1, MemoryPerRank: 4 << 30}},
+		{"--mem=1K", api.Spec{Size: 1, MemoryPerRank: 1 << 20}},
+		{"--mem-per-cpu=32T -c2", api.Spec{Size: 1, CPUsPerRank: 2, MemoryPerRank: 64 << 40}},
+		{"--mem-per-gpu=1G --gpus-per-node=2 -n2", api.Spec{Size: 2, GPUsPerNode: 2, MemoryPerNode: 2 << 30}},
+		{"--mem-per-rank=1G -n2", api.Spec{Size: 2, MemoryPerRank: 1 << 30}},
+		{"-C a*3 -N1-9", api.Spec{Size: 3, MinNodes: 1, MaxNodes: 3, RanksPerNode: 1, Constraint: "a*3"}},
+		{"-C a*3 -N3", api.Spec{Size: 3, MinNodes: 3, MaxNodes: 3, RanksPerNode: 1, Constraint: "a*3"}},
+	} {
+		r, _, err := buildOf("", strings.Fields(c.args)...)
+		if err != nil {
+			t.Errorf("%s: %v", c.args, err)
+			continue
+		}
+		r.Spec.Asked = nil
+		c.want.CPUsPerRank = max(c.want.CPUsPerRank, 1)
+		if c.want.Launch == "" {
+			c.want.Launch = api.LaunchBatch
+		}
+		if d := cmp.Diff(c.want, r.Spec); d != "" {
+			t.Errorf("%s: -want +got\n%s", c.args, d)
+		}
+	}
+}
+
+// TestAskedInItsWords: what a batch job asked for is kept as it was written.
+func TestAskedInItsWords(t *testing.T) {
+	for _, c := range []struct {
+		args string
+		want *api.Asked
+	}{
+		{"", nil}, {"-n2", nil}, {"--mem=0", nil}, {"--size=2 -c2", nil}, {"--size=2 -c2 --launch=batch", &api.Asked{CPUsPerTask: 2}},
+		{"-c1", &api.Asked{CPUsPerTask: 1}}, {"--overcommit", &api.Asked{}}, {"--overcommit -n3", &api.Asked{Tasks: 3}},
+		{"--mem=1G", &api.Asked{MemoryPerNode: 1 << 30}}, {"--mem=1G -n2 -N1", &api.Asked{MemoryPerNode: 1 << 30}}, {"--mem-per-cpu=1G", &api.Asked{MemoryPerCPU: 1 << 30}},
+		{"--gpus=1", &api.Asked{GPUs: "1", CardsBy: "gpus"}}, {"--gpus=2", &api.Asked{GPUs: "2", CardsBy: "gpus", Spread: true}}, {"--gpus=2 -n1", &api.Asked{GPUs: "2", CardsBy: "gpus"}},
+		{"--gpus=2 -N1", &api.Asked{GPUs: "2", CardsBy: "gpus"}}, {"--gpus=2 --ntasks-per-node=1", &api.Asked{GPUs: "2", CardsBy: "gpus"}}, {"--gpus=2 --ranks-per-node=1", &api.Asked{GPUs: "2", CardsBy: "gpus"}},
+		{"--gpus=2 --size=1 --launch=batch", &api.Asked{GPUs: "2", CardsBy: "gpus"}}, {"--gpus=4 -n2", &api.Asked{GPUs: "4", CardsBy: "gpus"}},
+		{"--gpus-per-node=2 -n2", &api.Asked{GPUsPerNode: "2", CardsBy: "gpus-per-node"}}, {"--gpus-per-task=a100:1 --gpu-freq=high --gpu-bind=none", &api.Asked{GPUsPerTask: "a100:1", CardsBy: "gpus-per-task", GPUFreq: "high", GPUBind: "none"}},
+		{"--gpus=3 -n2", &api.Asked{GPUs: "3", CardsBy: "gpus", Tasks: 2}},
+	} {
+		r, _, err := buildOf("", strings.Fields(c.args)...)
+		if err != nil {
+			t.Errorf("%s: %v", c.args, err)
+			continue
+		}
+		if d := cmp.Diff(c.want, r.Spec.Asked); d != "" {
+			t.Errorf("%s: -want +got\n%s", c.args, d)
+		}
 	}
 }

@@ -34,6 +34,9 @@ func TestListed(t *testing.T) {
 		"-w n[1-4] -n2 --launch=batch":         {2, 4},
 		"-w n[1-4] -N4 -n8 --launch=batch":     {4, 4},
 		"-w n[1-4] --size=2 --gpus-per-rank=1": {0, 4},
+		"-w n[1-4] --role=a:1":                 {0, 4},
+		"-w n1 -n2 --launch=batch":             {0, 1},
+		"-w n[1-2] -n2 --launch=batch":         {2, 2},
 	} {
 		settings, _, err := Flags(strings.Fields(args))
 		if err == nil {

@@ -6,6 +6,7 @@ func TestTraps(t *testing.T) {
 	for text, want := range map[string]bool{
 		"trap 'save' USR1\n":                        true,
 		"trap save SIGUSR1":                         true,
+		"trap save U\\SR1":                          true,
 		"trap \"echo \\\"x\\\"; save\" TERM USR1\n": true,
 		"trap -- 'a\nb' 10\n":                       true,
 		"  cd x; trap save usr1; python\n":          true,

@@ -167,7 +167,7 @@ func TestParseGRES(t *testing.T) {
 	for in, want := range map[string]gres{
 		"gpu": {gpus: 1}, "gpu:4": {gpus: 4}, "gpu:a100:4": {gpus: 4, kind: "a100"}, "gpu:A100": {gpus: 1, kind: "a100"},
 		"gpu:1,VRAM:24G": {gpus: 1, vram: 24 << 30}, "gpumem:20g": {gpus: 1, vram: 20 << 30, sizeOnly: true}, "gmem:40G,gpu:2": {gpus: 2, vram: 40 << 30},
-		"gpu=2": {gpus: 2}, "none": {}, "gpu:0": {}, "gpu:a100|h100:8": {gpus: 8, kind: "a100|h100"},
+		"gpu=2": {gpus: 2}, "none": {}, "shard:0,gpu:2,license:0": {gpus: 2}, "gpu:0": {}, "gpu:a100|h100:8": {gpus: 8, kind: "a100|h100"},
 	} {
 		if got, err := parseGRES(in); err != nil || got != want {
 			t.Errorf("parseGRES(%q) = %v, %v; want %v", in, got, err, want)
