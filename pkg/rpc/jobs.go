@@ -2,9 +2,11 @@ package rpc
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strconv"
 
 	"gangd/pkg/api"
@@ -105,8 +107,7 @@ func (s *Server) history(w http.ResponseWriter, r *http.Request, id auth.Identit
 		return out.Encode(d)
 	})
 	if err != nil && wrote && r.Context().Err() == nil {
-		b, _ := json.Marshal(&api.Error{Code: api.CodeOf(err), Message: err.Error()})
-		w.Header().Set("Gang-Error", string(b))
+		trailer(w, err)
 		return nil
 	}
 	return err
@@ -256,28 +257,17 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request, id auth.Identity
 		}
 		job = j.ID
 	}
-	follow := v.Get("follow") != ""
-	since := int64(0)
+	follow, first := v.Get("follow") != "", int64(0)
 	if follow {
-		since = -1
+		first = -1
 	}
-	if text := v.Get("since"); text != "" {
-		n, err := strconv.ParseInt(text, 10, 64)
-		if err != nil {
-			return api.Errorf(api.CodeInvalid, "since=%q is not a number", text)
-		}
-		since = n
-	}
-	limit := 0
-	if text := v.Get("limit"); text != "" {
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 {
-			return api.Errorf(api.CodeInvalid, "limit=%q: want a number from 1", text)
-		}
-		limit = n
+	since, bad1 := number(v, "since", first, -1)
+	limit, bad2 := number(v, "limit", 0, 1)
+	if err := cmp.Or(bad1, bad2); err != nil {
+		return err
 	}
 	if !follow {
-		evs, more, err := s.Engine.Events(r.Context(), job, since, limit)
+		evs, more, err := s.Engine.Events(r.Context(), job, since, int(limit))
 		if err != nil {
 			return err
 		}
@@ -348,10 +338,14 @@ func (s *Server) logs(w http.ResponseWriter, r *http.Request, id auth.Identity) 
 	if !out.wrote {
 		return err
 	}
-	e := &api.Error{Code: api.CodeOf(err), Message: err.Error()}
-	b, _ := json.Marshal(e)
-	w.Header().Set("Gang-Error", string(b))
+	trailer(w, err)
 	return nil
+}
+
+// trailer says behind an answer that has begun why it broke off.
+func trailer(w http.ResponseWriter, err error) {
+	b, _ := json.Marshal(&api.Error{Code: api.CodeOf(err), Message: err.Error()})
+	w.Header().Set("Gang-Error", string(b))
 }
 
 func logQuery(r *http.Request) (*api.LogQuery, error) {
@@ -360,23 +354,26 @@ func logQuery(r *http.Request) (*api.LogQuery, error) {
 	if err != nil {
 		return nil, err
 	}
-	q := &api.LogQuery{Ref: ref, Rank: -1, Stderr: v.Get("stderr") != "", Follow: v.Get("follow") != ""}
-	number := func(name string, min int64, set func(int64)) {
-		if text := v.Get(name); text != "" && err == nil {
-			n, bad := strconv.ParseInt(text, 10, 64)
-			if bad != nil || n < min {
-				err = api.Errorf(api.CodeInvalid, "%s=%q: want a number from %d", name, text, min)
-				return
-			}
-			set(n)
-		}
+	rank, bad1 := number(v, "rank", -1, -1)
+	attempt, bad2 := number(v, "attempt", 0, 0)
+	tail, bad3 := number(v, "tail", 0, 0)
+	epoch, bad4 := number(v, "from_epoch", 0, 0)
+	offset, bad5 := number(v, "from_offset", 0, 0)
+	return &api.LogQuery{Ref: ref, Rank: int(rank), Attempt: int(attempt), Stderr: v.Get("stderr") != "", Follow: v.Get("follow") != "", Tail: tail,
+		From: api.LogPosition{Epoch: int(epoch), Offset: offset}}, cmp.Or(bad1, bad2, bad3, bad4, bad5)
+}
+
+// number reads a parameter that is otherwise where it is not given.
+func number(v url.Values, name string, otherwise, least int64) (int64, error) {
+	text := v.Get(name)
+	if text == "" {
+		return otherwise, nil
 	}
-	number("rank", -1, func(n int64) { q.Rank = int(n) })
-	number("attempt", 0, func(n int64) { q.Attempt = int(n) })
-	number("tail", 0, func(n int64) { q.Tail = n })
-	number("from_epoch", 0, func(n int64) { q.From.Epoch = int(n) })
-	number("from_offset", 0, func(n int64) { q.From.Offset = n })
-	return q, err
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < least {
+		return 0, api.Errorf(api.CodeInvalid, "%s=%q: want a number from %d", name, text, least)
+	}
+	return n, nil
 }
 
 // flusher sends each piece at once: somebody is watching.

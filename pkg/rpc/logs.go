@@ -31,11 +31,9 @@ func (s *Server) logsOf(w http.ResponseWriter, r *http.Request, id auth.Identity
 			return err
 		}
 	}
-	tail := int64(0)
-	if text := v.Get("tail"); text != "" {
-		if tail, err = strconv.ParseInt(text, 10, 64); err != nil || tail < 1 {
-			return api.Errorf(api.CodeInvalid, "tail=%q: want a number from 1", text)
-		}
+	tail, err := number(v, "tail", 0, 1)
+	if err != nil {
+		return err
 	}
 	from, err := logPositions(v.Get("from"))
 	if err != nil {
