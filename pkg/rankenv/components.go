@@ -66,7 +66,7 @@ func Heterogeneous(job int64, account string, all []Component) []string {
 		if c.Spec.RanksPerNode > 0 {
 			add("SLURM_NTASKS_PER_NODE", strconv.Itoa(c.Spec.RanksPerNode))
 		}
-		e := newEnv(nil)
+		e := newEnv(nil, nil)
 		figures(e, c.Spec)
 		for _, kv := range e.list {
 			variable, value, _ := strings.Cut(kv, "=")

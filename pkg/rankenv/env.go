@@ -32,13 +32,13 @@ type env struct {
 	at   map[string]int
 }
 
-// newEnv takes over what a rank may inherit. Entries that no process could have (no name,
+// newEnv takes over what is to be kept. Entries that no process could have (no name,
 // a NUL) are dropped: they would make every exec fail. Of a repeated name the last counts.
-func newEnv(submit []string) *env {
-	e := &env{at: make(map[string]int, len(submit)+64)}
-	for _, kv := range submit {
+func newEnv(from []string, keep func(name string) bool) *env {
+	e := &env{at: make(map[string]int, len(from)+64)}
+	for _, kv := range from {
 		name, value, ok := strings.Cut(kv, "=")
-		if ok && name != "" && inherited(name) && strings.IndexByte(kv, 0) < 0 {
+		if ok && name != "" && keep(name) && strings.IndexByte(kv, 0) < 0 {
 			e.set(name, value)
 		}
 	}

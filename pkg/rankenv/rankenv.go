@@ -65,7 +65,7 @@ func (m *Member) Ranks() []int {
 // Environ is the environment of each rank in Ranks, in that order.
 func (m *Member) Environ() [][]string {
 	l := newLayout(m.Spec, m.Body, m.Node)
-	e := newEnv(m.Spec.Env)
+	e := newEnv(m.Spec.Env, inherited)
 	m.person(e)
 	m.gang(e, l)
 	m.slurm(e, l)

@@ -50,13 +50,7 @@ const TaskPID = "SLURM_TASK_PID"
 // Environ is the environment of each task on the node, in the order of its tasks.
 func (s *Step) Environ() [][]string {
 	n := &s.Reply.Nodes[s.Part]
-	e := &env{at: make(map[string]int, len(s.Env)+64)}
-	for _, kv := range s.Env {
-		name, value, ok := strings.Cut(kv, "=")
-		if ok && name != "" && strings.IndexByte(kv, 0) < 0 && !notOfStep[name] {
-			e.set(name, value)
-		}
-	}
+	e := newEnv(s.Env, func(name string) bool { return !notOfStep[name] })
 	s.allocation(e)
 	s.step(e)
 	s.node(e)
