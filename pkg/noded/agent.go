@@ -2,6 +2,7 @@ package noded
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -29,13 +30,7 @@ func (d *daemon) Hello() *api.Hello {
 	d.loadTold = time.Time{} // a new session knows nothing
 	d.mu.Unlock()
 	d.notes.again()
-	cpus := d.opts.CPUs
-	if cpus == 0 {
-		cpus = d.cpus.count()
-	}
-	if cpus == 0 {
-		cpus = runtime.NumCPU()
-	}
+	cpus := cmp.Or(d.opts.CPUs, d.cpus.count(), runtime.NumCPU())
 	members := d.board.All()
 	health := d.board.healthNow()
 	d.cards.refresh(members)

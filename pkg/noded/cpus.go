@@ -84,11 +84,7 @@ func (p *cpuPool) memoryNodes(s cpus.Set) cpus.Set {
 
 // topology is the part of the machine that is for jobs.
 func (o *CPUs) topology() (*cpus.Topology, error) {
-	sys := o.Sys
-	if sys == "" {
-		sys = proc.SysFS
-	}
-	topo, err := proc.Topology(sys)
+	topo, err := proc.Topology(cmp.Or(o.Sys, proc.SysFS))
 	if err != nil {
 		return nil, err
 	}

@@ -101,17 +101,10 @@ func Run(ctx context.Context, opts Options) error {
 	for _, why := range state.lost {
 		d.log.Error("part of the state directory is not whole", "dir", opts.StateDir, "why", why)
 	}
-	if err := d.openPrivate(); err != nil {
-		return err
-	}
-	if err := d.openContainers(); err != nil {
-		return err
-	}
-	if err := d.openHooks(); err != nil {
-		return err
-	}
-	if err := d.adopt(ctx); err != nil {
-		return err
+	for _, open := range []func() error{d.openPrivate, d.openContainers, d.openHooks, func() error { return d.adopt(ctx) }} {
+		if err := open(); err != nil {
+			return err
+		}
 	}
 	d.offerTmp()
 	d.payDebts(members)
@@ -125,7 +118,7 @@ func Run(ctx context.Context, opts Options) error {
 	}
 	d.watchHealth(members)
 	d.watchNeeds(members)
-	d.watchFound(members)
+	d.every(members, inventoryEvery, d.takeFound)
 	stopJobs, err := d.serveJobs()
 	if err != nil {
 		return err
@@ -161,6 +154,15 @@ func (d *daemon) wake() {
 	if d.client != nil { // else there is none yet, and its hello says everything
 		d.client.Wake()
 	}
+}
+
+// every does something until ctx ends, with such a pause before each time.
+func (d *daemon) every(ctx context.Context, pause time.Duration, do func()) {
+	d.running.Go(func() {
+		for sleep(ctx, pause); ctx.Err() == nil; sleep(ctx, pause) {
+			do()
+		}
+	})
 }
 
 // tick samples the cards and renews leases until ctx ends.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"os"
 	"path/filepath"
-	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -76,10 +75,8 @@ func (d *daemon) fetch(ctx context.Context, c *api.Call, path string) error {
 		if err == nil || api.CodeOf(err) != api.CodeUnavailable {
 			return err
 		}
-		select {
-		case <-ctx.Done():
+		if sleep(ctx, retryWait); ctx.Err() != nil {
 			return err
-		case <-time.After(retryWait):
 		}
 	}
 }

@@ -1,7 +1,6 @@
 package noded
 
 import (
-	"context"
 	"os"
 	"strings"
 	"time"
@@ -126,14 +125,4 @@ func (d *daemon) takeFound() {
 		}
 		d.mu.Unlock()
 	}
-}
-
-// watchFound looks for them until ctx ends.
-func (d *daemon) watchFound(ctx context.Context) {
-	d.running.Go(func() {
-		for ctx.Err() == nil {
-			sleep(ctx, inventoryEvery)
-			d.takeFound()
-		}
-	})
 }

@@ -91,12 +91,7 @@ func (d *daemon) checkNeeds(ctx context.Context) (lacks string) {
 // watchNeeds looks until ctx ends, first before the first session.
 func (d *daemon) watchNeeds(ctx context.Context) {
 	d.checkNeeds(ctx)
-	d.running.Go(func() {
-		for ctx.Err() == nil {
-			sleep(ctx, needsEvery)
-			d.checkNeeds(ctx)
-		}
-	})
+	d.every(ctx, needsEvery, func() { d.checkNeeds(ctx) })
 }
 
 // refuseUnfit refuses a member while something lacks. Its gang goes elsewhere: the controller hears in
