@@ -116,11 +116,16 @@ func (m *member) signalOrder(o api.SignalOrder) {
 }
 
 func (m *member) answerSignal(number uint64, processes int) {
-	b, err := json.Marshal(Answer{Signal: number, Processes: processes})
+	m.conns.tell(line(Answer{Signal: number, Processes: processes}))
+}
+
+// line is what is said in one, to gnoded or a launcher.
+func line(v any) []byte {
+	b, err := json.Marshal(v)
 	if err != nil {
-		panic("answer does not marshal: " + err.Error())
+		panic(fmt.Sprintf("%T does not marshal: %v", v, err))
 	}
-	m.conns.tell(append(b, '\n'))
+	return append(b, '\n')
 }
 
 // signal delivers a signal to a scope and counts who got it.

@@ -223,11 +223,7 @@ func (m *member) checkHeld() {
 		return
 	}
 	t := clock(unix.CLOCK_MONOTONIC)
-	due := false
-	for _, h := range m.holding {
-		due = due || t >= h.at
-	}
-	if !due {
+	if m.heldWait(t) > 0 {
 		return
 	}
 	procs := m.processes(m.holding[0].sig, m.ofShells)

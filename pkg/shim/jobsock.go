@@ -1,7 +1,6 @@
 package shim
 
 import (
-	"encoding/json"
 	"math"
 	"path/filepath"
 	"slices"
@@ -97,10 +96,23 @@ func (j *jobSockets) open(s *Spec) {
 		j.uid = int(s.UID)
 	}
 	for _, r := range s.Ranks {
-		j.ranks = append(j.ranks, rankSockets{step: -1, rank: r.Rank, note: api.RankNote{Rank: r.Rank}, silence: watchdog.Silence{Timeout: s.Watch.StallTimeout},
-			notify: rankSocket(s, unix.SOCK_DGRAM, jobapi.Name(jobapi.NotifyPrefix, r.Rank)),
-			http:   rankSocket(s, unix.SOCK_STREAM, jobapi.Name(jobapi.SocketPrefix, r.Rank))})
+		j.ranks = append(j.ranks, openRank(s, rankSockets{step: -1, rank: r.Rank}))
 	}
+}
+
+// openRank makes the sockets of a rank or task.
+func openRank(s *Spec, r rankSockets) rankSockets {
+	r.note, r.silence = api.RankNote{Rank: r.rank}, watchdog.Silence{Timeout: s.Watch.StallTimeout}
+	r.notify, r.http = rankSocket(s, unix.SOCK_DGRAM, r.name(jobapi.NotifyPrefix)), rankSocket(s, unix.SOCK_STREAM, r.name(jobapi.SocketPrefix))
+	return r
+}
+
+// name is that of a socket in the member's directory.
+func (r *rankSockets) name(prefix string) string {
+	if r.step < 0 {
+		return jobapi.Name(prefix, r.rank)
+	}
+	return jobapi.TaskName(prefix, r.step, r.rank)
 }
 
 // openStep makes the sockets of the tasks of a step: for all of them, or for none and says why.
@@ -120,9 +132,7 @@ func (j *jobSockets) openStep(s *Spec, o *api.StepOrder) (why string) {
 		return "the path of the node's state directory is too long"
 	}
 	for _, n := range o.Numbers {
-		r := rankSockets{step: o.ID, rank: n, size: o.Size, note: api.RankNote{Rank: n}, silence: watchdog.Silence{Timeout: s.Watch.StallTimeout},
-			notify: rankSocket(s, unix.SOCK_DGRAM, jobapi.TaskName(jobapi.NotifyPrefix, o.ID, n)),
-			http:   rankSocket(s, unix.SOCK_STREAM, jobapi.TaskName(jobapi.SocketPrefix, o.ID, n))}
+		r := openRank(s, rankSockets{step: o.ID, rank: n, size: o.Size})
 		j.ranks = append(j.ranks, r)
 		if r.notify < 0 || r.http < 0 {
 			j.closeStep(o.ID)
@@ -139,8 +149,6 @@ func (j *jobSockets) closeStep(id int) {
 			return false
 		}
 		r.close()
-		_ = unix.Unlink(jobapi.TaskName(jobapi.NotifyPrefix, id, r.rank))
-		_ = unix.Unlink(jobapi.TaskName(jobapi.SocketPrefix, id, r.rank))
 		return true
 	})
 }
@@ -161,6 +169,8 @@ func (r *rankSockets) close() {
 			_ = unix.Close(fd)
 		}
 	}
+	_ = unix.Unlink(r.name(jobapi.NotifyPrefix))
+	_ = unix.Unlink(r.name(jobapi.SocketPrefix))
 }
 
 func rankSocket(s *Spec, kind int, name string) int {
@@ -189,12 +199,7 @@ func rankSocket(s *Spec, kind int, name string) int {
 
 func (j *jobSockets) close() {
 	for i := range j.ranks {
-		r := &j.ranks[i]
-		r.close()
-		if r.step < 0 {
-			_ = unix.Unlink(jobapi.Name(jobapi.NotifyPrefix, r.rank))
-			_ = unix.Unlink(jobapi.Name(jobapi.SocketPrefix, r.rank))
-		}
+		j.ranks[i].close()
 	}
 	for _, l := range j.linger {
 		_ = unix.Close(l.fd)
@@ -370,11 +375,7 @@ func (m *member) tellNotes() {
 	if len(notes.Ranks) == 0 && len(notes.Tasks) == 0 {
 		return
 	}
-	b, err := json.Marshal(Answer{Notes: notes})
-	if err != nil {
-		panic("notes do not marshal: " + err.Error())
-	}
-	m.conns.tell(append(b, '\n'))
+	m.conns.tell(line(Answer{Notes: notes}))
 }
 
 // accept takes a connection of a rank and hands it to gnoded, or keeps it for its answer.

@@ -24,9 +24,7 @@ func (m *member) announce() {
 	if !ok {
 		return
 	}
-	if err := m.writeStatus(StatusFile, statusText(o, m.spec.Epoch, time.Now())); err != nil {
-		logf("write %s: %v", StatusFile, err)
-	}
+	m.writeStatus(StatusFile, statusText(o, m.spec.Epoch, time.Now()))
 	for _, p := range m.steps {
 		if p.announced { // of its own end; that of all is the later news
 			p.announced = false
@@ -57,9 +55,7 @@ func (m *member) announceStep(p *stepProc, grace time.Duration) {
 	o := supervise.Outlook{State: supervise.Stopping, Cause: api.CauseCancelled, Signal: "TERM", Left: grace,
 		Text: "step " + api.StepText(m.spec.Job, p.id) + " is ended"}
 	p.announced = true
-	if err := m.writeStatus(stepStatus(p.id), statusText(o, m.spec.Epoch, time.Now())); err != nil {
-		logf("write %s: %v", stepStatus(p.id), err)
-	}
+	m.writeStatus(stepStatus(p.id), statusText(o, m.spec.Epoch, time.Now()))
 }
 
 // warn writes what a rank is warned of, or takes that back. A stop that is announced has the
@@ -72,9 +68,7 @@ func (m *member) warn(w *Warning) {
 		m.recant()
 		return
 	}
-	if err := m.writeStatus(StatusFile, warningText(w, m.spec.Epoch, time.Now())); err != nil {
-		logf("write %s: %v", StatusFile, err)
-	}
+	m.writeStatus(StatusFile, warningText(w, m.spec.Epoch, time.Now()))
 }
 
 // warningText is the file while nothing is stopped yet.
@@ -106,15 +100,16 @@ func statusText(o supervise.Outlook, epoch int, at time.Time) string {
 
 // writeStatus replaces a file in one step: a reader finds the old text or the new one.
 // Names in the directory are root's alone, so that no user can have a link waiting here.
-func (m *member) writeStatus(name, text string) error {
+func (m *member) writeStatus(name, text string) {
 	tmp := StatusFile + ".new"
-	if err := os.WriteFile(tmp, []byte(text), 0o400); err != nil {
-		return err
+	err := os.WriteFile(tmp, []byte(text), 0o400)
+	if err == nil && m.spec.SwitchUser {
+		err = os.Chown(tmp, int(m.spec.UID), int(m.spec.GID))
 	}
-	if m.spec.SwitchUser {
-		if err := os.Chown(tmp, int(m.spec.UID), int(m.spec.GID)); err != nil {
-			return err
-		}
+	if err == nil {
+		err = os.Rename(tmp, name)
 	}
-	return os.Rename(tmp, name)
+	if err != nil {
+		logf("write %s: %v", name, err)
+	}
 }

@@ -71,8 +71,7 @@ func memoryFile(data []byte) (int, error) {
 func Launch() int {
 	runtime.LockOSThread() // whose namespace and rights these are
 	err := becomeLauncher()
-	word, _ := json.Marshal(LauncherWord{Refused: err.Error()})
-	_, _ = unix.Write(LauncherFD, append(word, '\n'))
+	_, _ = unix.Write(LauncherFD, line(LauncherWord{Refused: err.Error()}))
 	return 1
 }
 

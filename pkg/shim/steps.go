@@ -176,11 +176,7 @@ func (m *member) stopStep(p *stepProc, grace time.Duration) {
 // tell gives an order to a launcher. One that does not read is stuck, and the containment
 // ends it.
 func (p *stepProc) tell(o any) {
-	b, err := json.Marshal(o)
-	if err != nil {
-		panic("order does not marshal: " + err.Error())
-	}
-	_, _ = unix.SendmsgN(p.ctl, append(b, '\n'), nil, nil, unix.MSG_NOSIGNAL|unix.MSG_DONTWAIT)
+	_, _ = unix.SendmsgN(p.ctl, line(o), nil, nil, unix.MSG_NOSIGNAL|unix.MSG_DONTWAIT)
 }
 
 // startStep forks a launcher. One that can't be started is a step that is over.
