@@ -78,6 +78,7 @@ func TestEach(t *testing.T) {
 		{api.JobQuery{Refs: []api.JobRef{at(array, -1)}}, []string{"3_1(4): "}, ""},
 		{api.JobQuery{Refs: []api.JobRef{at(array, 0), at(array, 1)}}, []string{"3_0(3): " + over, "3_1(4): "}, ""},
 		{api.JobQuery{Refs: []api.JobRef{at(array, 0)}}, []string{"3_0(3): " + over}, ""},
+		{api.JobQuery{Refs: []api.JobRef{at(mine, -1), at(array, 0), at(array, 1)}}, []string{"1(1): ", "3_0(3): " + over, "3_1(4): "}, ""},
 	} {
 		var asked []int64
 		got, err := r.each(t.Context(), "hold", &c.q, me, my, func(ctx context.Context, j *gang.Job) api.CancelResult {
@@ -95,6 +96,18 @@ func TestEach(t *testing.T) {
 		if got.SchemaVersion != api.SchemaVersion || got.Results == nil || !slices.Equal(results(got), c.want) {
 			t.Errorf("%d: %q\nwant %q (asked %v)", i, results(got), c.want, asked)
 		}
+	}
+}
+
+// TestOverAlready: who has ended is no mistake of who named an array of which some go on; who can't be had is.
+func TestOverAlready(t *testing.T) {
+	for want, r := range map[bool]*api.CancelResult{true: {Error: api.AlreadyEnded("7", api.JobFailed)}, false: {Error: api.Errorf(api.CodePermission, "no")}} {
+		if overAlready(r) != want {
+			t.Errorf("%v: %t", r.Error, !want)
+		}
+	}
+	if overAlready(&api.CancelResult{}) {
+		t.Error("one that was done has ended before")
 	}
 }
 

@@ -18,7 +18,7 @@ func TestAttemptsShowWhatTheyUsed(t *testing.T) {
 	show := func() api.Attempt {
 		t.Helper()
 		d, err := r.Detail(t.Context(), r.view.job(id))
-		if err != nil || len(d.Attempts) != 1 {
+		if err != nil || len(d.Attempts) != 1 || d.SchemaVersion != api.SchemaVersion || len(d.Attempts[0].Steps) == 0 {
 			t.Fatalf("%+v, %v", d, err)
 		}
 		return d.Attempts[0]
@@ -52,11 +52,14 @@ func TestAttemptsShowWhatTheyUsed(t *testing.T) {
 		t.Errorf("%+v", a)
 	}
 	got, err := r.Ledger(t.Context(), &api.LedgerQuery{By: []string{"user", "cause"}, To: "2999-01-01", From: "2026-01-01"})
-	if err != nil || len(got.Rows) != 1 || got.Rows[0].Attempts != 1 || got.Rows[0].Starts != 1 || got.Rows[0].Cause != api.CauseCompleted {
+	if err != nil || got.SchemaVersion != api.SchemaVersion || got.From != "2026-01-01" || got.To != "2999-01-01" || len(got.By) != 2 || len(got.Rows) != 1 || got.Rows[0].Attempts != 1 || got.Rows[0].Starts != 1 || got.Rows[0].Cause != api.CauseCompleted {
 		t.Errorf("%+v, %v", got, err)
 	}
 	if found, err := r.Verify(t.Context()); err != nil || len(found) > 0 {
 		t.Errorf("%q, %v", found, err)
+	}
+	if _, err := r.Ledger(t.Context(), &api.LedgerQuery{}); err != nil {
+		t.Errorf("of all days: %v", err)
 	}
 	for _, q := range []api.LedgerQuery{{By: []string{"node"}}, {From: "yesterday"}, {To: "2026-13-01"}} {
 		if _, err := r.Ledger(t.Context(), &q); err == nil {

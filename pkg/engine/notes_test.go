@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -8,6 +9,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/gang"
+	"gangd/pkg/store"
 )
 
 // TestWatchedOf: who is silent, of ranks and of tasks that live, and what is seen of cards.
@@ -34,9 +36,9 @@ func TestNews(t *testing.T) {
 	}
 	s.at(pairRuns(func(*gang.Job) {}))
 	for i, edit := range []func(*gang.Watched){silent, func(w *gang.Watched) { w.Tasks = []api.TaskKey{{Step: 3}} }, func(w *gang.Watched) { w.Watch.Round = 1 }, func(w *gang.Watched) { w.Watch.Hung = true },
-		func(w *gang.Watched) { w.Watch.Idle = 1 }, func(w *gang.Watched) { w.Watch.Blind = 1 }, func(*gang.Watched) {}} {
-		if !see("n1", edit) || see("n1", edit) {
-			t.Errorf("%d: not news, or twice", i)
+		func(w *gang.Watched) { w.Watch.Idle = 1 }, func(w *gang.Watched) { w.Watch.Blind = 1 }} {
+		if !see("n1", edit) || see("n1", edit) || !see("n1", func(*gang.Watched) {}) {
+			t.Errorf("%d: not news, or twice, or not when it is over", i)
 		}
 	}
 	if see("n2", func(w *gang.Watched) { w.Watch.IdleFor = time.Hour }) {
@@ -187,8 +189,59 @@ func TestReadinessShown(t *testing.T) {
 		for _, k := range c.tasks {
 			x.tasks[k] = taskNote{rankNote: rankNote{RankNote: api.RankNote{Ready: true}}}
 		}
-		x.ranks[5] = rankNote{}
+		for _, r := range []int{0, 5} { // who has spoken of something else
+			if _, spoke := x.ranks[r]; !spoke {
+				x.ranks[r] = rankNote{RankNote: api.RankNote{Status: "x"}}
+			}
+		}
 		differs(t, what, s.readiness(c.j), c.want)
+	}
+}
+
+// TestWaitReady: who waits for the ranks of a role, of the gang or of a step hears that they are ready, or why they will not be.
+func TestWaitReady(t *testing.T) {
+	job := func(edit func(*gang.Job)) *gang.Job {
+		return pairRuns(func(j *gang.Job) {
+			j.Spec.Roles = []api.Role{{Name: "lead", Count: 1}, {Name: "work", Count: 1}}
+			edit(j)
+		})
+	}
+	plain := func(*gang.Job) {}
+	ofRanks, ofStep := party{store.OfRanks, 2}, party{3, 2}
+	gone, cancel := context.WithCancelCause(t.Context())
+	cancel(errLeft)
+	for i, c := range []struct {
+		now   *gang.Job // as it is meanwhile; nil: it has left memory
+		p     party
+		role  string
+		ready []int
+		size  int
+		err   string
+	}{
+		{job(plain), ofRanks, "", []int{0, 1}, 2, ""}, {job(plain), ofRanks, "work", []int{1}, 1, ""}, {job(plain), ofStep, "lead", []int{0}, 1, ""},
+		{job(plain), ofRanks, "", []int{1}, 0, "left"}, {job(plain), ofRanks, "lead", []int{1}, 0, "left"}, {job(plain), ofStep, "", []int{0, 1}, 0, "left"},
+		{job(plain), ofRanks, "wrok", nil, 0, `job 7 has no role "wrok"; did you mean work?`}, {job(plain), ofRanks, "zzz", nil, 0, `job 7 has no role "zzz"; it has lead, work`},
+		{job(func(j *gang.Job) { j.Ranks[1].Exited = true }), ofRanks, "", []int{0}, 0, "the gang will not be ready: rank 1 of job 7 has ended"},
+		{job(func(j *gang.Job) { j.Ranks[1].Exited = true }), ofRanks, "work", nil, 0, "role work will not be ready: rank 1 of job 7 has ended"},
+		{job(func(j *gang.Job) { j.Steps = nil }), ofStep, "", nil, 0, "step 7.3 will not be ready: task 0 of step 7.3 has ended"},
+		{nil, ofRanks, "", nil, 0, "epoch 2 of job 7 is over"}, {job(func(j *gang.Job) { j.Epoch = 3 }), ofRanks, "", nil, 0, "epoch 2 of job 7 is over"},
+		{job(func(j *gang.Job) { j.Drain = &gang.Drain{} }), ofRanks, "", []int{0, 1}, 0, "job 7 is being stopped"}, {job(func(j *gang.Job) { j.Verdict = &gang.Verdict{} }), ofRanks, "", []int{0, 1}, 0, "job 7 is being stopped"},
+	} {
+		e := still()
+		before := job(plain)
+		for _, r := range c.ready {
+			e.notes.at(before).ranks[r] = rankNote{RankNote: api.RankNote{Ready: true}}
+		}
+		if c.now != nil {
+			e.view.putJob(c.now)
+		}
+		got, err := e.waitReady(gone, before, c.p, &api.ReadyWait{Role: c.role})
+		if errText(err) != c.err || err == nil && got.Size != c.size {
+			t.Errorf("%d: %+v, %v, want %d, %s", i, got, err, c.size, c.err)
+		}
+	}
+	if err := noRole(pairRuns(plain), "x"); err.Error() != `job 7 has no role "x"; roles are given at the submission: gsubmit --role=x:N` || err.Code != api.CodeNotFound {
+		t.Errorf("of a gang without roles: %v", err)
 	}
 }
 
@@ -310,6 +363,18 @@ func TestShowTasks(t *testing.T) {
 	if got := e.show(j, false); got.Status != "script" || !got.LastBeat.Equal(noon.Add(-4)) || got.Acknowledged != 4 {
 		t.Errorf("status %q, last beat %s, %d acknowledged", got.Status, got.LastBeat, got.Acknowledged)
 	}
+	j.Ranks[1].Exited = false
+	for _, beats := range [][2]time.Duration{{-5, -2}, {-2, -5}, {-5, 0}, {0, -5}} {
+		x.ranks[0], x.ranks[1] = said("", beats[0]), said("", beats[1])
+		if got := e.show(j, false).LastBeat; !got.Equal(noon.Add(-5)) {
+			t.Errorf("of %v the oldest is %s", beats, got)
+		}
+	}
+	j.Widest = gang.StepSet{}
+	x.tasks[api.TaskKey{}] = taskNote{rankNote: said("of no step", 0)}
+	if got := e.show(j, false).Status; got != "" {
+		t.Errorf("without a widest step the status is %q", got)
+	}
 	j.Verdict = &gang.Verdict{Trigger: -1}
 	if got := e.show(j, false); got.Acknowledged != 0 {
 		t.Errorf("of one that is over %d have acknowledged", got.Acknowledged)
@@ -332,6 +397,21 @@ func TestEachMeasure(t *testing.T) {
 	e.EachMeasure(func(job int64, m *api.Measure) { got = append(got, float64(job), m.Seconds) })
 	if !slices.Equal(got, []float64{1, 1}) {
 		t.Errorf("%v", got)
+	}
+}
+
+// TestNotesOfOthers: what a node says of gangs that are not there, or not in that epoch, is nothing.
+func TestNotesOfOthers(t *testing.T) {
+	e := still()
+	e.view.putJob(pairRuns(func(*gang.Job) {}))
+	e.view.putJob(pairRuns(func(j *gang.Job) { j.ID, j.Verdict = 8, &gang.Verdict{} }))
+	for _, k := range []api.MemberKey{{Job: 99, Epoch: 2}, {Job: 7, Epoch: 1}, {Job: 8, Epoch: 2}} {
+		if e.NodeNotes("n1", []api.MemberNote{{MemberKey: k, Ranks: []api.RankNote{{Status: "x"}}}}); len(e.notes.jobs) != 0 {
+			t.Errorf("%+v is believed", k)
+		}
+	}
+	if e.NodeNotes("n1", []api.MemberNote{{MemberKey: api.MemberKey{Job: 7, Epoch: 2}, Ranks: []api.RankNote{{Status: "x"}}}}); e.notes.jobs[7].ranks[0].Status != "x" {
+		t.Error("its own are not")
 	}
 }
 

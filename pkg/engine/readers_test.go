@@ -66,8 +66,8 @@ func TestBus(t *testing.T) {
 		t.Errorf("it begins at %d", b.lastSeq())
 	}
 	b.init(4)
-	if evs, _, complete := b.after(3); complete || evs != nil {
-		t.Error("what came before is complete")
+	if evs, wake, complete := b.after(3); complete || evs != nil || wake == nil {
+		t.Error("what came before is complete, or nobody is woken by what comes")
 	}
 	evs, wake, complete := b.after(4)
 	if !complete || evs != nil {
@@ -94,7 +94,8 @@ func TestBus(t *testing.T) {
 			t.Errorf("after %d: %v, %t, want %v", since, got, complete, want)
 		}
 	}
-	publish(2*busKeep - 2) // as many as there may be
+	publish(2*busKeep - 3)
+	publish(1) // as many as there may be
 	if len(b.recent) != 2*busKeep {
 		t.Errorf("%d are kept", len(b.recent))
 	}
@@ -156,6 +157,36 @@ func TestFollow(t *testing.T) {
 	r.oldReads <- struct{}{}
 	if _, err := r.oldEvents(gone, 0, 1); err != errLeft {
 		t.Errorf("who left while others read: %v", err)
+	}
+}
+
+// pageStore notes which page of events it is asked for.
+type pageStore struct {
+	store.Store
+	job, since int64
+	limit      int
+}
+
+func (s *pageStore) Events(_ context.Context, job, since int64, limit int) ([]api.Event, error) {
+	s.job, s.since, s.limit = job, since, limit
+	return nil, errUnread
+}
+
+// TestPagesOfEvents: a page is no longer than one may be, and who follows one job reads past more of the others' at a time.
+func TestPagesOfEvents(t *testing.T) {
+	e := still()
+	st := &pageStore{}
+	e.store, e.oldReads = st, make(chan struct{}, 1)
+	for limit, want := range map[int]int{0: api.EventsPage, -1: api.EventsPage, 1: 1, api.EventsPage: api.EventsPage, api.EventsPage + 1: api.EventsPage} {
+		if _, _, err := e.Events(t.Context(), 3, 4, limit); err != errUnread || st.job != 3 || st.since != 4 || st.limit != want+1 {
+			t.Errorf("a page of %d: %+v", limit, st)
+		}
+	}
+	e.bus.init(9)
+	for job, want := range map[int64]int{0: followPage, 3: api.EventsPage} {
+		if err := e.Follow(t.Context(), job, 4, nil); err != errUnread || st.job != 0 || st.since != 4 || st.limit != want {
+			t.Errorf("who follows job %d: %+v, %v", job, st, err)
+		}
 	}
 }
 
@@ -226,7 +257,7 @@ func TestOne(t *testing.T) {
 	r := newRigWith(t, disk.Open(t), func(o *Options) {
 		o.Settings.KeepEnded, o.Settings.HistoryKeep, o.Settings.HistoryJobs = 0, time.Hour, 0
 	})
-	reply, err := r.Submit(t.Context(), &api.SubmitRequest{Spec: spec(1), Array: &api.Array{Indices: []int{0, 5}}}, me)
+	reply, err := r.Submit(t.Context(), &api.SubmitRequest{Spec: spec(1), Array: &api.Array{Indices: []int{2, 5}}}, me)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -245,7 +276,8 @@ func TestOne(t *testing.T) {
 		want int64
 		err  string
 	}{
-		{api.JobRef{ID: live, Index: -1}, live, ""}, {api.JobRef{ID: single, Index: -1}, single, ""}, {api.JobRef{ID: array, Index: 5}, array + 1, ""}, {api.JobRef{ID: array, Index: 0}, array, ""}, {api.JobRef{Index: -1, Last: 1}, live, ""},
+		{api.JobRef{ID: live, Index: -1}, live, ""}, {api.JobRef{ID: single, Index: -1}, single, ""}, {api.JobRef{ID: array, Index: 5}, array + 1, ""}, {api.JobRef{ID: array, Index: 2}, array, ""}, {api.JobRef{Index: -1, Last: 1}, live, ""},
+		{api.JobRef{ID: array, Index: 0}, 0, "no job 1_0; list jobs with gqueue, ended ones with gacct"},
 		{api.JobRef{ID: array, Index: 3}, 0, "no job 1_3; list jobs with gqueue, ended ones with gacct"},
 		{api.JobRef{ID: live, Index: 3}, 0, "no job 4_3; list jobs with gqueue, ended ones with gacct"},
 		{api.JobRef{ID: 2, Index: 0}, 0, "no job 2_0 any more: jobs are kept for 1h0m0s after their end (history_keep)"},
@@ -289,7 +321,7 @@ func TestLists(t *testing.T) {
 	}{
 		{api.JobQuery{}, []int64{b}, ""}, {api.JobQuery{All: true}, []int64{a, b}, ""}, {api.JobQuery{States: []api.JobState{api.JobCancelled}}, []int64{a}, ""},
 		{byID(b, a, a), []int64{a, b}, ""}, {api.JobQuery{Refs: byID(a, b).Refs, States: []api.JobState{api.JobPending}}, []int64{b}, ""}, {api.JobQuery{Refs: byID(a, b).Refs, Users: []string{"bob"}}, nil, ""},
-		{byID(a, 99), []int64{a}, ""}, {byID(98, 99), nil, "no job 98; list jobs with gqueue, ended ones with gacct"}, {api.JobQuery{Users: []string{"bob"}}, nil, ""}, {api.JobQuery{Accounts: []string{"x"}}, nil, ""},
+		{byID(a, 99), []int64{a}, ""}, {byID(99), nil, "no job 99; list jobs with gqueue, ended ones with gacct"}, {byID(98, 99), nil, "no job 98; list jobs with gqueue, ended ones with gacct"}, {api.JobQuery{Users: []string{"bob"}}, nil, ""}, {api.JobQuery{Accounts: []string{"x"}}, nil, ""},
 		{api.JobQuery{Names: []string{"job", "x"}}, []int64{b}, ""}, {api.JobQuery{Names: []string{"x"}}, nil, ""},
 	} {
 		jobs, err := r.List(&c.q, me.UID)

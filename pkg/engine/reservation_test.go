@@ -200,6 +200,19 @@ func TestJobsOfAReservation(t *testing.T) {
 	if fill(&shown); !shown.ExpectedStart.IsZero() {
 		t.Errorf("though something else keeps it, expected at %s", shown.ExpectedStart)
 	}
+	fillSure, err := r.Expect(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	runs := r.show(r.view.job(id), false)
+	runs.State = api.JobRunning
+	if fillSure(&runs); !runs.ExpectedStart.IsZero() {
+		t.Errorf("what runs is expected to start at %s", runs.ExpectedStart)
+	}
+	shown.Reason, shown.Reservation = "Reservation", "gone"
+	if fill(&shown); !shown.ExpectedStart.IsZero() {
+		t.Errorf("of a reservation that there is none of expected at %s", shown.ExpectedStart)
+	}
 	s.CPUsPerRank = 5
 	if _, err := r.Submit(t.Context(), &api.SubmitRequest{Spec: s}, me); err == nil || !strings.HasPrefix(err.Error(), "in reservation talk: ") || api.CodeOf(err) != api.CodeUnsatisfiable {
 		t.Errorf("more than it has: %v", err)

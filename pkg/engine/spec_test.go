@@ -32,7 +32,7 @@ func TestSpecThatCantBeRead(t *testing.T) {
 	for _, c := range []struct {
 		err  error
 		ends bool
-	}{{nil, false}, {errors.New("row spec x: damaged"), false}, {fmt.Errorf("spec x: %w", store.ErrClosed), true}, {fmt.Errorf("spec x: %w", store.ErrFailed), true}, {fmt.Errorf("spec x: %w", store.ErrAway), true}} {
+	}{{nil, false}, {errors.New("row spec x: damaged"), false}, {fmt.Errorf("spec x: %w", store.ErrClosed), true}, {fmt.Errorf("spec x: %w", store.ErrFenced), true}, {fmt.Errorf("spec x: %w", store.ErrFailed), true}, {fmt.Errorf("spec x: %w", store.ErrAway), true}} {
 		st.err = c.err
 		s, err := r.Spec("x")
 		if (err != nil) != c.ends || !c.ends && (s == nil || s.Script != nil) {
