@@ -427,7 +427,7 @@ func TestLogAsks(t *testing.T) {
 	if _, err := c.Write([]byte("c")); err != nil || c.next != 1 || tail.at.Epoch != 3 {
 		t.Errorf("then %+v, %+v", c, tail.at)
 	}
-	if c = newCopyCounter(&told, 3, 0); told.at != (api.LogPosition{Epoch: 3}) {
+	if newCopyCounter(&told, 3, 0); told.at != (api.LogPosition{Epoch: 3}) {
 		t.Errorf("from the beginning: %+v", told.at)
 	}
 	for id, want := range map[int64]bool{7: true, 8: false} {

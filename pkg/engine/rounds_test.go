@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"slices"
 	"strings"
@@ -496,6 +497,40 @@ func TestFences(t *testing.T) {
 	}
 }
 
+// TestLostNodeIsFenced: a node whose loss keeps a gang waiting is fenced by itself, once more after a failure, and then the gang waits for it no longer.
+func TestLostNodeIsFenced(t *testing.T) {
+	asked := make(chan string)
+	answer := make(chan error)
+	r := newRigWith(t, disk.Open(t), func(o *Options) {
+		o.FenceRetry, o.Settings.NodeTimeout, o.Settings.Lease, o.Settings.Grace, o.Settings.DrainSlack = time.Millisecond, time.Millisecond, time.Hour, 0, 0
+		o.Fence = func(_ context.Context, node string) error { asked <- node; return <-answer }
+	})
+	for _, n := range []string{"n1", "n2", "n3"} {
+		r.node(n, 1)
+	}
+	r.running(1)
+	r.NodeGone("n1")
+	for _, says := range []error{errLeft, nil} {
+		if node := <-asked; node != "n1" {
+			t.Errorf("fenced is %s", node)
+		}
+		if !r.stillFenceable(t.Context(), "n1") || r.stillFenceable(t.Context(), "n2") {
+			t.Error("which nodes are to be fenced")
+		}
+		answer <- says
+	}
+	for end := time.Now().Add(time.Minute); len(r.view.node("n1").Left) > 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%+v may still run there", r.view.node("n1").Left)
+		}
+	}
+	r.fencer.mu.Lock()
+	defer r.fencer.mu.Unlock()
+	if r.fencer.busy["n2"] {
+		t.Error("another is fenced")
+	}
+}
+
 // TestIdleHook: each word of an idle gang has its user, in its order; a hook that is too slow is told no more than waits, and one that fails ends nothing.
 func TestIdleHook(t *testing.T) {
 	var out lines
@@ -597,4 +632,158 @@ func (s *sweepStore) DropReleases(_ context.Context, id int64) error {
 		s.cancel()
 	}
 	return nil
+}
+
+// verifyStore names a disagreement, or can't be read.
+type verifyStore struct {
+	store.Store
+	err error
+}
+
+func (s verifyStore) Verify(context.Context) ([]string, error) { return []string{"row 7"}, s.err }
+
+// TestVerify: what disagrees in the store is named, with why it could not be read whole; not when the controller has ended.
+func TestVerify(t *testing.T) {
+	r := newRig(t, disk.Open(t))
+	r.store = verifyStore{Store: r.store, err: errUnread}
+	if found, err := r.Verify(t.Context()); !slices.Equal(found, []string{"row 7"}) || err != errUnread {
+		t.Errorf("%q, %v", found, err)
+	}
+	if err := r.end(); err != nil {
+		t.Fatal(err)
+	}
+	if found, err := r.Verify(t.Context()); found != nil || err != error(errStopped) {
+		t.Errorf("at its end: %q, %v", found, err)
+	}
+}
+
+// TestSetAside: a submission that somebody waits for is refused; all else waits.
+func TestSetAside(t *testing.T) {
+	e := still()
+	reply := make(chan gang.Outcome, 2)
+	for _, c := range []struct {
+		r    request
+		kept int
+	}{{request{ev: gang.Submit{}, reply: reply}, 0}, {request{ev: gang.Submit{}}, 1}, {request{ev: gang.Tick{}, reply: reply}, 2}, {request{inspect: func() {}}, 3}} {
+		if e.setAside(c.r); len(e.kept) != c.kept {
+			t.Errorf("%+v: %d are kept", c.r.ev, len(e.kept))
+		}
+	}
+	if len(reply) != 1 || (<-reply).Refused != errDiskFull {
+		t.Error("the submission was not refused")
+	}
+}
+
+// TestRestartGoesOn: after a restart events are numbered on, partitions are as they were changed, and a plan is owed.
+func TestRestartGoesOn(t *testing.T) {
+	d := disk.New(t)
+	r := newRig(t, d.Open(t))
+	r.submit("", spec(1))
+	if err := r.PutPartition(t.Context(), &api.PartitionRequest{Name: "night"}, false, me); err != nil {
+		t.Fatal(err)
+	}
+	last, lineage := r.LastEvent(), r.store.Lineage()
+	if err := r.end(); err != nil {
+		t.Fatal(err)
+	}
+	d.Crash()
+	e, err := New(t.Context(), Options{Store: d.Open(t), Clock: SystemClock(), Log: slog.New(slog.DiscardHandler), Settings: api.DefaultSettings(), Record: &nullRecorder{}, Policy: r.opt.Policy})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if now, _ := e.Lineage(); e.LastEvent() != last || now != lineage || !e.plan.again || e.view.next() != 2 {
+		t.Errorf("the last event is %d, commit %d, the next id %d; want %d, %d", e.LastEvent(), now, e.view.next(), last, lineage)
+	}
+	if p := e.policy().Partitions; len(p) != 2 || p[1].Name != "night" {
+		t.Errorf("partitions %+v", p)
+	}
+}
+
+// checkpointStore can't keep checkpoints, or has none.
+type checkpointStore struct {
+	store.Store
+	err error
+}
+
+func (s checkpointStore) PutCheckpoint(context.Context, store.SetKey, int, string, io.Reader) (set store.CheckpointSet, size int64, err error) {
+	return set, 0, s.err
+}
+
+func (s checkpointStore) Checkpoint(context.Context, store.SetKey, int) (io.ReadCloser, int64, error) {
+	return nil, 0, s.err
+}
+
+// TestCheckpointThatCantBe: where there is no room for one, or none is there, it is said so; what else fails is told as it is.
+func TestCheckpointThatCantBe(t *testing.T) {
+	e := still()
+	j := pairRuns(func(j *gang.Job) { j.Checkpoint = &gang.Checkpoint{Epoch: 1, Complete: true} })
+	e.view.putJob(j)
+	k := api.MemberKey{Job: 7, Epoch: 2}
+	call := func(c *api.Call) error {
+		c.MemberKey = k
+		_, err := e.NodeCall(t.Context(), "n1", c, strings.NewReader("x"), io.Discard)
+		return err
+	}
+	for says, want := range map[error][2]string{
+		store.ErrFull:     {"state disk full: the checkpoint could not be kept; try again when there is room on the controller", store.ErrFull.Error()},
+		store.ErrNotFound: {store.ErrNotFound.Error(), "job 7 has no checkpoint of rank 1 from epoch 1"},
+		errUnread:         {"bad page", "bad page"},
+	} {
+		e.store = checkpointStore{err: says}
+		if err := call(&api.Call{Put: &api.CheckpointPut{}}); errText(err) != want[0] {
+			t.Errorf("put: %v, want %s", err, want[0])
+		}
+		if err := call(&api.Call{Get: &api.CheckpointGet{Rank: 1}}); errText(err) != want[1] {
+			t.Errorf("get: %v, want %s", err, want[1])
+		}
+	}
+	if err := call(&api.Call{}); errText(err) != "a call that asks for nothing this controller knows" {
+		t.Errorf("%v", err)
+	}
+	e.view.setHold("HOLD")
+	if err := call(&api.Call{}); errText(err) != "the controller holds: HOLD" {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestAwaitBack: the rest of a file is waited for as long as its node may be away, and not at all where that is lost.
+func TestAwaitBack(t *testing.T) {
+	r := newRig(t, disk.Open(t))
+	r.opt.Settings.NodeTimeout = time.Millisecond
+	const gone = "the end of the output is on node n1, which is not connected"
+	if err := r.awaitBack(t.Context(), "n1", r.LastEvent(), true); errText(err) != gone || api.CodeOf(err) != api.CodeConflict {
+		t.Errorf("of one that is not known: %v", err)
+	}
+	r.node("n1", 1)
+	since := r.LastEvent()
+	if err := r.awaitBack(t.Context(), "n1", since, true); errText(err) != gone || api.CodeOf(err) != api.CodeConflict {
+		t.Errorf("of one that does not come: %v", err)
+	}
+	if err := r.awaitBack(t.Context(), "n1", 0, true); err != nil {
+		t.Errorf("of one that came: %v", err)
+	}
+	left, cancel := context.WithCancelCause(t.Context())
+	cancel(errLeft)
+	if err := r.awaitBack(left, "n1", since, false); err != errLeft {
+		t.Errorf("while its attempt runs: %v", err)
+	}
+	if err := r.awaitBack(t.Context(), "n1", 0, false); err != nil {
+		t.Errorf("of one that came, while its attempt runs: %v", err)
+	}
+	if since, err := r.awaitChange(left, 1, 5, true); err != errLeft || since != 5 {
+		t.Errorf("soon: %d, %v", since, err)
+	}
+	if since, err := r.awaitChange(t.Context(), 1, 5, true); err != nil || since != 5 {
+		t.Errorf("soon: %d, %v", since, err)
+	}
+	id := r.submit("", spec(1))
+	if now, err := r.awaitChange(t.Context(), id, since, false); err != nil || now != r.LastEvent() {
+		t.Errorf("an event: %d, %v, want %d", now, err, r.LastEvent())
+	}
+	if err := r.end(); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.pause(t.Context()); err != error(errStopped) {
+		t.Errorf("at the controller's end: %v", err)
+	}
 }
