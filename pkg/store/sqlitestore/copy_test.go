@@ -8,9 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"gangd/pkg/api"
-	"gangd/pkg/gang"
-	"gangd/pkg/store"
 	"gangd/pkg/store/internal/sqlstore"
 	"gangd/pkg/store/storetest"
 )
@@ -21,7 +18,11 @@ func TestCopyFrom(t *testing.T) {
 	from, to := openMemory(t), openMemory(t)
 	storetest.Fill(t, from)
 	var done, all, calls int64
-	to.Copying = func(d, a int64) { done, all, calls = d, a, calls+1 }
+	to.Copying = func(d, a int64) {
+		if done, all, calls = d, a, calls+1; done != calls {
+			t.Fatalf("told of %d at call %d", done, calls)
+		}
+	}
 	copied, err := to.CopyFrom(ctx, from.Store)
 	if err != nil {
 		t.Fatal(err)
@@ -72,58 +73,63 @@ func TestCopyFrom(t *testing.T) {
 	}
 }
 
-// TestErrorsOfTheDatabase: what a statement says ends the call that made it.
-func TestErrorsOfTheDatabase(t *testing.T) {
+// TestRowsThatCanNotBeRead: what reads one says which it is.
+func TestRowsThatCanNotBeRead(t *testing.T) {
 	ctx := context.Background()
-	key := store.SetKey{MemberKey: api.MemberKey{Job: 2, Epoch: 1}, Step: store.OfRanks}
-	refuse := func(what, table string) string {
-		return "CREATE TRIGGER t BEFORE " + what + " ON " + table + " BEGIN SELECT RAISE(FAIL, 'no room'); END"
-	}
-	for name, c := range map[string]struct {
-		sql  string
+	load := func(s *Store) error { _, err := s.Load(ctx, time.Time{}); return err }
+	whole := filled(t)
+	for sql, c := range map[string]struct {
+		want string
 		call func(s *Store) error
 	}{
-		"put of a piece": {refuse("INSERT", "checkpoint_piece"), func(s *Store) error {
-			_, _, err := s.PutCheckpoint(ctx, key, 0, "", strings.NewReader("x"))
-			return err
-		}},
-		"put of its row": {refuse("INSERT", "checkpoint"), func(s *Store) error {
-			_, _, err := s.PutCheckpoint(ctx, key, 0, "", strings.NewReader("x"))
-			return err
-		}},
-		"dropped checkpoints": {refuse("DELETE", "checkpoint"), func(s *Store) error { return s.DropCheckpoints(ctx, 2) }},
-		"dropped pieces":      {refuse("DELETE", "checkpoint_piece"), func(s *Store) error { return s.DropCheckpoints(ctx, 2) }},
-		"release":             {refuse("INSERT", "release"), func(s *Store) error { return s.PutRelease(ctx, store.Release{Name: "y", SetKey: key}) }},
-		"a release before": {refuse("DELETE", "release"), func(s *Store) error {
-			return s.PutRelease(ctx, store.Release{Name: "x", SetKey: store.SetKey{MemberKey: key.MemberKey, Step: 3}})
-		}},
-		"dropped releases":     {refuse("DELETE", "release"), func(s *Store) error { return s.DropReleases(ctx, 2) }},
-		"run":                  {refuse("INSERT", "run"), func(s *Store) error { _, err := s.Begin(ctx, "x"); return err }},
-		"runs":                 {"DROP TABLE run", func(s *Store) error { return s.ForgetRuns(ctx) }},
-		"events of nodes":      {"INSERT INTO event (seq, job, data) VALUES (77, 0, '{}'); " + refuse("DELETE", "event"), func(s *Store) error { _, err := s.ForgetNodeEvents(ctx, time.Now(), 5); return err }},
-		"event of a node":      {"INSERT INTO event (seq, job, data) VALUES (77, 0, '{')", func(s *Store) error { _, err := s.ForgetNodeEvents(ctx, time.Now(), 5); return err }},
-		"forgotten":            {refuse("DELETE", "epoch"), func(s *Store) error { _, err := s.Forget(ctx, nil); return err }},
-		"jobs that ended":      {"ALTER TABLE job RENAME TO work", func(s *Store) error { _, err := s.Due(ctx, time.Now(), nil, 5); return err }},
-		"claims":               {"UPDATE claims SET data = '{'", func(s *Store) error { _, err := s.Load(ctx, time.Time{}); return err }},
-		"no claims":            {"DROP TABLE claims", func(s *Store) error { _, err := s.Load(ctx, time.Time{}); return err }},
-		"rank of no job":       {"INSERT INTO rank VALUES ((2 << 16) + 1600, '{}')", func(s *Store) error { _, err := s.Load(ctx, time.Time{}); return err }},
-		"job without its spec": {"DELETE FROM spec", func(s *Store) error { _, err := s.Load(ctx, time.Time{}); return err }},
-		"letter":               {"UPDATE letter SET data = '{'", func(s *Store) error { _, err := s.Load(ctx, time.Time{}); return err }},
-		"measure":              {"UPDATE measure SET data = '{'", func(s *Store) error { _, err := s.Measures(ctx, 2); return err }},
-		"ledger":               {"DROP TABLE ledger", func(s *Store) error { _, err := s.Ledger(ctx, &api.LedgerQuery{}); return err }},
-		"attempts":             {"UPDATE epoch SET data = '{' WHERE job = 2", func(s *Store) error { _, err := s.Epochs(ctx, 2); return err }},
-		"partition in a commit": {refuse("INSERT", `"partition"`), func(s *Store) error {
-			_, err := s.Commit(ctx, &gang.Changes{Partitions: []gang.PartitionRow{{Name: "q", C: &api.PartitionChange{Name: "q", Partition: &api.Partition{Name: "q"}}}}})
-			return err
-		}},
+		"UPDATE claims SET data = '{'":                        {"load: row claims: it is no list", load},
+		"UPDATE claims SET data = replace(data, '[]', '[1]')": {"load: row claims: damaged: ", load},
+		"INSERT INTO rank VALUES ((2 << 16) + 1500, '{}')":    {"load: rank 1500 of job 2 has a row, but the job has no such rank", load},
+		"UPDATE rank SET data = '{' WHERE id = 2 << 16":       {"load: row of rank 0 of job 2: unexpected end of JSON input", load},
+		"UPDATE rank SET data = replace(data, 'pid', 'uid')":  {"load: row rank 13107", load},
+		"DELETE FROM spec":                                                    {"load: job 2: its spec hash-of-train is missing", load},
+		"UPDATE spec SET data = '{'":                                          {"load: row of spec hash-of-train: unexpected end of JSON input", load},
+		"UPDATE spec SET data = replace(data, 'ada', 'bob')":                  {"load: row spec hash-of-train: damaged: ", load},
+		"UPDATE job SET data = '{' WHERE id = 2":                              {"load: row of job 2: unexpected end of JSON input", load},
+		"UPDATE job SET data = replace(data, 'ada', 'bob')":                   {"load: row job 2 hash-of-train: damaged: ", load},
+		"UPDATE letter SET data = '{'":                                        {"load: row of letter 16: unexpected end of JSON input", load},
+		"UPDATE letter SET data = replace(data, 'ada', 'bob')":                {"load: row letter 16: damaged: ", load},
+		"UPDATE node SET data = '{' WHERE name = 'n10'":                       {"load: row of node n10: unexpected end of JSON input", load},
+		"UPDATE reservation SET data = '{'":                                   {"load: row of reservation r: unexpected end of JSON input", load},
+		"UPDATE partition SET data = '{'":                                     {"load: row of partition p: unexpected end of JSON input", load},
+		"UPDATE crontab SET data = '{'":                                       {"load: row of the cron table of ada: unexpected end of JSON input", load},
+		"UPDATE crontab SET data = replace(data, '@daily', '@hourly')":        {"load: row crontab ada: damaged: ", load},
+		"DELETE FROM meta":                                                    {"load: sql: no rows in result set", load},
+		"UPDATE measure SET data = '{'":                                       {"measures of job 2: ", func(s *Store) error { _, err := s.Measures(ctx, 2); return err }},
+		"UPDATE measure SET data = replace(data, 'n10', 'n11')":               {"measures of job 2: row measure 2 1 0: damaged: ", func(s *Store) error { _, err := s.Measures(ctx, 2); return err }},
+		"UPDATE epoch SET data = '{' WHERE job = 2":                           {"attempts of job 2: ", func(s *Store) error { _, err := s.Epochs(ctx, 2); return err }},
+		"UPDATE epoch SET epoch = 2 WHERE job = 2":                            {"attempts of job 2: row epoch 2 2: damaged: ", func(s *Store) error { _, err := s.Epochs(ctx, 2); return err }},
+		"UPDATE step SET data = '{'":                                          {"steps of job 1: ", func(s *Store) error { _, err := s.Steps(ctx, 1); return err }},
+		"UPDATE step SET step = 7":                                            {"steps of job 1: row step 1 1 7: damaged: ", func(s *Store) error { _, err := s.Steps(ctx, 1); return err }},
+		"UPDATE event SET data = '{' WHERE seq = 2":                           {"events: ", func(s *Store) error { _, err := s.Events(ctx, 0, 0, 0); return err }},
+		"UPDATE event SET seq = 3 WHERE seq = 2":                              {"events: row event 3: damaged: ", func(s *Store) error { _, err := s.Events(ctx, 0, 0, 0); return err }},
+		"UPDATE event SET data = '{' WHERE job = 0":                           {"forget events of nodes: ", func(s *Store) error { _, err := s.ForgetNodeEvents(ctx, time.Now(), 5); return err }},
+		"UPDATE spec SET data = '{' WHERE hash = 'hash-of-train'":             {"spec hash-of-train: row of spec hash-of-train: unexpected end of JSON input", func(s *Store) error { _, err := s.Spec(ctx, "hash-of-train"); return err }},
+		"UPDATE spec SET data = replace(data, 'ada', 'bob') WHERE 1":          {"spec hash-of-train: row spec hash-of-train: damaged: ", func(s *Store) error { _, err := s.Spec(ctx, "hash-of-train"); return err }},
+		"UPDATE release SET keys = '{'":                                       {"unexpected end of JSON input", func(s *Store) error { _, err := s.Releases(ctx); return err }},
+		"UPDATE epoch SET data = '{'":                                         {"verify: ", func(s *Store) error { _, err := s.Verify(ctx); return err }},
+		"UPDATE job SET id = 5 WHERE id = 2; UPDATE job SET data='{' WHERE 1": {"job 5: row of job 5: unexpected end of JSON input", func(s *Store) error { _, err := s.Job(ctx, 5); return err }},
 	} {
-		s := openMemory(t)
-		storetest.Fill(t, s)
-		if err := s.w.exec(c.sql); err != nil {
-			t.Fatal(name, err)
+		m, err := whole.Copy(ctx)
+		if err != nil {
+			t.Fatal(err)
 		}
-		if err := c.call(s); err == nil {
-			t.Errorf("%s: done", name)
+		s, err := m.Open(ctx)
+		if err != nil {
+			t.Fatal(err)
 		}
+		if err := s.w.exec(sql); err != nil {
+			t.Fatal(sql, err)
+		}
+		if err := c.call(s); err == nil || !strings.HasPrefix(err.Error(), c.want) || s.usable() != nil {
+			t.Errorf("%s: %v\nwant %s", sql, err, c.want)
+		}
+		s.Close()
+		m.Close()
 	}
 }
