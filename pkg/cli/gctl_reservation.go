@@ -221,8 +221,8 @@ func updateReservation(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	if req.Start == nil && req.End == nil && req.Duration == nil && req.Nodes == nil && req.Users == nil && req.Accounts == nil && req.Flags == nil {
-		return Usagef("nothing to change was given: starttime, endtime, duration, nodes, users, accounts or flags")
+	if *req == (api.ReservationRequest{Name: req.Name}) {
+		return Usagef("nothing to change was given: starttime, endtime, duration, nodes, nodecnt, users, accounts or flags")
 	}
 	return client.New().UpdateReservation(cmd.Context(), req)
 }
