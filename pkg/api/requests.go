@@ -1,6 +1,9 @@
 package api
 
-import "time"
+import (
+	"reflect"
+	"time"
+)
 
 // JobQuery selects jobs (GET /v1/jobs as URL parameters of the same names; POST
 // /v1/cancel in its body). Empty fields select all; several values of one field are
@@ -188,6 +191,13 @@ type UpdateRequest struct {
 	Dependency *Dependency    `json:"dependency,omitempty"`  // without conditions: none
 	Comment    *string        `json:"comment,omitempty" bound:"text"`
 	Message    *string        `json:"message,omitempty" bound:"text"` // becomes an event of the job, for those who follow it
+}
+
+// Changes reports whether it asks for anything to be different.
+func (r *UpdateRequest) Changes() bool {
+	changes := *r
+	changes.JobQuery = JobQuery{}
+	return !reflect.DeepEqual(changes, UpdateRequest{})
 }
 
 // RerunRequest is the body of POST /v1/rerun: submit a job once more, as it was. The answer

@@ -57,8 +57,7 @@ func sayable(s string) bool {
 // checkUpdate refuses what is wrong for whatever job.
 func checkUpdate(r *api.UpdateRequest, who Caller) error {
 	switch {
-	case r.Name == nil && r.TimeLimit == nil && r.Priority == nil && r.Nice == nil && r.Begin == nil && r.Deadline == nil && r.Partition == nil &&
-		r.Constraint == nil && r.Prefer == nil && r.ArrayLimit == nil && r.Dependency == nil && r.Comment == nil && r.Message == nil:
+	case !r.Changes():
 		return api.Errorf(api.CodeInvalid, "nothing to change was given")
 	case r.Name != nil && (*r.Name == "" || strings.ContainsFunc(*r.Name, func(c rune) bool { return c < ' ' || c == 0x7f })):
 		return api.Errorf(api.CodeInvalid, "name %q is empty or has control characters", *r.Name)

@@ -342,8 +342,7 @@ func (c *call) updateJob(u *jobUpdate, job string) error {
 		if err := firstError(c.client.Act(c.ctx, "hold", &api.ActionRequest{JobQuery: q, As: api.HoldAdmin})); err != nil {
 			return err
 		}
-		if req.TimeLimit == nil && req.Name == nil && req.Nice == nil && req.Begin == nil && req.Deadline == nil && req.Partition == nil &&
-			req.ArrayLimit == nil && req.Dependency == nil && req.Comment == nil {
+		if !req.Changes() {
 			return nil
 		}
 	}
