@@ -205,44 +205,37 @@ func eachJob(in *json.Decoder, fn func(json.RawMessage) error) error {
 
 // Job shows one job with its attempts, an ended one too.
 func (c *Client) Job(ctx context.Context, ref api.JobRef) (*api.JobDetail, error) {
-	out := new(api.JobDetail)
-	return out, c.call(ctx, "GET", "/v1/jobs/"+ref.String(), nil, out)
+	return reply[api.JobDetail](ctx, c.call, "GET", "/v1/jobs/"+ref.String(), nil)
 }
 
 // Wait returns a job when it has ended.
 func (c *Client) Wait(ctx context.Context, ref api.JobRef) (*api.JobDetail, error) {
-	out := new(api.JobDetail)
-	return out, c.last(ctx, "GET", "/v1/jobs/"+ref.String()+"/wait", nil, out)
+	return reply[api.JobDetail](ctx, c.last, "GET", "/v1/jobs/"+ref.String()+"/wait", nil)
 }
 
 // Explain gives the arithmetic of why a job waits, fresh from the newest state.
 func (c *Client) Explain(ctx context.Context, ref api.JobRef) (*api.WhyReply, error) {
-	out := new(api.WhyReply)
-	return out, c.call(ctx, "GET", "/v1/jobs/"+ref.String()+"/why", nil, out)
+	return reply[api.WhyReply](ctx, c.call, "GET", "/v1/jobs/"+ref.String()+"/why", nil)
 }
 
 // Web makes a link that logs the caller in at the page, once.
 func (c *Client) Web(ctx context.Context) (*api.WebReply, error) {
-	out := new(api.WebReply)
-	return out, c.call(ctx, "POST", "/v1/web", struct{}{}, out)
+	return reply[api.WebReply](ctx, c.call, "POST", "/v1/web", struct{}{})
 }
 
 // Cancel ends or signals jobs.
 func (c *Client) Cancel(ctx context.Context, r *api.CancelRequest) (*api.CancelReply, error) {
-	out := new(api.CancelReply)
-	return out, c.call(ctx, "POST", "/v1/cancel", r, out)
+	return reply[api.CancelReply](ctx, c.call, "POST", "/v1/cancel", r)
 }
 
 // Act does "hold", "release" or "requeue" to jobs.
 func (c *Client) Act(ctx context.Context, action string, r *api.ActionRequest) (*api.CancelReply, error) {
-	out := new(api.CancelReply)
-	return out, c.call(ctx, "POST", "/v1/"+action, r, out)
+	return reply[api.CancelReply](ctx, c.call, "POST", "/v1/"+action, r)
 }
 
 // Update changes jobs.
 func (c *Client) Update(ctx context.Context, r *api.UpdateRequest) (*api.CancelReply, error) {
-	out := new(api.CancelReply)
-	return out, c.call(ctx, "POST", "/v1/update", r, out)
+	return reply[api.CancelReply](ctx, c.call, "POST", "/v1/update", r)
 }
 
 // NewKey makes the key of one intent to submit: 128 random bits never meet again.
@@ -256,8 +249,7 @@ func NewKey() (string, error) {
 
 // Rerun submits a job once more.
 func (c *Client) Rerun(ctx context.Context, r *api.RerunRequest) (*api.SubmitReply, error) {
-	out := new(api.SubmitReply)
-	return out, c.call(ctx, "POST", "/v1/rerun", r, out)
+	return reply[api.SubmitReply](ctx, c.call, "POST", "/v1/rerun", r)
 }
 
 // EventPages calls fn with the events of a job (zero ref: of all) that come after since, page by
@@ -299,8 +291,7 @@ func (c *Client) Events(ctx context.Context, ref api.JobRef, since int64, limit 
 
 // Nodes lists nodes, cards and partitions.
 func (c *Client) Nodes(ctx context.Context) (*api.NodesReply, error) {
-	out := new(api.NodesReply)
-	return out, c.call(ctx, "GET", "/v1/nodes", nil, out)
+	return reply[api.NodesReply](ctx, c.call, "GET", "/v1/nodes", nil)
 }
 
 // NodeAction does "drain", "resume" or "fence" to a node.
@@ -334,32 +325,30 @@ func (c *Client) ResetPartitions(ctx context.Context) error {
 
 // Crontab is the cron table of a user; empty: the caller's.
 func (c *Client) Crontab(ctx context.Context, user string) (*api.CrontabReply, error) {
-	path, out := "/v1/crontab", new(api.CrontabReply)
+	path := "/v1/crontab"
 	if user != "" {
 		path += "?" + url.Values{"user": {user}}.Encode()
 	}
-	return out, c.call(ctx, "GET", path, nil, out)
+	return reply[api.CrontabReply](ctx, c.call, "GET", path, nil)
 }
 
 // PutCrontab replaces a cron table.
 func (c *Client) PutCrontab(ctx context.Context, r *api.CrontabRequest) (*api.CrontabReply, error) {
-	out := new(api.CrontabReply)
-	return out, c.call(ctx, "POST", "/v1/crontab", r, out)
+	return reply[api.CrontabReply](ctx, c.call, "POST", "/v1/crontab", r)
 }
 
 // Reservations lists those that are named, or all.
 func (c *Client) Reservations(ctx context.Context, names ...string) (*api.ReservationsReply, error) {
-	path, out := "/v1/reservations", new(api.ReservationsReply)
+	path := "/v1/reservations"
 	if len(names) > 0 {
 		path += "?" + url.Values{"name": names}.Encode()
 	}
-	return out, c.call(ctx, "GET", path, nil, out)
+	return reply[api.ReservationsReply](ctx, c.call, "GET", path, nil)
 }
 
 // Reserve makes a reservation.
 func (c *Client) Reserve(ctx context.Context, r *api.ReservationRequest) (*api.ReservationsReply, error) {
-	out := new(api.ReservationsReply)
-	return out, c.call(ctx, "POST", "/v1/reservations", r, out)
+	return reply[api.ReservationsReply](ctx, c.call, "POST", "/v1/reservations", r)
 }
 
 // UpdateReservation changes what the request names of a reservation.
@@ -374,8 +363,7 @@ func (c *Client) DeleteReservation(ctx context.Context, name string) error {
 
 // Outbox is what waits to be delivered, and what was given up.
 func (c *Client) Outbox(ctx context.Context) (*api.OutboxReply, error) {
-	out := new(api.OutboxReply)
-	return out, c.call(ctx, "GET", "/v1/outbox", nil, out)
+	return reply[api.OutboxReply](ctx, c.call, "GET", "/v1/outbox", nil)
 }
 
 // RetryOutbox tries once more what was given up.
@@ -396,20 +384,17 @@ func (c *Client) Ledger(ctx context.Context, q *api.LedgerQuery) (*api.LedgerRep
 			v.Set(name, day)
 		}
 	}
-	out := new(api.LedgerReply)
-	return out, c.call(ctx, "GET", "/v1/ledger?"+v.Encode(), nil, out)
+	return reply[api.LedgerReply](ctx, c.call, "GET", "/v1/ledger?"+v.Encode(), nil)
 }
 
 // Ping asks the controller how it is.
 func (c *Client) Ping(ctx context.Context) (*api.PingReply, error) {
-	out := new(api.PingReply)
-	return out, c.call(ctx, "GET", "/v1/ping", nil, out)
+	return reply[api.PingReply](ctx, c.call, "GET", "/v1/ping", nil)
 }
 
 // Controllers lists the site's controllers; a conflict where there is one, without a list.
 func (c *Client) Controllers(ctx context.Context) (*api.ControllersReply, error) {
-	out := new(api.ControllersReply)
-	return out, c.call(ctx, "GET", "/v1/controllers", nil, out)
+	return reply[api.ControllersReply](ctx, c.call, "GET", "/v1/controllers", nil)
 }
 
 // RemoveController takes one off the list.
@@ -419,8 +404,7 @@ func (c *Client) RemoveController(ctx context.Context, name string) error {
 
 // NewToken makes a token with which a node or a controller joins.
 func (c *Client) NewToken(ctx context.Context, r *api.TokenRequest) (*api.TokenReply, error) {
-	out := new(api.TokenReply)
-	return out, c.call(ctx, "POST", "/v1/tokens", r, out)
+	return reply[api.TokenReply](ctx, c.call, "POST", "/v1/tokens", r)
 }
 
 // Revoke makes a node's certificates worthless and cuts its session.
@@ -449,6 +433,12 @@ func (c *Client) call(ctx context.Context, method, path string, in, out any) err
 // last is call for what takes its time.
 func (c *Client) last(ctx context.Context, method, path string, in, out any) error {
 	return c.decode(ctx, lasting, method, path, in, out)
+}
+
+// reply makes a call, by [Client.call] or [Client.last], and gives what was answered.
+func reply[T any](ctx context.Context, call func(ctx context.Context, method, path string, in, out any) error, method, path string, in any) (*T, error) {
+	out := new(T)
+	return out, call(ctx, method, path, in, out)
 }
 
 func (c *Client) decode(ctx context.Context, m manner, method, path string, in, out any) error {
@@ -588,32 +578,27 @@ func (c *Client) refusal(res *response, method, path string) error {
 
 // Verify has the controller recount its memory and its store.
 func (c *Client) Verify(ctx context.Context) (*api.VerifyReply, error) {
-	out := new(api.VerifyReply)
-	return out, c.last(ctx, "GET", "/v1/verify", nil, out)
+	return reply[api.VerifyReply](ctx, c.last, "GET", "/v1/verify", nil)
 }
 
 // Backup has the controller copy its state to a new directory on its host.
 func (c *Client) Backup(ctx context.Context, r *api.BackupRequest) (*api.BackupReply, error) {
-	out := new(api.BackupReply)
-	return out, c.last(ctx, "POST", "/v1/backup", r, out)
+	return reply[api.BackupReply](ctx, c.last, "POST", "/v1/backup", r)
 }
 
 // BeginStep starts a step in the allocation of a job.
 func (c *Client) BeginStep(ctx context.Context, job api.JobRef, r *api.StepRequest) (*api.StepReply, error) {
-	out := new(api.StepReply)
-	return out, c.last(ctx, "POST", "/v1/jobs/"+job.String()+"/steps", r, out) // it waits for room
+	return reply[api.StepReply](ctx, c.last, "POST", "/v1/jobs/"+job.String()+"/steps", r) // it waits for room
 }
 
 // Steps lists all steps of all attempts of a job.
 func (c *Client) Steps(ctx context.Context, job api.JobRef) (*api.StepsReply, error) {
-	out := new(api.StepsReply)
-	return out, c.call(ctx, "GET", "/v1/jobs/"+job.String()+"/steps", nil, out)
+	return reply[api.StepsReply](ctx, c.call, "GET", "/v1/jobs/"+job.String()+"/steps", nil)
 }
 
 // AttachStep says where the client of a running step listens.
 func (c *Client) AttachStep(ctx context.Context, job api.JobRef, step int) (*api.StepAttachReply, error) {
-	out := new(api.StepAttachReply)
-	return out, c.call(ctx, "GET", "/v1/jobs/"+job.String()+"/steps/"+strconv.Itoa(step)+"/attach", nil, out)
+	return reply[api.StepAttachReply](ctx, c.call, "GET", "/v1/jobs/"+job.String()+"/steps/"+strconv.Itoa(step)+"/attach", nil)
 }
 
 // WaitStep returns when a step has ended, also when there is no such step.
@@ -623,6 +608,5 @@ func (c *Client) WaitStep(ctx context.Context, job api.JobRef, step int) error {
 
 // SignalStep signals the tasks of a step, or (signal empty) ends it.
 func (c *Client) SignalStep(ctx context.Context, job api.JobRef, step int, r api.StepSignal) (*api.StepSignalReply, error) {
-	out := new(api.StepSignalReply)
-	return out, c.call(ctx, "POST", "/v1/jobs/"+job.String()+"/steps/"+strconv.Itoa(step)+"/signal", &r, out)
+	return reply[api.StepSignalReply](ctx, c.call, "POST", "/v1/jobs/"+job.String()+"/steps/"+strconv.Itoa(step)+"/signal", &r)
 }
