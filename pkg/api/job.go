@@ -1,6 +1,10 @@
 package api
 
-import "time"
+import (
+	"slices"
+	"strings"
+	"time"
+)
 
 // Job is a job as `gqueue --json` prints it.
 type Job struct {
@@ -99,6 +103,11 @@ type Job struct {
 	LastBeat            time.Time `json:"last_beat,omitzero"`              // of the rank that has been silent longest
 	StallTimeoutSeconds float64   `json:"stall_timeout_seconds,omitempty"` // 0: silence is not judged
 	GPUWatch            bool      `json:"gpu_watch,omitempty"`
+}
+
+// InPartition reports whether a job is in one of these partitions, or may come to be; none of them means any.
+func (j *Job) InPartition(names []string) bool {
+	return len(names) == 0 || slices.ContainsFunc(strings.Split(j.Partition, ","), func(p string) bool { return slices.Contains(names, p) })
 }
 
 // JobComponent is where a component of a heterogeneous job is.

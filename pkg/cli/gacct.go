@@ -130,7 +130,7 @@ func pastJobs(ctx context.Context, c *client.Client, q *api.JobQuery, since stri
 		for i := range d.Attempts {
 			nodes = append(nodes, d.Attempts[i].Nodes...)
 		}
-		if wanted(q.Names, j.Name) && wanted(q.Accounts, j.Account) && wanted(q.Partitions, j.Partition) && wanted(q.Nodes, nodes...) &&
+		if wanted(q.Names, j.Name) && wanted(q.Accounts, j.Account) && j.InPartition(q.Partitions) && wanted(q.Nodes, nodes...) &&
 			(len(q.States) == 0 || slices.Contains(q.States, j.State)) {
 			found = append(found, d)
 		}

@@ -40,7 +40,7 @@ func (a *ask) wantsJob(j *api.Job) bool {
 	in := func(list []string, s string) bool { return len(list) == 0 || slices.Contains(list, s) }
 	return !a.nothing && in(a.accounts, j.Account) && in(a.users, j.User) &&
 		(len(a.groups) == 0 || slices.Contains(a.groups, j.GID)) &&
-		(len(a.partitions) == 0 || slices.ContainsFunc(strings.Split(j.Partition, ","), func(p string) bool { return slices.Contains(a.partitions, p) })) &&
+		j.InPartition(a.partitions) &&
 		(len(a.features) == 0 || slices.ContainsFunc(a.features, func(f string) bool { return strings.Contains(j.Constraint, f) })) &&
 		a.limit.holds((j.TimeLimitSeconds+59)/60)
 }

@@ -137,7 +137,7 @@ func (a *seffTable) choose(all []*used) []*used {
 	return slices.DeleteFunc(all, func(u *used) bool {
 		state := u.plainState()
 		return len(a.states) > 0 && !slices.Contains(a.states, state) || slices.Contains(a.without, state) ||
-			len(a.partitions) > 0 && !slices.Contains(a.partitions, u.job.Partition) ||
+			!u.job.InPartition(a.partitions) ||
 			u.job.ArrayJobID != 0 && size[u.job.ArrayJobID] < a.elements
 	})
 }

@@ -238,7 +238,7 @@ func (q *squeue) chosen(j *api.Job) bool {
 	if len(q.Query.Names) > 0 && !slices.Contains(q.Query.Names, j.Name) { // of a component that another one of its job brought
 		return false
 	}
-	return len(q.partitions) == 0 || slices.ContainsFunc(strings.Split(j.Partition, ","), func(p string) bool { return slices.Contains(q.partitions, p) })
+	return j.InPartition(q.partitions)
 }
 
 // loadTiers asks for the tiers of the partitions, which are part of a priority.

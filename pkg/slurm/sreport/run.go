@@ -401,10 +401,9 @@ func sizes(a *ask) ([]line, error) {
 	if of == nil {
 		return nil, fmt.Errorf("jobs have no size in %s: want cpu, gres/gpu or billing", a.tres[0].name)
 	}
-	among := func(list []string, s string) bool { return len(list) == 0 || slices.Contains(list, s) }
 	accounts := map[string]*sized{}
 	err := client.New().History(context.Background(), &api.HistoryQuery{Since: a.start, Until: a.end, Users: a.users}, func(d *api.JobDetail) error {
-		if !among(a.accounts, d.Job.Account) || !among(a.partitions, d.Job.Partition) {
+		if len(a.accounts) > 0 && !slices.Contains(a.accounts, d.Job.Account) || !d.Job.InPartition(a.partitions) {
 			return nil
 		}
 		account := "root"
