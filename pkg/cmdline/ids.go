@@ -2,7 +2,7 @@ package cmdline
 
 import "strings"
 
-// SplitIDs cuts a list of job ids at the commas that are not inside brackets; blanks around an
+// SplitIDs cuts a list of job ids, or of nodes, at the commas that are not inside brackets; blanks around an
 // id are not its own.
 func SplitIDs(list string) []string {
 	var out []string

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"strings"
 )
 
 // Cluster is what gangd answers where Slurm has the name of a cluster.
@@ -59,4 +60,9 @@ func Called(argv0 string) string {
 // Errorf prints "squeue: error: text", as Slurm's log does.
 func (s Streams) Errorf(name, format string, args ...any) {
 	fmt.Fprintf(s.Err, name+": error: "+format+"\n", args...)
+}
+
+// Short reports whether a word is a name cut short, though not to fewer letters than that, in any case of them.
+func Short(word, name string, letters int) bool {
+	return len(word) >= min(letters, len(name)) && len(word) <= len(name) && strings.EqualFold(word, name[:len(word)])
 }

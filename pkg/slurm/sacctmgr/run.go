@@ -111,26 +111,21 @@ func tell(l cmdline.Lists, s cmdline.Streams) {
 	fmt.Fprint(s.Out, "sacctmgr --help=slurm lists what is kept exactly, partly, and refused\n")
 }
 
-// short: a word cut short.
-func short(word, name string, letters int) bool {
-	return len(word) >= min(letters, len(name)) && len(word) <= len(name) && strings.EqualFold(word, name[:len(word)])
-}
-
 func (c *call) do(words []string) int {
 	if len(words) == 0 {
 		return c.fail("there is no prompt: give a command, as in sacctmgr show user; sacctmgr help lists them")
 	}
 	switch w := words[0]; {
-	case short(w, "show", 3), short(w, "list", 3):
+	case cmdline.Short(w, "show", 3), cmdline.Short(w, "list", 3):
 		return c.show(words[1:])
-	case short(w, "help", 2):
+	case cmdline.Short(w, "help", 2):
 		tell(lists(), c.Streams)
 		return 0
-	case short(w, "version", 4):
+	case cmdline.Short(w, "version", 4):
 		return c.version()
 	default:
 		for _, name := range changes {
-			if short(w, name, 3) {
+			if cmdline.Short(w, name, 3) {
 				return c.fail("%s is refused: %s", name, noRegister)
 			}
 		}
@@ -155,12 +150,12 @@ func (c *call) show(words []string) int {
 		return c.say("%s", entityHelp)
 	}
 	for i := range tables {
-		if name := tables[i].name; short(words[0], name, 3) || short(words[0], name+"s", 3) {
+		if name := tables[i].name; cmdline.Short(words[0], name, 3) || cmdline.Short(words[0], name+"s", 3) {
 			return c.showTable(&tables[i], words[1:])
 		}
 	}
 	for name, use := range elsewhere {
-		if short(words[0], name, 3) {
+		if cmdline.Short(words[0], name, 3) {
 			return c.fail("show %s is refused: gangd keeps none of its own here; use %s", name, use)
 		}
 	}
@@ -212,18 +207,18 @@ func (c *call) unreachable(err error) int {
 func (q *query) take(t *table, word string) bool {
 	key, v, given := strings.Cut(word, "=")
 	switch {
-	case !given && short(word, "where", 5):
-	case !given && short(word, "withassoc", 5):
+	case !given && cmdline.Short(word, "where", 5):
+	case !given && cmdline.Short(word, "withassoc", 5):
 		q.withAssoc = true
-	case !given && (short(word, "withcoordinator", 5) || short(word, "withdeleted", 5) || short(word, "wopinfo", 4) || short(word, "wolimits", 3) || short(word, "tree", 4)):
+	case !given && (cmdline.Short(word, "withcoordinator", 5) || cmdline.Short(word, "withdeleted", 5) || cmdline.Short(word, "wopinfo", 4) || cmdline.Short(word, "wolimits", 3) || cmdline.Short(word, "tree", 4)):
 		// Nothing of gangd's is deleted but kept, coordinated, or limited.
 	case !given:
 		q.conditions[t.keys[0]] = append(q.conditions[t.keys[0]], strings.Split(word, ",")...)
-	case short(key, "format", 1):
+	case cmdline.Short(key, "format", 1):
 		q.format = v
 	default:
 		for _, k := range t.keys {
-			if short(key, k, 1) {
+			if cmdline.Short(key, k, 1) {
 				q.conditions[k] = append(q.conditions[k], strings.Split(strings.Trim(v, `'"`), ",")...)
 				return true
 			}

@@ -66,14 +66,9 @@ var units = []unit{
 	{"Seconds", "Seconds", 1, 1, false}, {"Minutes", "Minutes", 1, 60, false}, {"Hours", "Hours", 1, 3600, false}, {"Percent", "Percentage of Total", 1, 0, true},
 }
 
-// begins reports that a word is a name cut short to no fewer letters.
-func begins(word, name string, letters int) bool {
-	return len(word) >= letters && len(word) <= len(name) && strings.EqualFold(word, name[:len(word)])
-}
-
 func setUnit(a *ask, v string) error {
 	for _, u := range units {
-		if begins(v, u.name, u.letters) {
+		if cmdline.Short(v, u.name, u.letters) {
 			a.unit = u
 			return nil
 		}
@@ -83,9 +78,9 @@ func setUnit(a *ask, v string) error {
 
 func setSort(a *ask, v string) error {
 	switch {
-	case begins(v, "Name", 1):
+	case cmdline.Short(v, "Name", 1):
 		a.byName = true
-	case begins(v, "Time", 1):
+	case cmdline.Short(v, "Time", 1):
 		a.byName = false
 	default:
 		return cmdline.Bare("unknown timesort format " + v)
@@ -157,35 +152,35 @@ func (a *ask) take(r *report, word string) error {
 	list := cmdline.Split(strings.Trim(v, `'"`))
 	var err error
 	switch {
-	case !given && begins(key, "all_clusters", 1), !given && begins(key, "Tree", 4), !given && begins(key, "withdeleted", 5), !given && r.jobs && begins(key, "AcctAsParent", 2):
+	case !given && cmdline.Short(key, "all_clusters", 1), !given && cmdline.Short(key, "Tree", 4), !given && cmdline.Short(key, "withdeleted", 5), !given && r.jobs && cmdline.Short(key, "AcctAsParent", 2):
 		// One cluster, whose accounts have no tree, and of which nothing is deleted.
-	case !given && r.jobs && begins(key, "FlatView", 2):
+	case !given && r.jobs && cmdline.Short(key, "FlatView", 2):
 		a.flat = true
-	case !given && r.jobs && begins(key, "PrintJobCount", 2):
+	case !given && r.jobs && cmdline.Short(key, "PrintJobCount", 2):
 		a.count = true
-	case !given && r.top && begins(key, "group", 1):
+	case !given && r.top && cmdline.Short(key, "group", 1):
 		a.group = true
 	case !given:
 		return errUnknown
-	case begins(key, "Clusters", 1):
+	case cmdline.Short(key, "Clusters", 1):
 		if !slices.Equal(list, []string{cmdline.Cluster}) {
 			return fmt.Errorf("there is one cluster, %s", cmdline.Cluster)
 		}
-	case begins(key, "End", 1):
+	case cmdline.Short(key, "End", 1):
 		a.end, err = when.Parse(v, clock(), when.Past)
-	case begins(key, "Start", 1):
+	case cmdline.Short(key, "Start", 1):
 		a.start, err = when.Parse(v, clock(), when.Past)
-	case r.jobs && begins(key, "grouping", 2):
+	case r.jobs && cmdline.Short(key, "grouping", 2):
 		return a.setSizes(list)
-	case begins(key, "Format", 1):
+	case cmdline.Short(key, "Format", 1):
 		a.format = v
-	case begins(key, "Accounts", 2), begins(key, "Acct", 4):
+	case cmdline.Short(key, "Accounts", 2), cmdline.Short(key, "Acct", 4):
 		a.accounts = append(a.accounts, list...)
-	case begins(key, "Users", 1) && !r.whole:
+	case cmdline.Short(key, "Users", 1) && !r.whole:
 		a.users = append(a.users, list...)
-	case r.jobs && begins(key, "Partitions", 2):
+	case r.jobs && cmdline.Short(key, "Partitions", 2):
 		a.partitions = append(a.partitions, list...)
-	case r.top && begins(key, "TopCount", 1):
+	case r.top && cmdline.Short(key, "TopCount", 1):
 		if a.top, err = strconv.Atoi(v); err != nil || a.top < 1 {
 			return fmt.Errorf("Invalid value for TopCount (%s)", v) //nolint:staticcheck // Slurm's words
 		}
@@ -199,7 +194,7 @@ func (a *ask) take(r *report, word string) error {
 }
 
 func (a *ask) setSizes(list []string) error {
-	if len(list) == 1 && begins(list[0], "individual", 1) {
+	if len(list) == 1 && cmdline.Short(list[0], "individual", 1) {
 		a.single = true
 		return nil
 	}

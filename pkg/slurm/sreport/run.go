@@ -145,14 +145,14 @@ func find(words []string) (*report, error) {
 		valid   string
 	}{{"cluster", 2, `"AccountUtilizationByUser", "UserUtilizationByAccount", and "Utilization"`}, {"job", 1, `"SizesByAccount"`}, {"user", 1, `"Top"`}}
 	for _, g := range groups {
-		if !begins(words[0], g.name, g.letters) {
+		if !cmdline.Short(words[0], g.name, g.letters) {
 			continue
 		}
 		if len(words) < 2 {
 			return nil, cmdline.Bare("too few arguments for keyword:" + words[0])
 		}
 		for i := range reports {
-			if r := &reports[i]; r.group == g.name && (begins(words[1], r.name, r.letters) || r.letters == 18 && strings.EqualFold(words[1], "UA")) {
+			if r := &reports[i]; r.group == g.name && (cmdline.Short(words[1], r.name, r.letters) || r.letters == 18 && strings.EqualFold(words[1], "UA")) {
 				return r, nil
 			}
 		}
