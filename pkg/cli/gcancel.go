@@ -15,6 +15,7 @@ import (
 	"gangd/pkg/cmdline"
 	"gangd/pkg/jobs"
 	"gangd/pkg/program"
+	"gangd/pkg/table/column"
 	"gangd/pkg/table/jobfield"
 )
 
@@ -144,7 +145,7 @@ func (g *gcancel) ask(cmd *cobra.Command, c *client.Client, q api.JobQuery) (api
 	}
 	for i := range reply.Jobs {
 		j := &reply.Jobs[i]
-		fmt.Fprintf(cmd.ErrOrStderr(), "%s job_id=%s name=%s partition=%s [y/n]? ", verb, jobfield.IDText(j), printable(j.Name), j.Partition)
+		fmt.Fprintf(cmd.ErrOrStderr(), "%s job_id=%s name=%s partition=%s [y/n]? ", verb, jobfield.IDText(j), column.Printable(j.Name), j.Partition)
 		line, err := in.ReadString('\n')
 		if errors.Is(err, io.EOF) && line == "" {
 			return chosen, Usagef("--interactive needs an answer for job %s, and the input has ended", jobfield.IDText(j))

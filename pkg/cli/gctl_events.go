@@ -15,6 +15,7 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/client"
 	"gangd/pkg/hostlist"
+	"gangd/pkg/table/column"
 )
 
 func newEvents() *cobra.Command {
@@ -114,7 +115,7 @@ func eventLine(s *screen, ev *api.Event, before time.Time) string {
 	if ev.Epoch > 0 {
 		head += " epoch " + strconv.Itoa(ev.Epoch)
 	}
-	return s.paint(faint, head) + "  " + s.paint(eventStyle(ev), printable(eventText(ev)))
+	return s.paint(faint, head) + "  " + s.paint(eventStyle(ev), column.Printable(eventText(ev)))
 }
 
 // gapText is the time since the last event, in three figures.

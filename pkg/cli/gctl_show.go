@@ -15,6 +15,7 @@ import (
 	"gangd/pkg/client"
 	"gangd/pkg/hostlist"
 	"gangd/pkg/jobs"
+	"gangd/pkg/table/column"
 	"gangd/pkg/table/jobfield"
 )
 
@@ -114,7 +115,7 @@ func showArrays(cmd *cobra.Command, c *client.Client, refs []api.JobRef, asJSON 
 func writeStory(s *screen, d *api.JobDetail, events []api.Event) error {
 	writeFields(s.w, jobFields(&d.Job))
 	if d.Job.Verdict != "" {
-		fmt.Fprintf(s.w, "   Verdict=%s\n", printable(d.Job.Verdict))
+		fmt.Fprintf(s.w, "   Verdict=%s\n", column.Printable(d.Job.Verdict))
 	}
 	if len(d.Job.Ranks) > 0 {
 		fmt.Fprintf(s.w, "\n%s\n", s.paint(bold, "Ranks"))
@@ -137,13 +138,13 @@ func writeStory(s *screen, d *api.JobDetail, events []api.Event) error {
 	if hooks := hookLines(d.Attempts); len(hooks) > 0 {
 		fmt.Fprintf(s.w, "\n%s\n", s.paint(bold, "Hooks"))
 		for _, line := range hooks {
-			fmt.Fprintln(s.w, printable(line))
+			fmt.Fprintln(s.w, column.Printable(line))
 		}
 	}
 	if stops := stopLines(events); len(stops) > 0 {
 		fmt.Fprintf(s.w, "\n%s\n", s.paint(bold, "Stops"))
 		for _, line := range stops {
-			fmt.Fprintln(s.w, printable(line))
+			fmt.Fprintln(s.w, column.Printable(line))
 		}
 	}
 	if len(events) > 0 {
@@ -159,7 +160,7 @@ func writeFields(w io.Writer, lines []string) {
 		if i > 0 {
 			line = "   " + line
 		}
-		fmt.Fprintln(w, printable(line))
+		fmt.Fprintln(w, column.Printable(line))
 	}
 }
 
@@ -380,7 +381,7 @@ func rankTable(ranks []api.Rank) *table {
 			line = slices.Insert(line, 1, r.Role)
 		}
 		if said {
-			line = append(line, jobfield.BeatAge(r.LastBeat), cmp.Or(printable(r.Status), "-"))
+			line = append(line, jobfield.BeatAge(r.LastBeat), cmp.Or(column.Printable(r.Status), "-"))
 		}
 		t.rows = append(t.rows, line)
 	}
@@ -408,7 +409,7 @@ func taskTable(steps []api.Step) *table {
 			case k.Ready:
 				phase = "ready"
 			}
-			t.rows = append(t.rows, []string{steps[i].StepID + "." + strconv.Itoa(k.Task), phase, cmp.Or(k.Node, "-"), jobfield.BeatAge(k.LastBeat), cmp.Or(printable(k.Status), "-")})
+			t.rows = append(t.rows, []string{steps[i].StepID + "." + strconv.Itoa(k.Task), phase, cmp.Or(k.Node, "-"), jobfield.BeatAge(k.LastBeat), cmp.Or(column.Printable(k.Status), "-")})
 		}
 	}
 	return t

@@ -15,6 +15,7 @@ import (
 	"gangd/pkg/hostlist"
 	"gangd/pkg/nearest"
 	"gangd/pkg/program"
+	"gangd/pkg/table/column"
 	"gangd/pkg/table/jobfield"
 )
 
@@ -369,7 +370,7 @@ func (g *ginfo) writeCards(s *screen, nodes []api.Node) error {
 	var below []string
 	for i, row := range t.rows {
 		if row[last] != "" {
-			below = append(below, fmt.Sprintf("%s card %s: %s", row[0], row[1], printable(row[last])))
+			below = append(below, fmt.Sprintf("%s card %s: %s", row[0], row[1], column.Printable(row[last])))
 		}
 		t.rows[i] = row[:last]
 	}

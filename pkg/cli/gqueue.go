@@ -368,7 +368,7 @@ func (g *gqueue) explainOne(ctx context.Context, c *client.Client, out io.Writer
 	}
 	fmt.Fprintln(out)
 	for line := range strings.Lines(why.Why) {
-		fmt.Fprintf(out, "  %s\n", printable(strings.TrimRight(line, "\n")))
+		fmt.Fprintf(out, "  %s\n", column.Printable(strings.TrimRight(line, "\n")))
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/clipperhouse/displaywidth"
 
 	"gangd/pkg/api"
+	"gangd/pkg/table/column"
 	"gangd/pkg/table/jobfield"
 )
 
@@ -238,11 +239,11 @@ func (t *top) cards(s *screen, height int) []string {
 	var lines []string
 	for _, name := range sortedNodes(t.nodes) {
 		n := t.nodes[name]
-		text := fmt.Sprintf("%s  %s  %d/%d CPUs", printable(n.Name), n.State, n.CPUsUsed, n.CPUs)
+		text := fmt.Sprintf("%s  %s  %d/%d CPUs", column.Printable(n.Name), n.State, n.CPUsUsed, n.CPUs)
 		style := plain
 		if n.State != api.NodeUp {
 			style = red
-			text += "  " + printable(n.Reason)
+			text += "  " + column.Printable(n.Reason)
 		}
 		lines = append(lines, s.paint(style, fit(text, s.width)))
 		for i := range n.Cards {
@@ -273,12 +274,12 @@ func (t *top) card(s *screen, c *api.Card) string {
 				whose += fmt.Sprintf(" %d", id)
 				continue
 			}
-			whose += " " + topRef(&j) + " " + printable(j.User)
+			whose += " " + topRef(&j) + " " + column.Printable(j.User)
 		}
 	}
 	style := plain
 	if c.State != api.CardOK {
-		whose, style = string(c.State)+" "+printable(c.Reason), red
+		whose, style = string(c.State)+" "+column.Printable(c.Reason), red
 	}
 	if c.StrangersBytes > 0 {
 		whose += fmt.Sprintf(", strangers use %d MiB", c.StrangersBytes>>20)
@@ -328,7 +329,7 @@ func fit(text string, width int) string {
 	if width <= 0 {
 		return text
 	}
-	text = printable(text)
+	text = column.Printable(text)
 	w := displaywidth.String(text)
 	if w > width {
 		var b strings.Builder

@@ -8,6 +8,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/client"
+	"gangd/pkg/table/column"
 	"gangd/pkg/table/jobfield"
 )
 
@@ -50,7 +51,7 @@ func (g *gacct) hooks(ctx context.Context, c *client.Client, s *screen, details 
 			return err
 		}
 		for _, line := range append(lines, hookLines(d.Attempts)...) {
-			fmt.Fprintln(s.w, printable("job "+jobfield.IDText(&d.Job)+"  "+line))
+			fmt.Fprintln(s.w, column.Printable("job "+jobfield.IDText(&d.Job)+"  "+line))
 		}
 	}
 	return nil

@@ -9,9 +9,10 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"unicode"
 
 	"github.com/clipperhouse/displaywidth"
+
+	"gangd/pkg/table/column"
 )
 
 // maxDrawnRows is up to where tablewriter draws: it takes 20-27 us a row, the plain writer
@@ -56,19 +57,9 @@ func (t *table) write(s *screen) error {
 func (t *table) sanitise() {
 	for _, row := range t.rows {
 		for i, cell := range row {
-			row[i] = printable(cell)
+			row[i] = column.Printable(cell)
 		}
 	}
-}
-
-// printable is s with each control character as a question mark.
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || r == unicode.ReplacementChar {
-			return '?'
-		}
-		return r
-	}, s)
 }
 
 // uniform reports whether one blank separates all columns, which is what draw does.
@@ -314,7 +305,7 @@ func (t *table) bars(w io.Writer) error {
 			if i > 0 {
 				b.WriteByte('|')
 			}
-			b.WriteString(strings.ReplaceAll(printable(cell(i)), "|", "?"))
+			b.WriteString(strings.ReplaceAll(column.Printable(cell(i)), "|", "?"))
 		}
 		b.WriteByte('\n')
 	}
