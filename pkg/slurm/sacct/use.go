@@ -106,10 +106,11 @@ func energy(r *record) string {
 	return fmt.Sprintf("%.2fT", j/1000)
 }
 
-// usageIn is TRESUsageIn in one of its forms: what is known of it.
-func usageIn(cpu func(*api.RankUse) float64, rss func(*api.RankUse) int64, card func(u, v *api.Figure) (float64, float64)) func(*record) string {
+// usageIn is TRESUsageIn of each so many of the ranks: what is known of it. Of cards it is the mean.
+func usageIn(each func(*api.RankUse) int) func(*record) string {
 	return ofRanks(func(r *record, u *api.RankUse, _, _ string) string {
-		parts := []string{"cpu=" + spanOf(cpu(u))}
+		n := each(u)
+		parts := []string{"cpu=" + spanOf(u.CPUSeconds/float64(n))}
 		var use, vram float64
 		cards, known := 0, true
 		for i := range r.attempt.Measures {
@@ -120,23 +121,20 @@ func usageIn(cpu func(*api.RankUse) float64, rss func(*api.RankUse) int64, card 
 					continue
 				}
 				cards++
-				a, b := card(c.Utilization, c.VRAM)
-				use, vram = use+a, vram+b
+				use, vram = use+c.Utilization.Mean, vram+c.VRAM.Mean
 			}
 		}
 		if cards > 0 && known {
 			parts = append(parts, "gres/gpumem="+size(int64(vram)/int64(cards), 'M', r.view), fmt.Sprintf("gres/gpuutil=%.0f", use/float64(cards)))
 		}
-		return strings.Join(append(parts, "mem="+size(rss(u), 'K', r.view)), ",")
+		return strings.Join(append(parts, "mem="+size(u.SumRSS/int64(n), 'K', r.view)), ",")
 	})
 }
 
 var (
-	usageAve = usageIn(func(u *api.RankUse) float64 { return u.CPUSeconds / float64(u.Ranks) }, func(u *api.RankUse) int64 { return u.SumRSS / int64(u.Ranks) }, meanOf)
-	usageTot = usageIn(func(u *api.RankUse) float64 { return u.CPUSeconds }, func(u *api.RankUse) int64 { return u.SumRSS }, meanOf)
+	usageAve = usageIn(func(u *api.RankUse) int { return u.Ranks })
+	usageTot = usageIn(func(*api.RankUse) int { return 1 })
 )
-
-func meanOf(u, v *api.Figure) (float64, float64) { return u.Mean, v.Mean }
 
 // usedCPU is that of a whole attempt: of all its nodes where each says it, else of the steps that have ended.
 func usedCPU(a *api.Attempt) (sum float64) {
