@@ -11,6 +11,7 @@ import (
 	"gangd/pkg/cmdline/when"
 	"gangd/pkg/hostlist"
 	"gangd/pkg/slurm"
+	"gangd/pkg/slurm/sinfo"
 	"gangd/pkg/table/jobfield"
 	"gangd/pkg/table/tres"
 )
@@ -47,48 +48,23 @@ func (c *call) showNode(entity, id string) int {
 	return status
 }
 
-// nodeState is Slurm's words for a state.
-func nodeState(n *api.Node) string {
-	base := "IDLE"
-	switch {
-	case n.State == api.NodeLost:
-		return "DOWN+NOT_RESPONDING"
-	case n.Down:
-		return "DOWN"
-	case n.State == api.NodeUnknown:
-		return "UNKNOWN+NOT_RESPONDING"
-	case n.CPUs > 0 && n.CPUsUsed >= n.CPUs:
-		base = "ALLOCATED"
-	case len(n.Jobs) > 0 || n.CPUsUsed > 0:
-		base = "MIXED"
-	}
-	switch n.State {
-	case api.NodeDraining, api.NodeDrained:
-		base += "+DRAIN"
-	case api.NodeSuspect:
-		base += "+NOT_RESPONDING"
-	}
-	return base
-}
-
 func nodeLines(n *api.Node) []string {
-	cards := len(n.Cards)
-	used := tres.Amount{CPUs: int64(n.CPUsUsed), Memory: n.MemoryUsed, GPUs: int64(cardsUsed(n))}
-	has := tres.Amount{CPUs: int64(n.CPUs), Memory: n.MemoryBytes, GPUs: int64(cards), Billing: true}
+	cpus := sinfo.UsedCPUs(n)
+	used := tres.Amount{CPUs: int64(cpus), Memory: n.MemoryUsed, GPUs: int64(sinfo.UsedCards(n))}
+	has := tres.Amount{CPUs: int64(n.CPUs), Memory: n.MemoryBytes, GPUs: int64(len(n.Cards)), Billing: true}
 	usedText := ""
-	if n.CPUsUsed > 0 {
+	if cpus > 0 {
 		usedText = used.InOrder()
 	}
-	features := jobfield.OrNull(strings.Join(n.Features, ","))
 	lines := []string{
 		fmt.Sprintf("NodeName=%s CoresPerSocket=%d ", n.Name, n.Shape.Cores),
-		fmt.Sprintf("CPUAlloc=%d CPUEfctv=%d CPUTot=%d CPULoad=%s", n.CPUsUsed, n.CPUs, n.CPUs, slurm.Load(n)),
-		"AvailableFeatures=" + features,
-		"ActiveFeatures=" + features,
-		"Gres=" + gres(n),
+		fmt.Sprintf("CPUAlloc=%d CPUEfctv=%d CPUTot=%d CPULoad=%s", cpus, n.CPUs, n.CPUs, slurm.Load(n)),
+		"AvailableFeatures=" + sinfo.Features(n),
+		"ActiveFeatures=" + sinfo.Features(n),
+		"Gres=" + sinfo.Cards(n),
 		fmt.Sprintf("NodeAddr=%s NodeHostName=%s Version=%s", cmp.Or(n.Address, n.Name), n.Name, cmp.Or(n.Version, "(null)")),
 		fmt.Sprintf("RealMemory=%d AllocMem=%d FreeMem=%s Sockets=%d Boards=1", n.MemoryBytes>>20, n.MemoryUsed>>20, slurm.FreeMemory(n), n.Shape.Sockets),
-		fmt.Sprintf("State=%s ThreadsPerCore=%d TmpDisk=%d Weight=1 Owner=N/A MCS_label=N/A", nodeState(n), n.Shape.Threads, n.TmpBytes>>20),
+		fmt.Sprintf("State=%s ThreadsPerCore=%d TmpDisk=%d Weight=1 Owner=N/A MCS_label=N/A", strings.Join(sinfo.StateFlags(n), "+"), n.Shape.Threads, n.TmpBytes>>20),
 		"Partitions=" + strings.Join(n.Partitions, ",") + " ",
 		"BootTime=None SlurmdStartTime=None",
 		"LastBusyTime=Unknown",
@@ -106,23 +82,6 @@ func nodeLines(n *api.Node) []string {
 		lines = append(lines, line)
 	}
 	return lines
-}
-
-func cardsUsed(n *api.Node) int {
-	used := 0
-	for i := range n.Cards {
-		if len(n.Cards[i].Jobs) > 0 {
-			used++
-		}
-	}
-	return used
-}
-
-func gres(n *api.Node) string {
-	if len(n.Cards) == 0 {
-		return "(null)"
-	}
-	return fmt.Sprintf("gpu:%d", len(n.Cards))
 }
 
 func (c *call) showPartition(entity, id string) int {

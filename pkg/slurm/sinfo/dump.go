@@ -44,7 +44,7 @@ func (r *record) object(reply *api.NodesReply, p document.Parser) document.Objec
 	var state document.Flags
 	gres, used, feature, reason, by, since := "", "", "", "", "", int64(0)
 	if n := r.first(); n != nil {
-		state, gres, used = stateFlags(n), orEmpty(cards(n)), usedCards(n)
+		state, gres, used = StateFlags(n), orEmpty(Cards(n)), usedCards(n)
 		feature = strings.Join(n.Features, ",")
 		if reason = reasonOf(n); reason == "none" {
 			reason = ""
@@ -76,7 +76,7 @@ func (r *record) object(reply *api.NodesReply, p document.Parser) document.Objec
 	ofNodes := append(nodes(a, i, o), document.Of("hostnames", names, "addresses", listOf(r.nodes, func(n *api.Node) string { return n.Address }), "nodes", slices.Clone(names))...)
 	a, i, o = r.uses(true)
 	cpus := append(nodes(a, i, o), between(func(n *api.Node) int64 { return int64(n.CPUs) })...)
-	cpus = append(cpus, document.Of("load", same(0), "per_node", document.Of("max", document.Infinite{}))...)
+	cpus = append(cpus, document.Of("load", between(func(n *api.Node) int64 { return int64(loadOf(n).Hundredths) }), "per_node", document.Of("max", document.Infinite{}))...)
 	low, high := span(func(n *api.Node) int64 { return max(memoryOf(n)-memoryUsedOf(n), 0) })
 	allocated := int64(0)
 	for _, n := range r.nodes {
@@ -84,7 +84,7 @@ func (r *record) object(reply *api.NodesReply, p document.Parser) document.Objec
 	}
 	memory := append(between(memoryOf), document.Of("free", document.Of("minimum", document.Number{Value: low}, "maximum", document.Number{Value: high}), "allocated", allocated)...)
 	return p.Members("port", 0, "node", document.Of("state", state), "nodes", ofNodes, "cpus", cpus,
-		"sockets", between(socketsOf), "cores", between(coresOf), "threads", between(threadsOf), "disk", same(0),
+		"sockets", between(socketsOf), "cores", between(coresOf), "threads", between(threadsOf), "disk", between(tmpOf),
 		"memory", memory, "weight", same(1), "features", document.Of("total", feature, "active", feature), "gres", document.Of("total", gres, "used", used),
 		"cluster", cmdline.Cluster, "comment", "", "extra", "", "reason", document.Of("description", reason, "time", since, "user", by), "reservation", "",
 		document.Since(document.V42, "resource_spec"), document.Of("cpus", "", "memory", 0),
@@ -106,29 +106,23 @@ func orEmpty(s string) string {
 	return s
 }
 
-// stateFlags is a node's state as parsers from 40 on write it.
-func stateFlags(n *api.Node) document.Flags {
+// StateFlags is a node's state in full: its base, and what is said beside it.
+func StateFlags(n *api.Node) document.Flags {
 	st := stateOf(n)
-	base, flags := st.flags()
-	return append(document.Flags{strings.ToUpper(base)}, flags...)
+	return append(document.Flags{strings.ToUpper(st.base)}, st.flags()...)
 }
 
-// flags is the base that Slurm knows, and what is said beside it.
-func (s nodeState) flags() (base string, flags []string) {
-	base = s.base
-	switch base {
-	case "reserved":
-		base, flags = "idle", append(flags, "RESERVED")
-	case "maint":
-		base, flags = "idle", append(flags, "MAINTENANCE")
+// flags is what is said beside the base, in Slurm's order.
+func (s nodeState) flags() (flags []string) {
+	for _, f := range []struct {
+		is   bool
+		name string
+	}{{s.maint, "MAINTENANCE"}, {s.reserved, "RESERVED"}, {s.drain, "DRAIN"}, {s.mute, "NOT_RESPONDING"}} {
+		if f.is {
+			flags = append(flags, f.name)
+		}
 	}
-	if s.drain {
-		flags = append(flags, "DRAIN")
-	}
-	if s.mute {
-		flags = append(flags, "NOT_RESPONDING")
-	}
-	return base, flags
+	return flags
 }
 
 // PartitionObject is a partition with the members of a data parser from 40 on.
@@ -169,7 +163,6 @@ func PartitionObject(part *api.Partition, reply *api.NodesReply, p document.Pars
 // NodeObject is a node with the members of a data parser.
 func NodeObject(n *api.Node, p document.Parser) document.Object {
 	st := stateOf(n)
-	base, flags := st.flags()
 	reason := reasonOf(n)
 	if reason == "none" {
 		reason = ""
@@ -178,7 +171,7 @@ func NodeObject(n *api.Node, p document.Parser) document.Object {
 	if who, _ := n.Drained(); who != "" {
 		by = who
 	}
-	gres, resv := cards(n), "cpu="+strconv.Itoa(n.CPUs)+",mem="+strconv.FormatInt(memoryOf(n), 10)+"M,billing="+strconv.Itoa(n.CPUs)
+	gres, resv := Cards(n), "cpu="+strconv.Itoa(n.CPUs)+",mem="+strconv.FormatInt(memoryOf(n), 10)+"M,billing="+strconv.Itoa(n.CPUs)
 	if gres == "(null)" {
 		gres = ""
 	} else {
@@ -186,8 +179,8 @@ func NodeObject(n *api.Node, p document.Parser) document.Object {
 	}
 	load := loadOf(n)
 	used := ""
-	if usedCPUs(n) > 0 {
-		used = "cpu=" + strconv.Itoa(usedCPUs(n))
+	if UsedCPUs(n) > 0 {
+		used = "cpu=" + strconv.Itoa(UsedCPUs(n))
 	}
 	if p >= document.V40 {
 		return newNode(n, p, gres, resv, used, reason)
@@ -196,11 +189,11 @@ func NodeObject(n *api.Node, p document.Parser) document.Object {
 		"cpu_binding", 0, "cpu_load", load.Hundredths, "extra", "", "free_memory", load.FreeBytes>>20, "cpus", n.CPUs, "last_busy", document.Time(n.LastSeen),
 		"features", strings.Join(n.Features, ","), "active_features", strings.Join(n.Features, ","), "gres", gres, "gres_drained", "N/A", "gres_used", usedCards(n),
 		"mcs_label", "", "name", n.Name, "next_state_after_reboot", "invalid", "address", n.Address, "hostname", n.Name,
-		"state", base, "state_flags", document.Texts(flags), "next_state_after_reboot_flags", []any{}, "operating_system", "", "owner", nil,
+		"state", st.base, "state_flags", document.Texts(st.flags()), "next_state_after_reboot_flags", []any{}, "operating_system", "", "owner", nil,
 		"partitions", document.Texts(n.Partitions), "port", 0, "real_memory", memoryOf(n), "reason", reason, "reason_changed_at", document.Time(reasonSince(n)),
-		"reason_set_by_user", by, "slurmd_start_time", 0, "sockets", n.Shape.Sockets, "threads", n.Shape.Threads, "temporary_disk", 0, "weight", 1, "tres", resv,
-		"slurmd_version", n.Version, "alloc_memory", memoryUsedOf(n), "alloc_cpus", usedCPUs(n), "idle_cpus", max(n.CPUs-usedCPUs(n), 0),
-		"tres_used", used, "tres_weighted", float64(usedCPUs(n)))
+		"reason_set_by_user", by, "slurmd_start_time", 0, "sockets", n.Shape.Sockets, "threads", n.Shape.Threads, "temporary_disk", tmpOf(n), "weight", 1, "tres", resv,
+		"slurmd_version", n.Version, "alloc_memory", memoryUsedOf(n), "alloc_cpus", UsedCPUs(n), "idle_cpus", max(n.CPUs-UsedCPUs(n), 0),
+		"tres_used", used, "tres_weighted", float64(UsedCPUs(n)))
 }
 
 func loadOf(n *api.Node) api.NodeLoad {
@@ -227,9 +220,9 @@ func newNode(n *api.Node, p document.Parser, gres, tres, used, reason string) do
 		"features", document.List(n.Features), "active_features", document.List(n.Features), document.Since(document.V42, "gpu_spec"), "",
 		"gres", gres, "gres_drained", "N/A", "gres_used", usedCards(n), "instance_id", "", "instance_type", "", "last_busy", document.At(n.LastSeen), "mcs_label", "",
 		"specialized_memory", 0, "name", n.Name, "next_state_after_reboot", document.Flags{"INVALID"}, "address", n.Address, "hostname", hostname(n),
-		"state", stateFlags(n), "operating_system", "", "owner", "", "partitions", document.List(n.Partitions), "port", 0, "real_memory", memoryOf(n),
+		"state", StateFlags(n), "operating_system", "", "owner", "", "partitions", document.List(n.Partitions), "port", 0, "real_memory", memoryOf(n),
 		document.Since(document.V42, "res_cores_per_gpu"), 0, "comment", "", "reason", reason, "reason_changed_at", document.At(reasonSince(n)), "reason_set_by_user", by,
-		"resume_after", document.Number{}, "reservation", reservation, "alloc_memory", memoryUsedOf(n), "alloc_cpus", usedCPUs(n),
-		"alloc_idle_cpus", max(n.CPUs-usedCPUs(n), 0), "tres_used", used, "tres_weighted", float64(usedCPUs(n)), "slurmd_start_time", unknown,
-		"sockets", n.Shape.Sockets, "threads", n.Shape.Threads, "temporary_disk", 0, "weight", 1, "tres", tres, "version", n.Version)
+		"resume_after", document.Number{}, "reservation", reservation, "alloc_memory", memoryUsedOf(n), "alloc_cpus", UsedCPUs(n),
+		"alloc_idle_cpus", max(n.CPUs-UsedCPUs(n), 0), "tres_used", used, "tres_weighted", float64(UsedCPUs(n)), "slurmd_start_time", unknown,
+		"sockets", n.Shape.Sockets, "threads", n.Shape.Threads, "temporary_disk", tmpOf(n), "weight", 1, "tres", tres, "version", n.Version)
 }

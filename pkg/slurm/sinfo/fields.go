@@ -76,11 +76,11 @@ func sct(n *api.Node) string {
 // fields is sinfo's letters and names.
 var fields = column.Set[*record]{Fields: []field{
 	text('a', "available", "AVAIL", func(r *record) string { return availability(r.part) }),
-	text('b', "features_act", "ACTIVE_FEATURES", ofNode("(null)", features)),
+	text('b', "features_act", "ACTIVE_FEATURES", ofNode("(null)", Features)),
 	figure('c', "cpus", "CPUS", cpusOf),
 	figure('d', "disk", "TMP_DISK", tmpOf),
 	text('e', "freemem", "FREE_MEM", ofNode("N/A", slurm.FreeMemory)),
-	text('f', "features", "AVAIL_FEATURES", ofNode("(null)", features)),
+	text('f', "features", "AVAIL_FEATURES", ofNode("(null)", Features)),
 	constant('g', "groups", "GROUPS", "all"),
 	constant('h', "oversubscribe", "OVERSUBSCRIBE", "NO", "share"),
 	text('l', "time", "TIMELIMIT", func(r *record) string { return limit(r.part.MaxTime, "infinite") }),
@@ -102,7 +102,7 @@ var fields = column.Set[*record]{Fields: []field{
 		Compare: func(a, b *record) int { return cmp.Compare(len(a.nodes), len(b.nodes)) }},
 	text('E', "reason", "REASON", ofNode("none", reasonOf)),
 	text('F', "nodeaiot", "NODES(A/I/O/T)", func(r *record) string { a, i, o := r.uses(false); return counts(a, i, o, a+i+o) }),
-	text('G', "gres", "GRES", ofNode("(null)", cards)),
+	text('G', "gres", "GRES", ofNode("(null)", Cards)),
 	text('H', "timestamp", "TIMESTAMP", reasonTime),
 	constant('I', "priorityjobfactor", "PRIO_JOB_FACTOR", "1"),
 	text('L', "defaulttime", "DEFAULTTIME", func(r *record) string { return limit(r.part.DefaultTime, "n/a") }),

@@ -5,6 +5,7 @@ import (
 	"os/user"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"gangd/pkg/api"
@@ -51,7 +52,7 @@ func (r *record) uses(cpus bool) (a, i, o int) {
 			used = 1
 		}
 		if cpus {
-			used, total = usedCPUs(n), n.CPUs
+			used, total = UsedCPUs(n), n.CPUs
 		}
 		x, y, z := stateOf(n).use(used, total)
 		a, i, o = a+x, i+y, o+z
@@ -109,25 +110,24 @@ func limit(d time.Duration, none string) string {
 	return jobfield.Elapsed(d)
 }
 
-// cards is GRES: how many cards a node has, and gresUsed how many are taken.
-func cards(n *api.Node) string {
+// Cards is GRES: how many cards a node has, and usedCards how many are taken.
+func Cards(n *api.Node) string {
 	if len(n.Cards) == 0 {
 		return "(null)"
 	}
 	return "gpu:" + strconv.Itoa(len(n.Cards))
 }
 
-func usedCards(n *api.Node) string {
-	if len(n.Cards) == 0 {
-		return "gpu:0"
-	}
-	used := 0
+func usedCards(n *api.Node) string { return "gpu:" + strconv.Itoa(UsedCards(n)) }
+
+// UsedCards is how many of a node's cards jobs have.
+func UsedCards(n *api.Node) (used int) {
 	for i := range n.Cards {
 		if len(n.Cards[i].Jobs) > 0 {
 			used++
 		}
 	}
-	return "gpu:" + strconv.Itoa(used)
+	return used
 }
 
 // reasonOf is why a node is out of service; since when, where that is known.
@@ -174,17 +174,8 @@ func reasonUserLong(n *api.Node) string {
 	return who
 }
 
-// features is the names that a constraint may use.
-func features(n *api.Node) string {
-	if len(n.Features) == 0 {
-		return "(null)"
-	}
-	out := n.Features[0]
-	for _, f := range n.Features[1:] {
-		out += "," + f
-	}
-	return out
-}
+// Features is the names that a constraint may use.
+func Features(n *api.Node) string { return jobfield.OrNull(strings.Join(n.Features, ",")) }
 
 // group puts nodes into lines: those of one line are alike in every field of it that tells
 // nodes or partitions apart.

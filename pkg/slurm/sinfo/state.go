@@ -10,16 +10,17 @@ import (
 
 // nodeState is a state of Slurm's: a base, and what is said beside it.
 type nodeState struct {
-	base  string // idle, mixed, allocated, down, unknown; of an idle node reserved, maint
-	drain bool
-	mute  bool // does not respond: a star behind it
+	base            string // idle, mixed, allocated, down, unknown
+	drain           bool
+	mute            bool // does not respond: a star behind it
+	reserved, maint bool
 }
 
 // stateOf is Slurm's view of a node.
 func stateOf(n *api.Node) nodeState {
 	s := nodeState{base: "idle"}
 	switch {
-	case n.CPUs > 0 && usedCPUs(n) >= n.CPUs:
+	case n.CPUs > 0 && UsedCPUs(n) >= n.CPUs:
 		s.base = "allocated"
 	case n.CPUsUsed > 0 || len(n.Jobs) > 0:
 		s.base = "mixed"
@@ -37,14 +38,26 @@ func stateOf(n *api.Node) nodeState {
 	if n.Down {
 		s.base, s.drain = "down", false
 	}
-	if r := n.Reservation; r != nil && s.base == "idle" && !s.drain && !s.mute {
-		s.base = map[bool]string{true: "maint", false: "reserved"}[r.Maint]
+	if r := n.Reservation; r != nil {
+		s.reserved, s.maint = true, r.Maint
 	}
 	return s
 }
 
-// usedCPUs is how many CPUs nobody else can have.
-func usedCPUs(n *api.Node) int {
+// word is the base, or what an idle node is called that is reserved.
+func (s nodeState) word() string {
+	switch {
+	case s.base != "idle" || s.drain || s.mute:
+	case s.maint:
+		return "maint"
+	case s.reserved:
+		return "reserved"
+	}
+	return s.base
+}
+
+// UsedCPUs is how many CPUs nobody else can have.
+func UsedCPUs(n *api.Node) int {
 	if n.Exclusive {
 		return n.CPUs
 	}
@@ -58,7 +71,7 @@ func (s nodeState) long() string {
 func (s nodeState) compact() string { return s.text("alloc", "mix", "unk", "drng", "drain") }
 
 func (s nodeState) text(allocated, mixed, unknown, draining, drained string) string {
-	word := s.base
+	word := s.word()
 	switch {
 	case s.drain && (s.base == "mixed" || s.base == "allocated"):
 		word = draining
@@ -70,7 +83,7 @@ func (s nodeState) text(allocated, mixed, unknown, draining, drained string) str
 		word = mixed
 	case s.base == "unknown":
 		word = unknown
-	case s.base == "reserved" && allocated == "alloc": // the compact form
+	case word == "reserved" && allocated == "alloc": // the compact form
 		word = "resv"
 	}
 	if s.mute {
@@ -81,7 +94,7 @@ func (s nodeState) text(allocated, mixed, unknown, draining, drained string) str
 
 // number is what sinfo orders states by: Slurm's own numbers, flags above the base.
 func (s nodeState) number() int64 {
-	n := int64(slices.Index([]string{"unknown", "down", "idle", "allocated", "error", "mixed", "future", "reserved", "maint"}, s.base))
+	n := int64(slices.Index([]string{"unknown", "down", "idle", "allocated", "error", "mixed", "future", "reserved", "maint"}, s.word()))
 	if s.drain {
 		n += 1 << 9
 	}
@@ -143,6 +156,6 @@ func (w wanted) takes(s nodeState) bool {
 		case "no_respond":
 			return s.mute
 		}
-		return s.base == name
+		return s.word() == name
 	})
 }

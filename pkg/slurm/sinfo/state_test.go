@@ -1,6 +1,7 @@
 package sinfo
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -38,6 +39,29 @@ func TestStates(t *testing.T) {
 		w, err := parseStates(list)
 		if err != nil || w.takes(nodeState{base: "idle", drain: true}) != want {
 			t.Errorf("-t %s of a drained node: %v, want %v (%v)", list, !want, want, err)
+		}
+	}
+}
+
+// TestStateFlags: what is said beside the base is said of every node, also of one that is in use.
+func TestStateFlags(t *testing.T) {
+	resv, maint := &api.NodeReservation{Name: "r"}, &api.NodeReservation{Name: "m", Maint: true}
+	for _, c := range []struct {
+		n    api.Node
+		want string
+	}{
+		{api.Node{State: api.NodeUp, CPUs: 8}, "IDLE"},
+		{api.Node{State: api.NodeUp, CPUs: 8, Reservation: resv}, "IDLE+RESERVED"},
+		{api.Node{State: api.NodeUp, CPUs: 8, Reservation: maint}, "IDLE+MAINTENANCE+RESERVED"},
+		{api.Node{State: api.NodeUp, CPUs: 8, CPUsUsed: 1, Reservation: resv}, "MIXED+RESERVED"},
+		{api.Node{State: api.NodeUp, CPUs: 8, CPUsUsed: 1, Exclusive: true}, "ALLOCATED"},
+		{api.Node{State: api.NodeDraining, CPUs: 8, CPUsUsed: 1}, "MIXED+DRAIN"},
+		{api.Node{State: api.NodeSuspect, CPUs: 8}, "IDLE+NOT_RESPONDING"},
+		{api.Node{State: api.NodeLost, CPUs: 8}, "DOWN+NOT_RESPONDING"},
+		{api.Node{State: api.NodeDrained, CPUs: 8, Down: true}, "DOWN"},
+	} {
+		if got := strings.Join(StateFlags(&c.n), "+"); got != c.want {
+			t.Errorf("%+v: %s, want %s", c.n, got, c.want)
 		}
 	}
 }
