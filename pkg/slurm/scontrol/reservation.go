@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"gangd/pkg/api"
+	"gangd/pkg/cmdline"
 	"gangd/pkg/cmdline/when"
 	"gangd/pkg/hostlist"
 	"gangd/pkg/jobs"
@@ -113,12 +114,12 @@ func reservationFlags(r *api.Reservation, all bool) string {
 func (c *call) create(args []string) int {
 	key, _, given := strings.Cut(args[0], "=")
 	switch {
-	case meant(key, "ReservationName", 3) || meant(key, "Reservation", 3):
+	case cmdline.Short(key, "ReservationName", 3) || cmdline.Short(key, "Reservation", 3):
 		if !given {
 			args = args[1:]
 		}
 		return c.createReservation(args)
-	case meant(key, "PartitionName", 4):
+	case cmdline.Short(key, "PartitionName", 4):
 		return c.putPartition(args, false)
 	}
 	c.errorf("Invalid creation entity: %s", args[0])
@@ -152,6 +153,7 @@ func (c *call) createReservation(args []string) int {
 	if q.req.End != nil {
 		q.req.Duration = nil // Slurm looks at the end where both are given
 	}
+	q.req.Flags = q.flags.on(nil)
 	name, err := c.makeReservation(&q.req)
 	if err != nil {
 		c.say("Error creating the reservation: %s", reservationWords(err))
@@ -302,14 +304,14 @@ func (c *call) remove(args []string) int {
 	switch {
 	case !given && len(args) == 1:
 		c.errorf("Proper format is 'delete <ENTITY>=<ID>' or 'delete <ENTITY> <ID>'")
-	case meant(key, "ReservationName", 3):
+	case cmdline.Short(key, "ReservationName", 3):
 		err := c.client.DeleteReservation(c.ctx, name)
 		if err == nil {
 			return 0
 		}
 		c.say("delete_reservation %s: %s", args[0], reservationWords(err))
 		c.sayWhy(err)
-	case meant(key, "PartitionName", 3):
+	case cmdline.Short(key, "PartitionName", 3):
 		err := c.client.DeletePartition(c.ctx, name)
 		if err == nil {
 			return 0

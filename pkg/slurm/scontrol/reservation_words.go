@@ -100,13 +100,13 @@ func (q *reservationAsk) take(arg string, update bool) error {
 	if n := len(key); given && n > 0 && (key[n-1] == '+' || key[n-1] == '-') {
 		key, sign = key[:n-1], key[n-1:]
 	}
-	if !given && !(update && meant(key, "Skip", 2)) {
+	if !given && !(update && cmdline.Short(key, "Skip", 2)) {
 		return &badWord{text: fmt.Sprintf("Misformatted parameter '%s', most options have a parameter after '='.", arg)}
 	}
 	for i := range reservationParameters {
 		p := &reservationParameters[i]
 		switch {
-		case !meant(key, p.name, p.min):
+		case !cmdline.Short(key, p.name, p.min):
 			continue
 		case p.set == nil:
 			return &badWord{text: fmt.Sprintf("%s is refused: %s.", p.name, p.text)}
@@ -168,6 +168,7 @@ func setReservedNodes(q *reservationAsk, _, v string) error {
 	return nil
 }
 
+// names is a list of who may, or what is added to it or taken from it.
 func names(ch *change[string], whole **[]string, sign, v string) error {
 	list := slices.DeleteFunc(strings.Split(v, ","), func(s string) bool { return s == "" })
 	for _, n := range list {
@@ -175,11 +176,6 @@ func names(ch *change[string], whole **[]string, sign, v string) error {
 			return &badWord{text: fmt.Sprintf("%s is refused: nobody can be left out of a list; name those who may.", n)}
 		}
 	}
-	put(ch, whole, sign, list)
-	return nil
-}
-
-func put[S ~string](ch *change[S], whole **[]S, sign string, list []S) {
 	switch sign {
 	case "+":
 		ch.more = append(ch.more, list...)
@@ -188,6 +184,7 @@ func put[S ~string](ch *change[S], whole **[]S, sign string, list []S) {
 	default:
 		*whole = &list
 	}
+	return nil
 }
 
 type flagWord struct {
@@ -206,17 +203,19 @@ var flagWords = []flagWord{
 var flagsRefused = strings.Fields("Overlap Hourly Weekday Weekend Any_Nodes License_Only Static_Alloc Part_Nodes First_Cores Time_Float " +
 	"Replace Replace_Down Flex Magnetic Purge_Comp No_Hold_Jobs_After_End User_Delete")
 
+// setFlags adds flags to those that there are, and takes away those behind a minus, until there is a plus, as Slurm does.
 func setFlags(q *reservationAsk, sign, v string) error {
-	list := []api.ReservationFlag{}
 	for word := range strings.SplitSeq(v, ",") {
-		w, before := strings.CutPrefix(word, "-")
-		if before || strings.HasPrefix(w, "+") {
-			sign, w = map[bool]string{true: "-", false: "+"}[before], strings.TrimPrefix(w, "+")
+		w := strings.TrimLeft(word, "+-")
+		if w != word {
+			sign = word[:1]
 		}
-		i := slices.IndexFunc(flagWords, func(f flagWord) bool { return w != "" && meant(w, f.name, f.min) })
+		i := slices.IndexFunc(flagWords, func(f flagWord) bool { return w != "" && cmdline.Short(w, f.name, f.min) })
 		switch {
+		case i >= 0 && flagWords[i].flag != "" && sign == "-":
+			q.flags.less = append(q.flags.less, flagWords[i].flag)
 		case i >= 0 && flagWords[i].flag != "":
-			list = append(list, flagWords[i].flag)
+			q.flags.more = append(q.flags.more, flagWords[i].flag)
 		case i >= 0, word == "":
 		case slices.ContainsFunc(flagsRefused, func(f string) bool { name, _, _ := strings.Cut(w, "="); return strings.EqualFold(name, f) }):
 			return &badWord{text: fmt.Sprintf("Flags=%s is refused: gangd has MAINT, IGNORE_JOBS, DAILY, WEEKLY and DRAIN.", w)}
@@ -224,7 +223,6 @@ func setFlags(q *reservationAsk, sign, v string) error {
 			return &badWord{text: fmt.Sprintf("Error parsing flags %s.", v)}
 		}
 	}
-	put(&q.flags, &q.req.Flags, sign, list)
 	return nil
 }
 
