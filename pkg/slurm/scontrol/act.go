@@ -17,10 +17,10 @@ func jobsIn(args []string) (jobs []string, names []string) {
 	for _, a := range args {
 		key, value, given := strings.Cut(a, "=")
 		switch {
-		case given && meant(key, "name", 1), given && meant(key, "jobname", 4):
+		case given && cmdline.Short(key, "name", 1), given && cmdline.Short(key, "jobname", 4):
 			names = append(names, strings.Split(value, ",")...)
 			continue
-		case given && meant(key, "jobid", 3):
+		case given && cmdline.Short(key, "jobid", 3):
 			a = value
 		}
 		jobs = append(jobs, cmdline.SplitIDs(a)...)
@@ -152,11 +152,11 @@ func (c *call) requeues(args []string, how api.ActionRequest) int {
 	for _, j := range jobs {
 		key, value, given := strings.Cut(j, "=")
 		switch {
-		case meant(j, "incomplete", 1):
+		case cmdline.Short(j, "incomplete", 1):
 			how.Ended = false
 			continue
-		case given && meant(key, "state", 1):
-			if !how.Hold || !meant(value, "specialexit", 1) {
+		case given && cmdline.Short(key, "state", 1):
+			if !how.Hold || !cmdline.Short(value, "specialexit", 1) {
 				c.say("Invalid state %s: only requeuehold has one, SpecialExit", value)
 				return 1
 			}
@@ -242,9 +242,9 @@ func (c *call) top(args []string) int {
 // write is "write batch_script JOB [FILE]".
 func (c *call) write(args []string) int {
 	switch {
-	case meant(args[0], "batch_script", 1):
+	case cmdline.Short(args[0], "batch_script", 1):
 		return c.writeScript(args[1:])
-	case meant(args[0], "config", 1):
+	case cmdline.Short(args[0], "config", 1):
 		c.errorf("write config is refused: the configuration is gangd's own, gangd.toml(5)")
 		return 1
 	}

@@ -11,10 +11,8 @@ import (
 	"gangd/pkg/cmdline"
 	"gangd/pkg/cmdline/when"
 	"gangd/pkg/slurm"
+	"gangd/pkg/table/jobfield"
 )
-
-// clock is the wall clock, a variable so that tests stand still.
-var clock = time.Now
 
 // call is one call of scontrol.
 type call struct {
@@ -40,7 +38,7 @@ func Run(args []string, s cmdline.Streams) int {
 		}
 		return 0
 	}
-	c := &call{Streams: s, ctx: context.Background(), client: client.New(), now: clock(), args: args}
+	c := &call{Streams: s, ctx: context.Background(), client: client.New(), now: jobfield.Now(), args: args}
 	words, err := options.Parse(c, args, s)
 	if err != nil {
 		return cmdline.Exit(err)
@@ -65,11 +63,6 @@ func (c *call) say(format string, args ...any) {
 	}
 }
 
-// meant: a word cut short, but not shorter than so many letters, in any case of them.
-func meant(word, name string, letters int) bool {
-	return len(word) >= min(letters, len(name)) && len(word) <= len(name) && strings.EqualFold(word, name[:len(word)])
-}
-
 // prompt reads commands from standard input until exit, quit or its end; !! is the last one
 // again. The status is that of the last command that failed, as Slurm's.
 func (c *call) prompt() int {
@@ -91,7 +84,7 @@ func (c *call) prompt() int {
 			continue
 		case words[0] == "!!":
 			words = last
-		case meant(words[0], "exit", 1), meant(words[0], "quit", 4):
+		case cmdline.Short(words[0], "exit", 1), cmdline.Short(words[0], "quit", 4):
 			return status
 		}
 		last = words
@@ -104,7 +97,7 @@ func (c *call) prompt() int {
 func (c *call) do(words []string) int {
 	for i := range keywords {
 		k := &keywords[i]
-		if !meant(words[0], k.name, k.min) {
+		if !cmdline.Short(words[0], k.name, k.min) {
 			continue
 		}
 		args := words[1:]

@@ -16,12 +16,13 @@ import (
 	"gangd/pkg/lab/sitetest"
 	"gangd/pkg/lab/slurmtest"
 	"gangd/pkg/slurm"
+	"gangd/pkg/table/jobfield"
 )
 
 var update = flag.Bool("update", false, "write the files anew")
 
 func TestMain(m *testing.M) {
-	clock = func() time.Time { return sitetest.Now }
+	jobfield.Now = func() time.Time { return sitetest.Now }
 	hostname = func() string { return "vm" }
 	groupName = func(uint32) string { return "users" }
 	time.Local = time.UTC
@@ -192,7 +193,7 @@ func TestShowJobOfEachSlurm(t *testing.T) {
 // TestCronJobIsShown: a job of a cron table says so behind its times, as Slurm does.
 func TestCronJobIsShown(t *testing.T) {
 	at := func(j *api.Job) int {
-		lines := new(call).jobLines(&shownJob{Job: j})
+		lines := new(call).jobLines(&shownJob{Row: jobfield.Row{Job: j}})
 		i := slices.Index(lines, `CronJob=Yes CrontabSpec="5 4 * * 0"`)
 		if i > 0 && !strings.HasPrefix(lines[i-1], "StartTime=") {
 			t.Errorf("behind %s", lines[i-1])

@@ -27,12 +27,12 @@ func (c *call) show(args []string) int {
 		}
 		id = args[1]
 	}
-	if meant(entity, "partitionname", len("partitionn")) { // as update and create call it
+	if cmdline.Short(entity, "partitionname", len("partitionn")) { // as update and create call it
 		entity = "partition"
 	}
 	for i := range entities {
 		e := &entities[i]
-		if !meant(entity, e.name, e.min) && !meant(entity, e.name+"s", e.min) {
+		if !cmdline.Short(entity, e.name, e.min) && !cmdline.Short(entity, e.name+"s", e.min) {
 			continue
 		}
 		if e.list == cmdline.Refused {
@@ -250,26 +250,13 @@ func (c *call) compress(text string, sorted bool) int {
 }
 
 // expand writes out a list: a name that stands there twice comes twice.
-func expand(text string) ([]string, error) {
-	var out []string
-	depth, from := 0, 0
-	for i := 0; i <= len(text); i++ {
-		switch {
-		case i < len(text) && text[i] == '[':
-			depth++
-		case i < len(text) && text[i] == ']':
-			depth--
-		case i == len(text) || text[i] == ',' && depth == 0:
-			if from == i {
-				from = i + 1
-				continue
-			}
-			names, err := hostlist.Expand(text[from:i])
-			if err != nil {
-				return nil, err
-			}
-			out, from = append(out, names...), i+1
+func expand(text string) (out []string, err error) {
+	for _, part := range cmdline.SplitIDs(text) {
+		names, err := hostlist.Expand(part)
+		if err != nil {
+			return nil, err
 		}
+		out = append(out, names...)
 	}
 	return out, nil
 }

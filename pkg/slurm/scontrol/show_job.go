@@ -7,12 +7,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"gangd/pkg/api"
 	"gangd/pkg/cmdline/when"
 	"gangd/pkg/hostlist"
-	"gangd/pkg/outpath"
 	"gangd/pkg/slurm"
 	"gangd/pkg/table/jobfield"
 	"gangd/pkg/table/tres"
@@ -20,10 +18,8 @@ import (
 
 // shownJob is one record of show job: a job, or the elements of an array that have not begun.
 type shownJob struct {
-	*api.Job
-	folded []int
-	alone  bool // an element that is shown by itself and has not begun
-	now    time.Time
+	jobfield.Row
+	alone bool // an element that is shown by itself and has not begun
 }
 
 func (c *call) showJob(entity, id string) int {
@@ -37,7 +33,7 @@ func (c *call) showJob(entity, id string) int {
 		return 1
 	}
 	c.spoken = spoken
-	shown := fold(jobs, c.now, refs)
+	shown := fold(jobs, refs)
 	if len(shown) == 1 && shown[0].alone {
 		split, err := c.split(shown[0].Job)
 		if err != nil {
@@ -119,11 +115,11 @@ func jobRefs(s string) ([]api.JobRef, bool) {
 
 // fold makes one record of elements of an array that wait alike, at its array's place. One
 // that is asked for by itself has the array's id as long as it has not begun, as in Slurm.
-func fold(jobs []api.Job, now time.Time, refs []api.JobRef) []shownJob {
+func fold(jobs []api.Job, refs []api.JobRef) []shownJob {
 	element := len(refs) == 1 && refs[0].Index >= 0
 	var out []shownJob
 	for _, r := range (jobfield.Fold{Expand: element, Records: true}).Rows(jobs) {
-		out = append(out, shownJob{Job: r.Job, folded: r.Folded, alone: element && r.ArrayIndex != nil && r.State == api.JobPending && r.Epoch == 0, now: now})
+		out = append(out, shownJob{Row: r, alone: element && r.ArrayIndex != nil && r.State == api.JobPending && r.Epoch == 0})
 	}
 	slices.SortStableFunc(out, func(a, b shownJob) int { return cmp.Compare(a.id(), b.id()) })
 	return out
@@ -131,7 +127,7 @@ func fold(jobs []api.Job, now time.Time, refs []api.JobRef) []shownJob {
 
 // id is the array's where the record stands for what is left of it.
 func (s *shownJob) id() int64 {
-	if s.folded != nil || s.alone {
+	if s.Folded != nil || s.alone {
 		return s.ArrayJobID
 	}
 	return s.JobID
@@ -140,6 +136,7 @@ func (s *shownJob) id() int64 {
 func (c *call) jobLines(s *shownJob) []string {
 	j := s.Job
 	pending := j.State == api.JobPending
+	field := func(name string) string { return jobfield.Squeue.Name(name).Text(&s.Row) }
 	lines := []string{
 		fmt.Sprintf("JobId=%d %sJobName=%s", s.id(), s.arrayText(), j.Name),
 	}
@@ -150,16 +147,16 @@ func (c *call) jobLines(s *shownJob) []string {
 		fmt.Sprintf("UserId=%s(%d) GroupId=%s(%d) MCS_label=N/A", j.User, j.UID, groupName(j.GID), j.GID),
 		fmt.Sprintf("Priority=%d Nice=%d Account=%s QOS=(null)", jobfield.SlurmPriority(j), j.Nice, jobfield.OrNull(j.Account)),
 		fmt.Sprintf("JobState=%s Reason=%s Dependency=%s", jobfield.SlurmState(j), cmp.Or(j.Reason, "None"), jobfield.OrNull(j.Dependency)),
-		fmt.Sprintf("Requeue=%d Restarts=%d BatchFlag=%d Reboot=0 ExitCode=%s", requeues(j), j.RestartCount, batchFlag(j), s.exit()),
+		fmt.Sprintf("Requeue=%s Restarts=%d BatchFlag=%s Reboot=0 ExitCode=%s", field("requeue"), j.RestartCount, field("batchflag"), s.exit()),
 	)
 	if c.details {
 		lines = append(lines, "DerivedExitCode="+c.derivedExit(j))
 	}
 	lines = append(lines,
-		fmt.Sprintf("RunTime=%s TimeLimit=%s TimeMin=%s", when.Span(s.runTime()), when.Limit(j.TimeLimitSeconds), timeMin(j)),
+		fmt.Sprintf("RunTime=%s TimeLimit=%s TimeMin=%s", when.Span(jobfield.Used(&s.Row)), when.Limit(j.TimeLimitSeconds), timeMin(j)),
 		fmt.Sprintf("SubmitTime=%s EligibleTime=%s", when.Stamp(j.SubmitTime, "Unknown"), s.eligible()),
 		"AccrueTime="+s.eligible(),
-		fmt.Sprintf("StartTime=%s EndTime=%s Deadline=%s", when.Stamp(s.start(), "Unknown"), when.Stamp(s.end(), "Unknown"), when.Stamp(j.Deadline, "N/A")),
+		fmt.Sprintf("StartTime=%s EndTime=%s Deadline=%s", when.Stamp(jobfield.Started(&s.Row), "Unknown"), when.Stamp(jobfield.ExpectedEnd(&s.Row), "Unknown"), when.Stamp(j.Deadline, "N/A")),
 	)
 	if j.Cron != nil {
 		lines = append(lines, fmt.Sprintf("CronJob=Yes CrontabSpec=\"%s\"", j.Cron.Schedule))
@@ -182,7 +179,7 @@ func (c *call) jobLines(s *shownJob) []string {
 		lines = append(lines, "Reservation="+j.Reservation)
 	}
 	lines = append(lines,
-		fmt.Sprintf("OverSubscribe=%s Contiguous=0 Licenses=(null) Network=(null)", overSubscribe(j)),
+		fmt.Sprintf("OverSubscribe=%s Contiguous=0 Licenses=(null) Network=(null)", jobfield.OverSubscribe(&s.Row)),
 		"Command="+jobfield.OrNull(command(j)),
 		"WorkDir="+j.WorkDir,
 	)
@@ -190,8 +187,9 @@ func (c *call) jobLines(s *shownJob) []string {
 		lines = append(lines, "Comment="+j.Comment+" ")
 	}
 	if !j.Allocation {
-		out := s.file(j.StdOut)
-		lines = append(lines, "StdErr="+cmp.Or(s.file(j.StdErr), out), "StdIn="+cmp.Or(s.file(j.StdIn), "/dev/null"), "StdOut="+out)
+		file := func(pattern string) string { return jobfield.OutputPath(&s.Row, s.id(), pattern) }
+		out := file(j.StdOut)
+		lines = append(lines, "StdErr="+cmp.Or(file(j.StdErr), out), "StdIn="+cmp.Or(file(j.StdIn), "/dev/null"), "StdOut="+out)
 	}
 	if c.spoken.Version < "24.05" {
 		lines = append(lines, "Power=")
@@ -202,14 +200,6 @@ func (c *call) jobLines(s *shownJob) []string {
 		lines = append(lines, "Why="+strings.ReplaceAll(j.Why, "\n", "; "))
 	}
 	return lines
-}
-
-// batchFlag is 1 where a script is run.
-func batchFlag(j *api.Job) int {
-	if j.Allocation {
-		return 0
-	}
-	return 1
 }
 
 // mailLines are those of who is told by mail, one an address, in the order of Slurm's words.
@@ -232,47 +222,14 @@ func mailLines(j *api.Job) (lines []string) {
 	return lines
 }
 
-// cardLines are the words in which cards were asked for, or, of a job that has none, how they are
-// counted.
-func (c *call) cardLines(j *api.Job) []string {
-	var lines []string
-	add := func(name, value string) {
-		if value != "" {
-			lines = append(lines, name+"="+value)
+// cardLines are the words in which cards were asked for.
+func (c *call) cardLines(j *api.Job) (lines []string) {
+	words := jobfield.TRES(j, c.gres())
+	for _, name := range []string{"CpusPerTres", "MemPerTres", "TresBind", "TresFreq", "TresPerJob", "TresPerNode", "TresPerSocket", "TresPerTask"} {
+		if w := words[name]; w != "" {
+			lines = append(lines, name+"="+w)
 		}
 	}
-	gres := func(count string) string {
-		if count == "" || count == "0" {
-			return ""
-		}
-		return c.gres() + ":" + count
-	}
-	number := func(n int64) string { return gres(strconv.FormatInt(n, 10)) }
-	a := j.Asked
-	if a == nil {
-		a = &api.Asked{}
-	}
-	add("CpusPerTres", number(int64(a.CPUsPerGPU)))
-	add("MemPerTres", number(a.MemoryPerGPU>>20))
-	for _, kv := range [][2]string{{"TresBind", a.GPUBind}, {"TresFreq", a.GPUFreq}} {
-		if kv[1] != "" {
-			add(kv[0], "gpu:"+kv[1])
-		}
-	}
-	add("TresPerJob", gres(a.GPUs))
-	switch {
-	case a.GPUsPerNode != "":
-		add("TresPerNode", gres(a.GPUsPerNode))
-	case a.GPUs != "" || a.GPUsPerTask != "" || a.GPUsPerSocket != "":
-	case j.GPUsPerNode > 0:
-		add("TresPerNode", number(int64(j.GPUsPerNode)))
-	case a.CardsBy == "gres":
-		add("TresPerNode", number(int64(j.GPUsPerRank)))
-	default:
-		add("TresPerTask", number(int64(j.GPUsPerRank)))
-	}
-	add("TresPerSocket", gres(a.GPUsPerSocket))
-	add("TresPerTask", gres(a.GPUsPerTask))
 	return lines
 }
 
@@ -359,12 +316,12 @@ func (s *shownJob) arrayText() string {
 	}
 	task := strconv.Itoa(*j.ArrayIndex)
 	throttle := ""
-	if s.folded != nil {
-		task = jobfield.IndexRanges(s.folded)
+	if s.Folded != nil {
+		task = jobfield.IndexRanges(s.Folded)
 	}
 	if j.ArrayLimit > 0 {
 		throttle = fmt.Sprintf("ArrayTaskThrottle=%d ", j.ArrayLimit)
-		if s.folded != nil {
+		if s.Folded != nil {
 			task += "%" + strconv.Itoa(j.ArrayLimit)
 		}
 	}
@@ -394,13 +351,6 @@ func (c *call) derivedExit(j *api.Job) string {
 	return fmt.Sprintf("%d:%d", code, signal)
 }
 
-func requeues(j *api.Job) int {
-	if b, ok := j.Budgets[api.CauseRequeued]; ok && b.Limit == 0 {
-		return 0
-	}
-	return 1
-}
-
 // exit is CODE:SIGNAL as scontrol has it: what stopped the script counts as its end.
 func (s *shownJob) exit() string {
 	j := s.Job
@@ -419,43 +369,12 @@ func (s *shownJob) exit() string {
 	return "0:0"
 }
 
-func (s *shownJob) start() time.Time {
-	if s.State == api.JobPending || s.State == api.JobReserved {
-		if s.State == api.JobPending && s.EligibleTime.After(jobfield.Now()) {
-			return s.EligibleTime
-		}
-		return s.ExpectedStart
-	}
-	return s.StartTime
-}
-
-// end is when it ended, or will by its limit.
-func (s *shownJob) end() time.Time {
-	if !s.EndTime.IsZero() && s.State.Ended() || s.TimeLimitSeconds == 0 || s.start().IsZero() {
-		if s.State.Ended() {
-			return s.EndTime
-		}
-		return time.Time{}
-	}
-	return s.start().Add(time.Duration(s.TimeLimitSeconds) * time.Second)
-}
-
-func (s *shownJob) runTime() time.Duration {
-	switch {
-	case s.StartTime.IsZero() || s.State == api.JobPending || s.State == api.JobReserved:
-		return 0
-	case s.State.Ended():
-		return time.Duration(s.EndTime.Unix()-s.StartTime.Unix()) * time.Second
-	}
-	return time.Duration(s.now.Unix()-s.StartTime.Unix()) * time.Second
-}
-
 // eligible is when it could have begun; nobody knows while it is held or waits for others.
 func (s *shownJob) eligible() string {
 	if s.State == api.JobPending && s.Reason == "Dependency" {
 		return "Unknown"
 	}
-	return when.Stamp(jobfield.Eligible(&jobfield.Row{Job: s.Job}), "Unknown")
+	return when.Stamp(jobfield.Eligible(&s.Row), "Unknown")
 }
 
 // isJob reports whether there is a job or an array of this number; of an array that there is a missing element
@@ -472,45 +391,13 @@ func timeMin(j *api.Job) string {
 	return when.Limit(j.TimeMinSeconds)
 }
 
-func overSubscribe(j *api.Job) string {
-	switch {
-	case j.Exclusive:
-		return "NO"
-	case j.Share:
-		return "YES"
-	}
-	return "OK"
-}
-
-// command is the script's path; none for --wrap.
+// command is the script's path in full.
 func command(j *api.Job) string {
-	if j.Command == "" || j.Command == "wrap" || path.IsAbs(j.Command) || j.Allocation { // srun's is looked for in PATH
-		return strings.TrimPrefix(j.Command, "wrap")
+	c := jobfield.Command(j)
+	if c == "" || path.IsAbs(c) || j.Allocation { // srun's is looked for in PATH
+		return c
 	}
-	return path.Join(j.WorkDir, j.Command)
-}
-
-// noTask is what Slurm writes for %a of an array's elements together.
-const noTask = 4294967294
-
-// file is the path of an output of rank 0.
-func (s *shownJob) file(pattern string) string {
-	if pattern == "" {
-		return ""
-	}
-	j := s.Job
-	v := outpath.Vars{Job: s.id(), ArrayJob: j.ArrayJobID, ArrayIndex: j.ArrayIndex, Name: j.Name, User: j.User, Restarts: j.RestartCount}
-	if s.folded != nil {
-		v.ArrayIndex = new(int(noTask))
-	}
-	if len(j.Nodes) > 0 {
-		v.Node = j.Nodes[0]
-	}
-	p := outpath.Expand(pattern, v)
-	if !path.IsAbs(p) {
-		p = path.Join(j.WorkDir, p)
-	}
-	return p
+	return path.Join(j.WorkDir, c)
 }
 
 // groupName is a group's name, a variable for tests.

@@ -128,7 +128,7 @@ func (c *call) pidinfo(args []string) int {
 	for i := range reply.Jobs {
 		j := &reply.Jobs[i]
 		if slices.ContainsFunc(j.Ranks, func(r api.Rank) bool { return r.PID == pid }) {
-			end := (&shownJob{Job: j, now: c.now}).end()
+			end := jobfield.ExpectedEnd(&jobfield.Row{Job: j})
 			fmt.Fprintf(c.Out, "Slurm JobId=%d ends at %s\n", j.JobID, when.Stamp(end, "Unknown"))
 			if !end.IsZero() {
 				fmt.Fprintf(c.Out, "Job remaining time is %d seconds\n", int64(max(end.Sub(c.now), 0)/time.Second))

@@ -114,7 +114,7 @@ func find[Set any](word string, all []parameter[Set]) *parameter[Set] {
 		}
 	}
 	for i := range all {
-		if meant(word, all[i].name, all[i].min) {
+		if cmdline.Short(word, all[i].name, all[i].min) {
 			return &all[i]
 		}
 	}
@@ -214,15 +214,15 @@ func (c *call) update(args []string) int {
 	for _, a := range args {
 		key, _, _ := strings.Cut(a, "=")
 		switch {
-		case meant(key, "NodeName", 4) && !meant(key, "NodeList", 5):
+		case cmdline.Short(key, "NodeName", 4) && !cmdline.Short(key, "NodeList", 5):
 			return c.updateNodes(args)
-		case meant(key, "JobId", 3), meant(key, "JobName", 4):
+		case cmdline.Short(key, "JobId", 3), cmdline.Short(key, "JobName", 4):
 			return c.updateJobs(args)
-		case meant(key, "PartitionName", 4):
+		case cmdline.Short(key, "PartitionName", 4):
 			return c.putPartition(args, true)
-		case meant(key, "ReservationName", 3):
+		case cmdline.Short(key, "ReservationName", 3):
 			return c.updateReservation(args)
-		case meant(key, "StepId", 4):
+		case cmdline.Short(key, "StepId", 4):
 			c.errorf("update StepId is refused: a step has no limit of its own that could be changed; cancel it: scancel JOB.STEP")
 			return 1
 		}
@@ -453,7 +453,7 @@ func (c *call) updateNodes(args []string) int {
 }
 
 func (c *call) setNodes(names []string, state, reason string) int {
-	i := slices.IndexFunc(nodeStates, func(s struct{ word, action string }) bool { return meant(state, s.word, 2) })
+	i := slices.IndexFunc(nodeStates, func(s struct{ word, action string }) bool { return cmdline.Short(state, s.word, 2) })
 	if i < 0 {
 		c.say("Invalid input: State=%s\nRequest aborted\nValid states are: DRAIN DOWN RESUME UNDRAIN IDLE\nNot all states are valid given a node's prior state", state)
 		return 1

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"gangd/pkg/api"
+	"gangd/pkg/cmdline"
 )
 
 // jobsBy chooses the jobs of an update that names none by id: by JobName=, of UserID=.
@@ -17,16 +18,16 @@ type jobsBy struct {
 // take moves the choice out of the words of an update. Beside a JobId a name is what the job
 // shall be called.
 func (b *jobsBy) take(args *[]string) {
-	if slices.ContainsFunc(*args, func(a string) bool { key, _, _ := strings.Cut(a, "="); return meant(key, "JobId", 3) }) {
+	if slices.ContainsFunc(*args, func(a string) bool { key, _, _ := strings.Cut(a, "="); return cmdline.Short(key, "JobId", 3) }) {
 		return
 	}
 	var rest []string
 	for _, a := range *args {
 		key, v, given := strings.Cut(a, "=")
 		switch {
-		case given && b.name == "" && (meant(key, "JobName", 4) || meant(key, "Name", 2)):
+		case given && b.name == "" && (cmdline.Short(key, "JobName", 4) || cmdline.Short(key, "Name", 2)):
 			b.name = v
-		case given && meant(key, "UserId", 3):
+		case given && cmdline.Short(key, "UserId", 3):
 			b.user = v
 		default:
 			rest = append(rest, a)

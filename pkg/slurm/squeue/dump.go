@@ -69,10 +69,11 @@ func JobObject(r *jobfield.Row, p document.Parser) document.Object {
 	none := document.Number{}
 	exit := waitStatus(r)
 	ended := document.Exit{Code: int(exit >> 8), Signal: int(exit & 0x7f), Name: cmdline.SignalOf(int(exit & 0x7f)), Plain: exit}
-	perNode := text('b')
+	perNode, cards := text('b'), "gres:gpu"
 	if p >= document.V40 {
-		perNode = strings.Replace(perNode, "gres:", "gres/", 1)
+		perNode, cards = strings.Replace(perNode, "gres:", "gres/", 1), "gres/gpu"
 	}
+	asked := jobfield.TRES(r.Job, cards)
 	het, hetSet, hetOffset, offset := int64(0), "", none, 0
 	if r.Component != nil {
 		het, hetSet, offset = r.JobID, strconv.FormatInt(r.JobID, 10), *r.Component
@@ -87,7 +88,7 @@ func JobObject(r *jobfield.Row, p document.Parser) document.Object {
 		"cluster_features", "", "command", jobfield.Command(r.Job), "comment", r.Comment, "container", "", since(document.V40, "container_id"), "", "contiguous", false,
 		"core_spec", nil, "thread_spec", nil, "cores_per_socket", none, "billable_tres", document.Number{Value: float64(jobfield.CPUs(r))},
 		"cpus_per_task", document.Number{Value: orNil(r.CPUsPerRank)}, "cpu_frequency_minimum", none, "cpu_frequency_maximum", none,
-		"cpu_frequency_governor", none, "cpus_per_tres", "", since(document.V40, "cron"), "", "deadline", document.At(r.Deadline), "delay_boot", document.Number{Value: 0},
+		"cpu_frequency_governor", none, "cpus_per_tres", asked["CpusPerTres"], since(document.V40, "cron"), "", "deadline", document.At(r.Deadline), "delay_boot", document.Number{Value: 0},
 		"dependency", r.Dependency, "derived_exit_code", document.Exit{Plain: 0}, "eligible_time", document.At(jobfield.Eligible(r)),
 		"end_time", document.At(jobfield.ExpectedEnd(r)), "excluded_nodes", hostlist.Compress(r.Exclude), "exit_code", ended,
 		since(document.V40, "extra"), "", since(document.V40, "failed_node"), "",
@@ -104,22 +105,22 @@ func JobObject(r *jobfield.Row, p document.Parser) document.Object {
 	return append(o, p.Members(
 		since(document.V40, "job_size_str"), []any{}, "job_state", document.Flags{jobfield.SlurmState(r.Job)}, "last_sched_evaluation", document.Number{Value: 0}, "licenses", "",
 		since(document.V40, "mail_type"), []any{}, since(document.V40, "mail_user"), "", "max_cpus", document.Number{Value: 0},
-		"max_nodes", document.Number{Value: 0}, "mcs_label", "", "memory_per_tres", "", "name", r.Name, since(document.V40, "network"), "",
+		"max_nodes", document.Number{Value: 0}, "mcs_label", "", "memory_per_tres", asked["MemPerTres"], "name", r.Name, since(document.V40, "network"), "",
 		"nodes", hostlist.Compress(r.Nodes),
 		until(document.V40, "nice"), orNil(r.Nice), since(document.V40, "nice"), r.Nice, "tasks_per_core", none, since(document.V40, "tasks_per_tres"), none,
 		"tasks_per_node", document.Number{Value: r.RanksPerNode}, "tasks_per_socket", none,
 		"tasks_per_board", document.Number{Value: 0}, "cpus", document.Number{Value: jobfield.CPUs(r)}, "node_count", document.Number{Value: jobfield.NodeCount(r)},
 		"tasks", document.Number{Value: r.Tasks()},
 		until(document.V40, "het_job_id"), het, until(document.V40, "het_job_id_set"), hetSet, until(document.V40, "het_job_offset"), offset, "partition", r.Partition, "prefer", r.Prefer,
-		"memory_per_node", document.Number{Value: orNil(r.MemoryBytes * int64(max(r.RanksPerNode, 1)) >> 20)}, "memory_per_cpu", none,
+		"memory_per_node", document.Number{Value: orNil(jobfield.MemoryPerNode(r) >> 20)}, "memory_per_cpu", none,
 		"minimum_cpus_per_node", document.Number{Value: number(text('c'))}, "minimum_tmp_disk_per_node", document.Number{Value: r.TmpPerNode >> 20},
 		document.Key{Name: "power", Since: document.V40, Last: document.V41}, document.Of("flags", []any{}),
 		"preempt_time", document.Number{Value: 0}, since(document.V40, "preemptable_time"), document.Number{Value: 0}, "pre_sus_time", document.Number{Value: 0},
 		since(document.V40, "hold"), r.Held != "", "priority", document.Number{Value: jobfield.SlurmPriority(r.Job)},
 		since(document.V42, "priority_by_partition"), []any{}, until(document.V40, "profile"), nil, since(document.V40, "profile"), document.Flags{"NOT_SET"}, "qos", "", "reboot", false,
 		"required_nodes", hostlist.Compress(r.NodeList),
-		document.Key{Name: "minimum_switches", Since: document.V40, Last: document.V41}, 0, since(document.V42, "required_switches"), 0,
-		"requeue", true, "resize_time", document.Number{Value: 0}, "restart_cnt", r.RestartCount,
+		document.Key{Name: "minimum_switches", Since: document.V40, Last: document.V41}, r.Switches, since(document.V42, "required_switches"), r.Switches,
+		"requeue", jobfield.Requeues(r.Job), "resize_time", document.Number{Value: 0}, "restart_cnt", r.RestartCount,
 		"resv_name", r.Reservation, since(document.V40, "scheduled_nodes"), "", since(document.V40, "selinux_context"), "",
 		until(document.V40, "shared"), shared(r), since(document.V40, "shared"), sharedFlags(r),
 		document.Key{Name: "exclusive", Since: document.V40, Last: document.V41}, exclusive(r), document.Key{Name: "oversubscribe", Since: document.V40, Last: document.V41}, r.Share,
@@ -129,8 +130,8 @@ func JobObject(r *jobfield.Row, p document.Parser) document.Object {
 		"state_reason", cmp.Or(r.Reason, "None"), "standard_error", named("stderr"), "standard_input", named("stdin"),
 		"standard_output", named("stdout"), "submit_time", document.At(r.SubmitTime), "suspend_time", document.Number{Value: 0}, "system_comment", "",
 		"time_limit", limit(r.TimeLimitSeconds), "time_minimum", document.Number{Value: (r.TimeMinSeconds + 59) / 60},
-		"threads_per_core", none, "tres_bind", "", "tres_freq", "", "tres_per_job", "", "tres_per_node", perNode,
-		"tres_per_socket", "", "tres_per_task", "", "tres_req_str", named("tres-alloc"), "tres_alloc_str", allocated(r, named("tres-alloc")),
+		"threads_per_core", none, "tres_bind", asked["TresBind"], "tres_freq", asked["TresFreq"], "tres_per_job", asked["TresPerJob"], "tres_per_node", perNode,
+		"tres_per_socket", asked["TresPerSocket"], "tres_per_task", asked["TresPerTask"], "tres_req_str", named("tres-alloc"), "tres_alloc_str", allocated(r, named("tres-alloc")),
 		"user_id", int64(r.UID), "user_name", r.User, since(document.V40, "maximum_switch_wait_time"), 0, "wckey", "", "current_working_directory", r.WorkDir,
 	)...)
 }
@@ -210,13 +211,8 @@ func resources(r *jobfield.Row, p document.Parser) document.Object {
 	var nodes []any
 	count := jobfield.NodeCount(r)
 	each := jobfield.CPUs(r) / count
-	seen := map[string]bool{}
+	memory := jobfield.MemoryPerNode(r) >> 20
 	for _, n := range r.Nodes {
-		if seen[n] {
-			continue
-		}
-		seen[n] = true
-		memory := r.MemoryBytes * int64(max(r.RanksPerNode, 1)) >> 20
 		if p >= document.V41 {
 			nodes = append(nodes, document.Of("index", len(nodes), "name", n, "cpus", document.Of("count", each, "used", each),
 				"memory", document.Of("used", 0, "allocated", memory), "sockets", []any{}))

@@ -8,6 +8,7 @@ import (
 
 	"gangd/pkg/hostlist"
 	"gangd/pkg/table/column"
+	"gangd/pkg/table/tres"
 )
 
 // Field is one thing that can be shown of a job.
@@ -65,11 +66,10 @@ func nodes(letter byte, n []string, head string, get func(*Row) string) Field {
 var common = []Field{
 	text('a', names("account"), "ACCOUNT", func(r *Row) string { return OrNull(r.Account) }),
 	value('A', names("jobid"), "JOBID", JobID),
-	text('b', names("gres", "tres-per-node"), "TRES_PER_NODE", tresPerNode),
 	text('B', names("batchhost"), "EXEC_HOST", batchHost),
 	value('c', names("mincpus"), "MIN_CPUS", minCPUs),
 	value('C', names("numcpus"), "CPUS", CPUs),
-	text('d', names("mintmpdisk"), "MIN_TMP_DISK", func(r *Row) string { return exactly(r.TmpPerNode >> 20) }),
+	text('d', names("mintmpdisk"), "MIN_TMP_DISK", func(r *Row) string { return tres.Size(r.TmpPerNode, 'M') }),
 	value('D', names("numnodes"), "NODES", NodeCount),
 	{Letter: 'e', Names: names("endtime"), Head: "END_TIME", Text: endTime, Compare: moment(ExpectedEnd)},
 	text('E', names("dependency"), "DEPENDENCY", func(r *Row) string { return OrNull(r.Dependency) }),
@@ -77,7 +77,7 @@ var common = []Field{
 	value('F', names("arrayjobid"), "ARRAY_JOB_ID", arrayID),
 	text('g', names("groupname"), "GROUP", func(r *Row) string { return GroupName(r.GID) }),
 	value('G', names("groupid"), "GROUP", func(r *Row) int64 { return int64(r.GID) }),
-	text('h', names("oversubscribe", "shared"), "OVER_SUBSCRIBE", overSubscribe),
+	text('h', names("oversubscribe", "shared"), "OVER_SUBSCRIBE", OverSubscribe),
 	text('H', names("sockets"), "SOCKETS_PER_NODE", func(r *Row) string { return Least(r.Shape.Sockets) }),
 	{Letter: 'i', Names: names("jobarrayid"), Head: "JOBID", Text: ID, Compare: CompareIDs},
 	text('I', names("cores"), "CORES_PER_SOCKET", func(r *Row) string { return Least(r.Shape.Cores) }),
@@ -87,7 +87,7 @@ var common = []Field{
 	{Letter: 'K', Names: names("arraytaskid"), Head: "ARRAY_TASK_ID", Text: arrayTask, Compare: number(arrayIndex)},
 	lasting('l', names("timelimit"), "TIME_LIMIT", func(r *Row) string { return TimeLimit(r.TimeLimitSeconds) }, limitOrder),
 	lasting('L', names("timeleft"), "TIME_LEFT", timeLeft, timeLeftOrder),
-	{Letter: 'm', Names: names("minmemory"), Head: "MIN_MEMORY", Text: minMemory, Compare: number(memoryPerNode)},
+	{Letter: 'm', Names: names("minmemory"), Head: "MIN_MEMORY", Text: minMemory, Compare: number(MemoryPerNode)},
 	lasting('M', names("timeused"), "TIME", func(r *Row) string { return Elapsed(Used(r)) }, func(r *Row) int64 { return int64(Used(r)) }),
 	text('n', names("reqnodes"), "REQ_NODES", func(r *Row) string { return hostlist.Compress(r.NodeList) }),
 	nodes('N', names("nodelist"), "NODELIST", func(r *Row) string { return hostlist.Compress(r.Nodes) }),
@@ -112,7 +112,7 @@ var common = []Field{
 
 	at(0, names("accruetime"), "ACCRUE_TIME", Eligible),
 	text(0, names("allocnodes"), "ALLOC_NODES", func(r *Row) string { return orNA(r.SubmitHost) }),
-	constant(0, names("batchflag"), "BATCH_FLAG", "1"),
+	value(0, names("batchflag"), "BATCH_FLAG", func(r *Row) int64 { return bit(!r.Allocation) }),
 	text(0, names("cpus-per-task", "cpuspertask"), "CPUS_PER_TASK", func(r *Row) string { return strconv.Itoa(max(r.CPUsPerRank, 1)) }),
 	at(0, names("deadline"), "DEADLINE", func(r *Row) time.Time { return r.Deadline }),
 	at(0, names("eligibletime"), "ELIGIBLE_TIME", Eligible),
@@ -129,6 +129,7 @@ var gqueues = []Field{
 	text('o', names("command"), "COMMAND", func(r *Row) string { return OrNull(r.Command) }),
 	{Letter: 't', Names: names("statecompact"), Head: "ST", Text: code, Compare: number(stateOrder)},
 	{Letter: 'T', Names: names("state"), Head: "STATE", Text: func(r *Row) string { return string(r.State) }, Compare: number(stateOrder)},
+	text('b', names("gres", "tres-per-node"), "TRES_PER_NODE", cardsOfNode),
 	text(0, names("exit_code"), "EXIT_CODE", func(r *Row) string { return ExitCode(r.ExitCode, r.Signal) }),
 	text(0, names("ntpernode"), "NTASKS_PER_NODE", func(r *Row) string { return orNumberNA(r.RanksPerNode) }),
 	text(0, names("stderr"), "STDERR", func(r *Row) string { return cmp.Or(r.StdErr, r.StdOut) }),

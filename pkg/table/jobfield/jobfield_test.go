@@ -33,14 +33,6 @@ func TestIndexRanges(t *testing.T) {
 	}
 }
 
-func TestExactly(t *testing.T) {
-	for mib, want := range map[int64]string{0: "0", 1: "1M", 100: "100M", 1500: "1500M", 1536: "1.50G", 2000: "2000M", 2048: "2G", 3072: "3G", 1 << 20: "1T", 1024: "1G"} {
-		if got := exactly(mib); got != want {
-			t.Errorf("%d MiB: %s, want %s", mib, got, want)
-		}
-	}
-}
-
 // TestSplitOff: elements that were changed stand alone in squeue, and what is left of the array,
 // held ones too, in one row.
 func TestSplitOff(t *testing.T) {
@@ -126,5 +118,45 @@ func TestNoStart(t *testing.T) {
 	r := &Row{Job: &api.Job{State: api.JobPending, ExpectedStart: Now().Add(-time.Hour)}}
 	if Used(r) != 0 {
 		t.Error(Used(r))
+	}
+}
+
+// TestAskedByNode: what was asked for by node counts on each of them, in squeue's fields as in gqueue's.
+func TestAskedByNode(t *testing.T) {
+	byNode := &Row{Job: &api.Job{Size: 4, CPUsPerRank: 2, MinNodes: 2, RanksPerNode: 2, GPUsPerNode: 2, MemoryPerNode: 1536 << 20, Asked: &api.Asked{GPUsPerNode: "a100:2"}, Switches: 1,
+		Budgets: map[api.Cause]api.Budget{api.CauseRequeued: {}}}}
+	byRank := &Row{Job: &api.Job{Size: 4, MinNodes: 2, GPUsPerRank: 1, MemoryBytes: 1 << 30, Asked: &api.Asked{GPUsPerTask: "1", CPUsPerGPU: 3, GPUBind: "none"}, Allocation: true}}
+	own := &Row{Job: &api.Job{Size: 2, MinNodes: 1, GPUsPerRank: 2}}
+	for _, c := range []struct {
+		r    *Row
+		name string
+		want string
+	}{
+		{byNode, "tres-alloc", "cpu=8,mem=3G,node=2,billing=8,gres/gpu=4"}, {byNode, "minmemory", "1.50G"}, {byNode, "tres-per-node", "gres:gpu:a100:2"},
+		{byNode, "requeue", "0"}, {byNode, "reqswitch", "1"}, {byNode, "batchflag", "1"},
+		{byRank, "tres-alloc", "cpu=4,mem=4G,node=2,billing=4,gres/gpu=4"}, {byRank, "tres-per-node", "N/A"}, {byRank, "tres-per-task", "gres:gpu:1"},
+		{byRank, "cpus-per-tres", "gres:gpu:3"}, {byRank, "tres-bind", "gpu:none"}, {byRank, "requeue", "1"}, {byRank, "batchflag", "0"},
+		{own, "tres-per-node", "gres:gpu:4"},
+	} {
+		if got := Squeue.Name(c.name).Text(c.r); got != c.want {
+			t.Errorf("%s: %s, want %s", c.name, got, c.want)
+		}
+	}
+	if got := Gqueue.Name("gpus").Text(byNode); got != "4" {
+		t.Errorf("gqueue counts %s cards", got)
+	}
+}
+
+// TestOutputPath: a restart and the first node are in the name as they are, and %a of what is left of an array is Slurm's word for that.
+func TestOutputPath(t *testing.T) {
+	r := &Row{Job: &api.Job{JobID: 14, ArrayJobID: 12, ArrayIndex: new(2), Name: "x", WorkDir: "/home/ada", RestartCount: 3}}
+	for want, pattern := range map[string]string{"/home/ada/x-12_2.r3": "%x-%A_%a.r%r", "/tmp/12": "/tmp/%j", "": ""} {
+		if got := OutputPath(r, 12, pattern); got != want {
+			t.Errorf("%s: %s, want %s", pattern, got, want)
+		}
+	}
+	r.Folded, r.Nodes = []int{2, 3}, []string{"n1", "n2"}
+	if got := OutputPath(r, 12, "%a.%N"); got != "/home/ada/4294967294.n1" {
+		t.Error(got)
 	}
 }

@@ -21,17 +21,18 @@ var squeues = []Field{
 	text('o', names("command"), "COMMAND", func(r *Row) string { return OrNull(Command(r.Job)) }),
 	text('t', names("statecompact"), "ST", code), // ordered by its letters
 	text('T', names("state"), "STATE", func(r *Row) string { return SlurmState(r.Job) }),
+	text('b', names("gres", "tres-per-node"), "TRES_PER_NODE", tresPerNode),
 	value(0, names("exit_code"), "EXIT_CODE", waitStatus),
 	value(0, names("derivedec"), "DERIVED_EC", waitStatus),
 	value(0, names("ntpernode"), "NTASKS_PER_NODE", func(r *Row) int64 { return int64(r.RanksPerNode) }),
-	text(0, names("stderr"), "STDERR", func(r *Row) string { return outputPath(r, cmp.Or(r.StdErr, r.StdOut)) }),
+	text(0, names("stderr"), "STDERR", func(r *Row) string { return OutputPath(r, JobID(r), cmp.Or(r.StdErr, r.StdOut)) }),
 	text(0, names("stdin"), "STDIN", func(r *Row) string { return cmp.Or(r.StdIn, "/dev/null") }),
-	text(0, names("stdout"), "STDOUT", func(r *Row) string { return outputPath(r, r.StdOut) }),
+	text(0, names("stdout"), "STDOUT", func(r *Row) string { return OutputPath(r, JobID(r), r.StdOut) }),
 	value(0, names("maxcpus"), "MAX_CPUS", CPUs),
 	value(0, names("maxnodes"), "MAX_NODES", NodeCount),
 	lasting(0, names("mintime"), "TIME_MIN", minTime, func(r *Row) int64 { return r.TimeMinSeconds }),
-	text(0, names("tres-alloc"), "TRES_ALLOC", tresAlloc),
-	constant(0, names("requeue"), "REQUEUE", "1"),
+	text(0, names("tres-alloc"), "TRES_ALLOC", func(r *Row) string { return amount(r).InOrder() }),
+	value(0, names("requeue"), "REQUEUE", func(r *Row) int64 { return bit(Requeues(r.Job)) }),
 
 	constant(0, names("admin_comment"), "ADMIN_COMMENT", "(null)"),
 	constant(0, names("allocsid"), "ALLOC_SID", "0"),
@@ -42,14 +43,14 @@ var squeues = []Field{
 	constant(0, names("cluster"), "CLUSTER", "gangd"),
 	constant(0, names("clusterfeature"), "CLUSTER_FEATURES", "(null)"),
 	constant(0, names("container"), "CONTAINER", "(null)"),
-	constant(0, names("cpus-per-tres"), "CPUS_PER_TRES", "N/A"),
+	text(0, names("cpus-per-tres"), "CPUS_PER_TRES", tresWord("CpusPerTres")),
 	constant(0, names("delayboot"), "DELAY_BOOT", "0:00"),
 	text(0, names("hetjobid", "packjobid"), "HET_JOB_ID", ofComponent(func(r *Row) string { return decimal(r.JobID) })),
 	text(0, names("hetjobidset", "packjobidset"), "HET_JOB_ID_SET", ofComponent(func(r *Row) string { return decimal(r.JobID) })),
 	text(0, names("hetjoboffset", "packjoboffset"), "HET_JOB_OFFSET", ofComponent(func(r *Row) string { return strconv.Itoa(*r.Component) })),
 	constant(0, names("lastschedeval"), "LAST_SCHED_EVAL", "N/A"),
 	constant(0, names("mcslabel"), "MCSLABEL", "(null)"),
-	constant(0, names("mem-per-tres"), "MEM_PER_TRES", "N/A"),
+	text(0, names("mem-per-tres"), "MEM_PER_TRES", tresWord("MemPerTres")),
 	constant(0, names("network"), "NETWORK", "(null)"),
 	constant(0, names("ntperboard"), "NTASKS_PER_BOARD", "0"),
 	constant(0, names("ntpercore"), "NTASKS_PER_CORE", "N/A"),
@@ -60,7 +61,7 @@ var squeues = []Field{
 	text(0, names("prefer"), "PREFER", func(r *Row) string { return OrNull(r.Prefer) }),
 	constant(0, names("profile"), "PROFILE", "NotSet"),
 	constant(0, names("reboot"), "REBOOT", "0"),
-	constant(0, names("reqswitch"), "REQ_SWITCH", "0"),
+	value(0, names("reqswitch"), "REQ_SWITCH", func(r *Row) int64 { return int64(r.Switches) }),
 	constant(0, names("resizetime"), "RESIZE_TIME", "N/A"),
 	constant(0, names("siblingsactive"), "ACTIVE_SIBLINGS", "NA"),
 	constant(0, names("siblingsactiveraw"), "ACTIVE_SIBLINGS_RAW", "NA"),
@@ -69,14 +70,75 @@ var squeues = []Field{
 	constant(0, names("sperboard"), "SOCKETS_PER_BOARD", "0"),
 	constant(0, names("system_comment"), "SYSTEM_COMMENT", "(null)"),
 	constant(0, names("wait4switch"), "WAIT4SWITCH", "0:00"),
-	constant(0, names("tres-bind"), "TRES_BIND", "N/A"),
-	constant(0, names("tres-freq"), "TRES_FREQ", "N/A"),
-	constant(0, names("tres-per-job"), "TRES_PER_JOB", "N/A"),
-	constant(0, names("tres-per-socket"), "TRES_PER_SOCKET", "N/A"),
-	constant(0, names("tres-per-task"), "TRES_PER_TASK", "N/A"),
+	text(0, names("tres-bind"), "TRES_BIND", tresWord("TresBind")),
+	text(0, names("tres-freq"), "TRES_FREQ", tresWord("TresFreq")),
+	text(0, names("tres-per-job"), "TRES_PER_JOB", tresWord("TresPerJob")),
+	text(0, names("tres-per-socket"), "TRES_PER_SOCKET", tresWord("TresPerSocket")),
+	text(0, names("tres-per-task"), "TRES_PER_TASK", tresWord("TresPerTask")),
 }
 
-// Command is the script's path and arguments; nothing of one that was no file.
+// Requeues reports whether a job may be queued again by who asks for it.
+func Requeues(j *api.Job) bool {
+	b, ok := j.Budgets[api.CauseRequeued]
+	return !ok || b.Limit != 0
+}
+
+func bit(b bool) int64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// TRES are the words in which cards were asked for, or, of a job that has none, how they are counted, by scontrol's
+// names for them; gres is what a card is called there.
+func TRES(j *api.Job, gres string) map[string]string {
+	a := cmp.Or(j.Asked, &api.Asked{})
+	out := map[string]string{}
+	counted := func(name, count string) {
+		if count != "" && count != "0" {
+			out[name] = gres + ":" + count
+		}
+	}
+	counted("CpusPerTres", strconv.Itoa(a.CPUsPerGPU))
+	counted("MemPerTres", decimal(a.MemoryPerGPU>>20))
+	counted("TresPerJob", a.GPUs)
+	counted("TresPerSocket", a.GPUsPerSocket)
+	counted("TresPerTask", a.GPUsPerTask)
+	switch {
+	case a.GPUsPerNode != "":
+		counted("TresPerNode", a.GPUsPerNode)
+	case a.GPUs != "" || a.GPUsPerTask != "" || a.GPUsPerSocket != "":
+	case j.GPUsPerNode > 0:
+		counted("TresPerNode", strconv.Itoa(j.GPUsPerNode))
+	case a.CardsBy == "gres":
+		counted("TresPerNode", strconv.Itoa(j.GPUsPerRank))
+	default:
+		counted("TresPerTask", strconv.Itoa(j.GPUsPerRank))
+	}
+	if a.GPUBind != "" {
+		out["TresBind"] = "gpu:" + a.GPUBind
+	}
+	if a.GPUFreq != "" {
+		out["TresFreq"] = "gpu:" + a.GPUFreq
+	}
+	return out
+}
+
+// tresWord is one of [TRES], as 22.05 calls cards.
+func tresWord(name string) func(*Row) string {
+	return func(r *Row) string { return orNA(TRES(r.Job, "gres:gpu")[name]) }
+}
+
+// tresPerNode is the cards of a node, where they were asked for so. Of a job of gsubmit's own words they are counted.
+func tresPerNode(r *Row) string {
+	if r.Asked != nil {
+		return tresWord("TresPerNode")(r)
+	}
+	return cardsOfNode(r)
+}
+
+// Command is the script's path; nothing of one that was no file.
 func Command(j *api.Job) string {
 	if j.Command == "wrap" || j.Command == "stdin" {
 		return ""
@@ -126,10 +188,20 @@ func waitStatus(r *Row) int64 {
 	return int64(*r.ExitCode) << 8
 }
 
-// outputPath is the file of rank 0, or of the batch script.
-func outputPath(r *Row, pattern string) string {
-	path := outpath.Expand(pattern, outpath.Vars{Job: r.JobID, ArrayJob: arrayID(r), ArrayIndex: r.ArrayIndex,
-		Name: r.Name, User: r.User, Node: batchHost(r)})
+// noTask is what Slurm writes for %a of an array's elements together.
+const noTask = 4294967294
+
+// OutputPath is the file of rank 0, or of the batch script, that a pattern of a job names; id is the job's, or its
+// array's. None of no pattern.
+func OutputPath(r *Row, id int64, pattern string) string {
+	v := outpath.Vars{Job: id, ArrayJob: r.ArrayJobID, ArrayIndex: r.ArrayIndex, Name: r.Name, User: r.User, Restarts: r.RestartCount}
+	if r.Folded != nil {
+		v.ArrayIndex = new(int(noTask))
+	}
+	if len(r.Nodes) > 0 {
+		v.Node = r.Nodes[0]
+	}
+	path := outpath.Expand(pattern, v)
 	if path != "" && !filepath.IsAbs(path) {
 		path = filepath.Join(r.WorkDir, path)
 	}
@@ -141,19 +213,6 @@ func minTime(r *Row) string {
 		return "0:00"
 	}
 	return TimeLimit(r.TimeMinSeconds)
-}
-
-// tresAlloc is what the job has, or asks for while it waits.
-func tresAlloc(r *Row) string {
-	out := "cpu=" + decimal(CPUs(r))
-	if m := memoryPerNode(r); m > 0 {
-		out += ",mem=" + exactly(m*NodeCount(r)>>20)
-	}
-	out += ",node=" + decimal(NodeCount(r)) + ",billing=" + decimal(CPUs(r))
-	if g := GPUs(r); g > 0 {
-		out += ",gres/gpu=" + decimal(g)
-	}
-	return out
 }
 
 // GroupName is the name of a group as this host knows it, else its number. A variable for the

@@ -58,28 +58,3 @@ func BytesText(n int64) string {
 	}
 	return strings.TrimSuffix(strconv.FormatFloat(v, 'f', 1, 64), ".0") + units[unit:unit+1]
 }
-
-// exactly writes a size in MiB as squeue does: in a larger unit only where that loses
-// nothing, to a half of the unit: 2000M, 1.50G, 3G, 1T, 0.
-func exactly(mib int64) string {
-	if mib == 0 {
-		return "0"
-	}
-	const units = "MGTP"
-	v, unit := float64(mib), 0
-	for v >= 1024 && unit < len(units)-1 && int64(v)%512 == 0 && v == float64(int64(v)) {
-		v, unit = v/1024, unit+1
-	}
-	if v == float64(int64(v)) {
-		return strconv.FormatInt(int64(v), 10) + units[unit:unit+1]
-	}
-	return strconv.FormatFloat(v, 'f', 2, 64) + units[unit:unit+1]
-}
-
-// plainly writes a size in MiB without another unit.
-func plainly(mib int64) string {
-	if mib == 0 {
-		return "0"
-	}
-	return strconv.FormatInt(mib, 10) + "M"
-}

@@ -10,6 +10,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/hostlist"
+	"gangd/pkg/table/tres"
 )
 
 // BeatAge is how long ago a rank beat, N/A for one that never did.
@@ -107,19 +108,21 @@ func shape(r *Row) string {
 // minCPUs is the fewest CPUs of a node.
 func minCPUs(r *Row) int64 { return int64(max(r.CPUsPerRank, 1) * max(r.RanksPerNode, 1)) }
 
-// memoryPerNode is the memory of a node that is asked for, as far as the ranks of a node are
+// MemoryPerNode is the memory of a node that is asked for, as far as the ranks of a node are
 // known.
-func memoryPerNode(r *Row) int64 { return r.MemoryBytes * int64(max(r.RanksPerNode, 1)) }
+func MemoryPerNode(r *Row) int64 {
+	return r.MemoryBytes*int64(max(r.RanksPerNode, 1)) + r.Job.MemoryPerNode
+}
 
 func minMemory(r *Row) string {
 	if r.View != nil && r.View.NoConvert {
-		return plainly(memoryPerNode(r) >> 20)
+		return tres.InUnit(MemoryPerNode(r), 'M')
 	}
-	return exactly(memoryPerNode(r) >> 20)
+	return tres.Size(MemoryPerNode(r), 'M')
 }
 
-// tresPerNode is the cards of a node that are asked for.
-func tresPerNode(r *Row) string {
+// cardsOfNode is the cards that a job has, or asks for, of each node.
+func cardsOfNode(r *Row) string {
 	if n := GPUs(r); n > 0 {
 		return "gres:gpu:" + decimal(max(n/NodeCount(r), 1))
 	}
@@ -134,29 +137,14 @@ func endTime(r *Row) string {
 	return r.stamp(ExpectedEnd(r))
 }
 
+// amount is what a job has or asks for.
+func amount(r *Row) tres.Amount { return tres.Of(r.Job, NodeCount(r)) }
+
 // CPUs is how many CPUs a job has or asks for.
-func CPUs(r *Row) int64 {
-	if r.Roles == nil {
-		return int64(max(r.CPUsPerRank, 1) * r.Size)
-	}
-	sum := 0
-	for i := range r.Roles {
-		sum += r.Roles[i].Count * max(r.Roles[i].CPUsPerRank, 1)
-	}
-	return int64(sum)
-}
+func CPUs(r *Row) int64 { return amount(r).CPUs }
 
 // GPUs is how many cards a job has or asks for.
-func GPUs(r *Row) int64 {
-	if r.Roles == nil {
-		return int64(r.Size * r.GPUsPerRank)
-	}
-	sum := 0
-	for i := range r.Roles {
-		sum += r.Roles[i].Count * r.Roles[i].GPUsPerRank
-	}
-	return int64(sum)
-}
+func GPUs(r *Row) int64 { return amount(r).GPUs }
 
 // ReadyText is how many ranks are ready: 3/4.
 func ReadyText(r *api.Readiness) string {
@@ -176,17 +164,7 @@ func roleList(roles []api.Role) string {
 }
 
 // NodeCount is how many nodes a job has, or the fewest on which it can start.
-func NodeCount(r *Row) int64 { return int64(max(len(distinct(r.Nodes)), r.MinNodes, 1)) }
-
-// distinct is the nodes without repetition, whatever order they came in.
-func distinct(nodes []string) []string {
-	for i := 1; i < len(nodes); i++ {
-		if slices.Contains(nodes[:i], nodes[i]) {
-			return slices.Compact(slices.Sorted(slices.Values(nodes)))
-		}
-	}
-	return nodes
-}
+func NodeCount(r *Row) int64 { return tres.Nodes(r.Job) }
 
 // ExpectedEnd is when the job ended, or when its time limit ends it.
 func ExpectedEnd(r *Row) time.Time {
@@ -197,7 +175,8 @@ func ExpectedEnd(r *Row) time.Time {
 	return start.Add(time.Duration(r.TimeLimitSeconds) * time.Second)
 }
 
-func overSubscribe(r *Row) string {
+// OverSubscribe is whether others may be on its nodes, or on its cards.
+func OverSubscribe(r *Row) string {
 	switch {
 	case r.Exclusive:
 		return "NO"
@@ -207,16 +186,17 @@ func overSubscribe(r *Row) string {
 	return "OK"
 }
 
-// Used is the time since the current attempt started, 0 for one that waits.
+// Used is the time since the current attempt started, 0 for one that waits. As Slurm does it counts in whole
+// seconds of both ends.
 func Used(r *Row) time.Duration {
-	start := Started(r)
+	start, end := Started(r), Now()
 	switch {
-	case start.IsZero(), r.State == api.JobPending: // an expected start is no start
+	case start.IsZero(), r.State == api.JobPending, r.State == api.JobReserved: // an expected start is no start
 		return 0
 	case r.State.Ended():
-		return max(r.EndTime.Sub(start), 0)
+		end = r.EndTime
 	}
-	return max(Now().Sub(start), 0)
+	return time.Duration(max(end.Unix()-start.Unix(), 0)) * time.Second
 }
 
 // Eligible is since when a job could start, or not before when by --begin or after a run; of one that is held there

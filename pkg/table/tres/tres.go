@@ -105,7 +105,8 @@ func join(parts ...string) string {
 // Units are the letters of sizes.
 const Units = "KMGTP"
 
-// Size writes bytes in a unit, then in larger ones as long as nothing is lost: 2000M, 2G.
+// Size writes bytes in a unit, then in larger ones as long as that loses nothing, to a half of
+// the unit: 2000M, 1.50G, 3G.
 func Size(bytes int64, unit byte) string {
 	at := strings.IndexByte(Units, unit)
 	n := bytes >> (10 * (at + 1))
@@ -117,6 +118,9 @@ func Size(bytes int64, unit byte) string {
 	}
 	for n%1024 == 0 && at < len(Units)-1 {
 		n, at = n/1024, at+1
+	}
+	if n > 1024 && n%512 == 0 && at < len(Units)-1 {
+		return strconv.FormatInt(n/1024, 10) + ".50" + Units[at+1:at+2]
 	}
 	return strconv.FormatInt(n, 10) + Units[at:at+1]
 }

@@ -32,7 +32,7 @@ func TestSize(t *testing.T) {
 	for _, c := range []struct {
 		got, want string
 	}{
-		{Size(0, 'M'), "0"}, {Size(2000<<20, 'M'), "2000M"}, {Size(2<<30, 'M'), "2G"}, {Size(1536<<20, 'M'), "1536M"},
+		{Size(0, 'M'), "0"}, {Size(2000<<20, 'M'), "2000M"}, {Size(2<<30, 'M'), "2G"}, {Size(1536<<20, 'M'), "1.50G"}, {Size(512<<20, 'M'), "512M"}, {Size(1500<<20, 'M'), "1500M"}, {Size(1<<40, 'M'), "1T"}, {Size(1<<60, 'M'), "1024P"}, {Size(3<<59, 'M'), "1536P"},
 		{Size(3289088, 'K'), "3212K"}, {Size(512, 'K'), "0.50K"}, {InUnit(3289088, 'M'), "3.14M"}, {InUnit(1<<30, 'M'), "1024M"}, {InUnit(0, 'K'), "0"},
 	} {
 		if c.got != c.want {
