@@ -165,13 +165,15 @@ func answers(dir string) bool {
 // hungUp: the shim is gone, or the connection to it. A shim that can be reached again goes
 // on; of another the state file has the last word.
 func (m *member) hungUp(ctx context.Context) {
+	released := false
 	if m.conn != nil {
+		released = m.conn.Released()
 		_ = m.conn.Close()
 		m.conn = nil
 	}
 	m.answers = nil
 	m.abandon()
-	if m.over.Load() && m.actual.Phase != api.PhaseStopped {
+	if m.over.Load() && (released || m.actual.Phase != api.PhaseStopped) {
 		return // refused: it exits by itself
 	}
 	if c := m.attach(ctx); c != nil {

@@ -173,6 +173,13 @@ func (c *Conn) deliver(a Answer) {
 	}
 }
 
+// Released reports whether the shim has let go of the member: it serves another one, or waits for it.
+func (c *Conn) Released() bool {
+	c.send.Lock()
+	defer c.send.Unlock()
+	return c.detached
+}
+
 func (c *Conn) isClosed() bool {
 	select {
 	case <-c.closed:

@@ -5,8 +5,8 @@
 //
 // Life: prepare (containment, working directory, output files) -> ready or refused; Go ->
 // running; the ranks' end, a [Command] or a timer -> stopped (or stuck until what KILL did
-// not end has gone); Bye, or a bounded wait -> exit, or [Spare]: waiting for the next member,
-// one at a time. What leads from running to stopped is
+// not end has gone); its result on disk, else Bye or a bounded wait -> exit, or [Spare]: waiting
+// for the next member, one at a time. What leads from running to stopped is
 // decided by package supervise; this package only does what it says.
 //
 // Invariants:

@@ -32,13 +32,10 @@ func TestLifeOfAMember(t *testing.T) {
 	if err != nil || onDisk.Phase != api.PhaseStopped || onDisk.BootID == "" {
 		t.Errorf("on disk %+v, %v", onDisk, err)
 	}
-	if err := c.Send(Command{Bye: true}); err != nil {
-		t.Fatal(err)
-	}
-	for range c.Answers() {
+	for range c.Answers() { // the result is on disk: nobody has to ask for it
 	}
 	if err := syscall.Kill(c.PID, 0); err != syscall.ESRCH {
-		t.Errorf("shim after bye: %v", err)
+		t.Errorf("shim after its member: %v", err)
 	}
 	if s.CgroupDir != "" {
 		if _, err := os.Stat(s.CgroupDir); !os.IsNotExist(err) {

@@ -19,7 +19,7 @@ import (
 
 const (
 	commandFD = 3                // the first connection, given at start
-	byeWait   = 60 * time.Second // after the end, for somebody to come and record it
+	byeWait   = 60 * time.Second // after the end, for somebody to come and record what could not be written
 	// pollMax bounds a sleep, so that an orphan whose SIGCHLD arrived between the last reap
 	// and the poll, and a lease that ran out while the machine slept, are seen all the same.
 	pollMax = 10 * time.Second
@@ -170,11 +170,12 @@ func (m *member) loop() {
 	}
 }
 
+// finished: what became of the member is on disk and was told, or is recorded. Whoever comes later reads the file.
 func (m *member) finished() bool {
 	if !m.over {
 		return false
 	}
-	return m.bye && m.conns.drained() || clock(unix.CLOCK_MONOTONIC) >= m.exitAt
+	return (m.bye || !m.file.unsaved) && m.conns.drained() || clock(unix.CLOCK_MONOTONIC) >= m.exitAt
 }
 
 // wait is how long the poll may sleep.

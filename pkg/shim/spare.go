@@ -75,7 +75,7 @@ func (cn *conn) awaitMember() (dir string, ok bool) {
 // member. The kernel's word counts wherever it has one: the containment was removed
 // (a member without that proof never stops), no child is left, no file is open.
 func (m *member) release(first *conn) bool {
-	plain := m.bye && m.state.Phase == api.PhaseStopped && !m.odd && !m.file.unsaved && !logged && !m.conns.visited &&
+	plain := m.state.Phase == api.PhaseStopped && !m.odd && !m.file.unsaved && m.conns.drained() && !logged && !m.conns.visited &&
 		len(m.conns.list) == 1 && m.conns.list[0] == first && m.conns.listener >= 0
 	if !plain || !childless() {
 		return false

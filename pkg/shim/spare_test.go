@@ -163,6 +163,23 @@ func TestRanksHaveOrdinaryTimers(t *testing.T) {
 	}
 }
 
+// TestFreeWhenTold: a process may have the next member as soon as the end of the one before is on disk and told.
+func TestFreeWhenTold(t *testing.T) {
+	p := testPool(t)
+	s := testSpec(t, 1)
+	c := startIn(t, p, s, "#!/bin/sh\nexit 4\n")
+	_ = c.Send(Command{Go: &Go{}})
+	until(t, c, api.PhaseStopped)
+	for range c.Answers() {
+	}
+	if got := p.pids(); !slices.Equal(got, []int{c.PID}) || !c.Released() {
+		t.Errorf("waiting %v, want %d; released %v", got, c.PID, c.Released())
+	}
+	if st, err := ReadState(s.Dir); err != nil || st.Phase != api.PhaseStopped || st.Ranks[0].ExitCode != 4 {
+		t.Errorf("on disk %+v, %v", st, err)
+	}
+}
+
 // TestUsersAfterEachOther: nothing of one user's member is there for the next one's.
 func TestUsersAfterEachOther(t *testing.T) {
 	p := testPool(t)

@@ -62,13 +62,22 @@ func TestStateFile(t *testing.T) {
 	}
 }
 
-// TestExitsWithoutBye: nobody came to record the end within the bounded wait.
+// TestExitsWithoutBye: with its result on disk, or when nobody came to record it within the bounded wait.
 func TestExitsWithoutBye(t *testing.T) {
 	now := clock(unix.CLOCK_MONOTONIC)
 	m := &member{over: true, exitAt: now + byeWait}
+	if !m.finished() {
+		t.Error("waits although the result is on disk")
+	}
+	m.file.unsaved = true
 	if m.finished() {
 		t.Error("exits before the wait is over")
 	}
+	m.bye = true
+	if !m.finished() {
+		t.Error("waits although the result is recorded")
+	}
+	m.bye = false
 	m.exitAt = now - 1
 	if !m.finished() {
 		t.Error("waits for ever")

@@ -162,7 +162,7 @@ type Command struct {
 	Warn       *Warning      `json:"warn,omitempty"`
 	// Steps are all that the member shall have; nil: no word on them.
 	Steps *[]api.StepOrder `json:"steps,omitempty"`
-	Bye   bool             `json:"bye,omitempty"`   // results are recorded: let go of the member
+	Bye   bool             `json:"bye,omitempty"`   // results are recorded: let go of the member, on disk or not
 	Serve string           `json:"serve,omitempty"` // directory of the next member; for a spare, see [Spare]
 }
 
@@ -185,7 +185,7 @@ type Answer struct {
 	State     *State `json:"state,omitempty"`
 	Signal    uint64 `json:"signal,omitempty"`    // number of the order answered
 	Processes int    `json:"processes,omitempty"` // that got it
-	Spare     bool   `json:"spare,omitempty"`     // after Bye: nothing of the member is held, and another may come
+	Spare     bool   `json:"spare,omitempty"`     // nothing of the member is held any more, and another may come
 	// Notes is what the ranks have said, at most about once a second and again to whoever connects.
 	Notes *api.MemberNote `json:"notes,omitempty"`
 }

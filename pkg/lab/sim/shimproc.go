@@ -9,10 +9,7 @@ import (
 	"gangd/pkg/supervise"
 )
 
-const (
-	shimByeWait = 60 * time.Second // as in package shim: after the end, for somebody to come and record it
-	shimPoll    = 10 * time.Second // the longest sleep of a shim
-)
+const shimPoll = 10 * time.Second // the longest sleep of a shim
 
 // memberSpec is what a shim is started with.
 type memberSpec struct {
@@ -57,8 +54,7 @@ type shimProc struct {
 	leaseAt   time.Duration // boot clock, 0: none
 
 	dirty, durable bool
-	over, bye      bool
-	exitAt         time.Duration
+	over           bool
 	timer          uint64 // the planned sleep that counts
 }
 
@@ -111,7 +107,7 @@ func (s *shimProc) prepared() {
 	m := s.m
 	if m.r.now < m.refuseUntil {
 		s.state.Phase, s.state.Refusal = api.PhaseRefused, &api.Refusal{Blame: m.refuseBlame, Text: "simulated refusal"}
-		s.over, s.dirty, s.durable, s.bye = true, true, true, true
+		s.over, s.dirty, s.durable = true, true, true
 		s.flush()
 		s.leave()
 		return
@@ -191,7 +187,7 @@ func (s *shimProc) loop() {
 	if s.dead {
 		return
 	}
-	if s.over && (s.bye || s.m.clocks().Mono >= s.exitAt) {
+	if s.over { // and on disk, which is never full here
 		s.leave()
 		return
 	}
@@ -204,9 +200,6 @@ func (s *shimProc) sleep() {
 	d := shimPoll
 	if w, ok := s.mach.Wait(now); ok {
 		d = min(d, w)
-	}
-	if s.over {
-		d = min(d, s.exitAt-now.Mono)
 	}
 	if len(s.holding) > 0 {
 		d = min(d, s.holdStep)
@@ -223,7 +216,6 @@ func (s *shimProc) sleep() {
 
 func (s *shimProc) obey(c shim.Command) {
 	if s.over {
-		s.bye = s.bye || c.Bye
 		return
 	}
 	if c.Limit != 0 {
@@ -249,7 +241,6 @@ func (s *shimProc) obey(c shim.Command) {
 	}
 	if c.Bye && (s.mach.State() == supervise.Holding || len(s.spec.ranks) == 0) {
 		s.step(supervise.Order{})
-		s.bye = true
 	}
 }
 
@@ -291,7 +282,6 @@ func (s *shimProc) do(a supervise.Act) {
 	case supervise.Finish:
 		s.state.Phase, s.state.Survivors = api.PhaseStopped, nil
 		s.over, s.dirty, s.durable = true, true, true
-		s.exitAt = s.m.clocks().Mono + shimByeWait
 	case supervise.Tell:
 		s.dirty = true
 	}
