@@ -219,7 +219,7 @@ func Check() int {
 	if err != nil {
 		return fail(err)
 	}
-	files, refusal := openFiles(&s)
+	files, refusal := openFiles(&s, nil)
 	reply := checkReply{Refusal: refusal}
 	var fds []int
 	index := map[int]int{}

@@ -12,7 +12,8 @@
 // Invariants:
 //   - A process serves another member only when nothing is left of the one before, by the
 //     kernel's word: containment removed, no child, no open file; and nothing odd was seen.
-//     All that belongs to a member hangs on one value that is made anew.
+//     All that belongs to a member hangs on one value that is made anew; an empty directory for checkpoints
+//     may become the next one's.
 //   - No process of the script exists before Go.
 //   - Nothing depends on gnoded: connections come and go through [SocketFile], each new one
 //     is told the whole state first.

@@ -39,6 +39,7 @@ type member struct {
 	holding   []heldShell
 	orders    orders
 	jobs      jobSockets
+	empty     *emptyDir // of this process; nil: it serves no other member
 	dump      dumper
 	look      limitLook
 	log       int   // where the script's errors go, kept for its last line; 0: nowhere
@@ -69,7 +70,7 @@ func Main(dir string) int {
 	if err := begin(); err != nil {
 		return fail(err)
 	}
-	if _, err := serve(dir, firstConn()); err != nil {
+	if _, err := serve(dir, firstConn(), nil); err != nil {
 		return fail(err)
 	}
 	return 0
@@ -95,7 +96,7 @@ func begin() error {
 var bootID = sync.OnceValue(proc.BootID)
 
 // serve is the whole life of a member.
-func serve(dir string, first *conn) (*member, error) {
+func serve(dir string, first *conn, empty *emptyDir) (*member, error) {
 	if err := os.Chdir(dir); err != nil { // every file of the member is named relative to it
 		return nil, err
 	}
@@ -103,6 +104,7 @@ func serve(dir string, first *conn) (*member, error) {
 	if err != nil {
 		return nil, err
 	}
+	m.empty = empty
 	if refusal := m.prepare(); refusal != nil {
 		m.refuse(refusal)
 	} else {

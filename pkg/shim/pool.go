@@ -27,6 +27,8 @@ const (
 	// takeWait is how long a process may take to make the member's socket, which is the
 	// first thing it does. One that takes longer is killed and another one started.
 	takeWait = 2 * time.Second
+	// leaveWait is how long one that is not needed may take to end.
+	leaveWait = 2 * time.Second
 )
 
 // Pool starts shims, and keeps the processes of members that are over for the next ones.
@@ -93,7 +95,7 @@ func (p *Pool) Close() {
 	p.idle = nil
 	p.mu.Unlock()
 	for _, proc := range idle {
-		proc.kill()
+		proc.leave()
 	}
 	p.readers.Wait()
 }
@@ -224,6 +226,12 @@ func (s *process) serves() *Conn {
 	return s.conn
 }
 
+// leave lets one that waits tidy up, and end. It is killed where it does not.
+func (s *process) leave() {
+	_ = s.file.Close()
+	time.AfterFunc(leaveWait, s.kill)
+}
+
 // kill ends it at once. One that waits holds nothing that could be lost.
 func (s *process) kill() {
 	s.mu.Lock()
@@ -279,7 +287,7 @@ func (s *process) release(c *Conn) {
 	s.conn = nil
 	s.mu.Unlock()
 	if !s.pool.put(s) {
-		s.kill()
+		s.leave()
 	}
 	close(c.answers)
 }

@@ -38,7 +38,7 @@ func (m *member) prepare() *api.Refusal {
 	case s.SwitchUser:
 		m.files, refusal = m.openAsUser()
 	default:
-		m.files, refusal = openFiles(s)
+		m.files, refusal = openFiles(s, m.empty)
 	}
 	if refusal != nil {
 		m.files = closeFiles(m.files)
@@ -52,14 +52,16 @@ func (m *member) prepare() *api.Refusal {
 }
 
 // openFiles checks the working directory and opens the files of every rank. It runs as
-// the user: in the shim itself, or in the process that [Check] is.
-func openFiles(s *Spec) ([]rankFiles, *api.Refusal) {
+// the user: in the shim itself, or in the process that [Check] is. empty may be nil.
+func openFiles(s *Spec, empty *emptyDir) ([]rankFiles, *api.Refusal) {
 	if r := checkWorkDir(s.WorkDir); r != nil {
 		return nil, r
 	}
 	old := unix.Umask(s.Umask)
 	defer unix.Umask(old)
-	makeCheckpointDir(s.CheckpointDir)
+	if s.CheckpointDir != "" && !empty.give(s.CheckpointDir, s) {
+		makeCheckpointDir(s.CheckpointDir)
+	}
 	o := opener{known: map[string]int{}}
 	files := make([]rankFiles, 0, len(s.Ranks))
 	for _, r := range s.Ranks {

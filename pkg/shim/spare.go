@@ -31,14 +31,16 @@ func Spare() int {
 	if first == nil || files <= 0 {
 		return 1 // not started by gnoded, or no /proc to see that a member is really gone
 	}
+	var empty emptyDir
+	defer empty.drop()
 	for range spareMembers {
 		label("-")
-		dir, ok := first.awaitMember()
+		dir, ok := first.awaitMember(&empty)
 		if !ok {
 			return 0
 		}
 		label(filepath.Base(dir))
-		m, err := serve(dir, first)
+		m, err := serve(dir, first, &empty)
 		if err != nil {
 			return fail(err)
 		}
@@ -51,7 +53,7 @@ func Spare() int {
 
 // awaitMember sleeps until there is a directory to serve. Other commands are late ones to
 // the member before.
-func (cn *conn) awaitMember() (dir string, ok bool) {
+func (cn *conn) awaitMember(empty *emptyDir) (dir string, ok bool) {
 	for {
 		commands, ok := cn.read()
 		for i, c := range commands {
@@ -64,8 +66,17 @@ func (cn *conn) awaitMember() (dir string, ok bool) {
 			return "", false
 		}
 		fds := [1]unix.PollFd{{Fd: int32(cn.fd), Events: unix.POLLIN}}
-		if _, err := unix.Ppoll(fds[:], nil, nil); err != nil && err != unix.EINTR {
+		var wait *unix.Timespec
+		if empty.path != "" {
+			ts := unix.NsecToTimespec(int64(emptyFor))
+			wait = &ts
+		}
+		n, err := unix.Ppoll(fds[:], wait, nil)
+		if err != nil && err != unix.EINTR {
 			return "", false
+		}
+		if n == 0 { // nobody has come meanwhile
+			empty.drop()
 		}
 	}
 }
@@ -107,15 +118,20 @@ func openFDs() int {
 		return 0
 	}
 	defer unix.Close(fd)
+	count, _ := entries(fd)
+	return count
+}
+
+// entries counts what is in an open directory, false when that can't be told.
+func entries(fd int) (count int, ok bool) {
 	var buf [4096]byte
-	count := 0
 	for {
 		n, err := unix.ReadDirent(fd, buf[:])
 		if err != nil {
-			return 0
+			return 0, false
 		}
 		if n == 0 {
-			return count
+			return count, true
 		}
 		_, names, _ := unix.ParseDirent(buf[:n], -1, nil)
 		count += names

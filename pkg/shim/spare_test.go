@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -177,6 +178,78 @@ func TestFreeWhenTold(t *testing.T) {
 	}
 	if st, err := ReadState(s.Dir); err != nil || st.Phase != api.PhaseStopped || st.Ranks[0].ExitCode != 4 {
 		t.Errorf("on disk %+v, %v", st, err)
+	}
+}
+
+// TestEmptyDirsAreUsedAgain: an empty directory for checkpoints becomes that of the next member, if it is just as a new one
+// would be, and is gone when nobody comes.
+func TestEmptyDirsAreUsedAgain(t *testing.T) {
+	work, elsewhere := t.TempDir(), t.TempDir()
+	inode := regexp.MustCompile(`\d+`)
+	for _, tc := range []struct {
+		name, first string
+		next        func(*Spec)
+		again       bool
+	}{
+		{"empty", "", nil, true},
+		{"used", "touch $GANG_CHECKPOINT_DIR/x", nil, false},
+		{"other mode", "chmod 700 $GANG_CHECKPOINT_DIR", nil, false},
+		{"gone", "rmdir $GANG_CHECKPOINT_DIR", nil, false},
+		{"failed", "trap 'exit 1' EXIT", nil, false},
+		{"another umask", "", func(s *Spec) { s.Umask = 0o077 }, false},
+		{"another place", "mkdir " + elsewhere + "/.gang", func(s *Spec) { s.WorkDir, s.CheckpointDir = elsewhere, filepath.Join(elsewhere, ".gang", "2") }, false},
+		{"there already", "mkdir ${GANG_CHECKPOINT_DIR%1}2", nil, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			p := testPool(t)
+			run := func(n int, script string, change func(*Spec)) (ino string, s *Spec) {
+				s = testSpec(t, 1)
+				s.WorkDir, s.Whole = work, true
+				s.CheckpointDir = filepath.Join(work, ".gang", strconv.Itoa(n))
+				if change != nil {
+					change(s)
+				}
+				whole(t, p, s, "#!/bin/sh\nset -e\nls -id $GANG_CHECKPOINT_DIR\nls -A $GANG_CHECKPOINT_DIR\n"+script+"\n")
+				return inode.FindString(output(t, s, 0)), s
+			}
+			first, _ := run(1, tc.first, nil)
+			second, s := run(2, "echo $(stat -c %a $GANG_CHECKPOINT_DIR)", tc.next)
+			if want := fmt.Sprintf("%s %s\n%o\n", second, s.CheckpointDir, 0o777&^s.Umask); output(t, s, 0) != want {
+				t.Errorf("the second saw %q, want %q", output(t, s, 0), want)
+			}
+			if tc.again && first != second {
+				t.Errorf("directory %s, then %s", first, second)
+			}
+			for end := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+				left, _ := filepath.Glob(filepath.Join(s.WorkDir, ".gang", ".*"))
+				if _, err := os.Stat(filepath.Join(work, ".gang")); err == nil && s.WorkDir == elsewhere {
+					left = append(left, "of the place before")
+				}
+				if _, err := os.Stat(s.CheckpointDir); len(left) == 0 && os.IsNotExist(err) {
+					break
+				}
+				if time.Now().After(end) {
+					t.Fatalf("left: %v", left)
+				}
+			}
+			if err := os.RemoveAll(filepath.Join(work, ".gang")); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
+// TestEmptyDirsGoWithTheirProcess: one that is not kept waiting, because there are enough, leaves none behind.
+func TestEmptyDirsGoWithTheirProcess(t *testing.T) {
+	p, s := testPool(t), testSpec(t, 1)
+	s.Whole, s.CheckpointDir = true, filepath.Join(s.WorkDir, ".gang", "1")
+	whole(t, p, s, "#!/bin/sh\n")
+	if _, err := os.Stat(filepath.Dir(s.CheckpointDir)); err != nil {
+		t.Skip("it has waited for too long already: ", err)
+	}
+	p.Close()
+	if _, err := os.Stat(filepath.Dir(s.CheckpointDir)); !os.IsNotExist(err) {
+		t.Errorf("it is left: %v", err)
 	}
 }
 
