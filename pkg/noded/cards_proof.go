@@ -308,7 +308,7 @@ func (c *cards) resume(ctx context.Context, uuid string) error {
 	c.mu.Lock()
 	k := c.card[uuid]
 	c.mu.Unlock()
-	if k == nil {
+	if k == nil || c.provider == nil { // a daemon before may have held a card that this one has no driver for
 		return api.Errorf(api.CodeNotFound, "this node has no card %s", uuid)
 	}
 	if r, ok := c.provider.(gpu.Resumer); ok {
@@ -324,7 +324,7 @@ func (c *cards) resume(ctx context.Context, uuid string) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if why := k.now.Unhealthy + k.now.Held; why != "" {
+	if why := strings.Trim(k.now.Unhealthy+"; "+k.now.Held, "; "); why != "" {
 		return api.Errorf(api.CodeConflict, "card %d stays out of service: %s", k.info.Index, why)
 	}
 	return nil

@@ -336,7 +336,18 @@ func TestResume(t *testing.T) {
 	if err := s.c.resume(context.Background(), "GPU-sim-n1-0"); err == nil || err.Error() != "card 0 stays out of service: on fire" {
 		t.Error(err)
 	}
+	left := process(t, job(2), 0)
+	s.steer(fmt.Sprintf(`{"0":{"unhealthy":"on fire","processes":[{"pid":%d,"used":"30G"}]}}`, left.Process.Pid))
+	s.takeBack(job(2), card0(0, false, 0))
+	if err := s.c.resume(context.Background(), "GPU-sim-n1-0"); err == nil || !strings.HasPrefix(err.Error(), "card 0 stays out of service: on fire; 30G of its VRAM") {
+		t.Error(err)
+	}
 	if err := s.c.resume(context.Background(), "GPU-9"); err == nil || err.Error() != "this node has no card GPU-9" {
+		t.Error(err)
+	}
+	none := newCards(nil, s.c.owners, slog.New(slog.DiscardHandler))
+	none.at("GPU-1").held = notYet // by the record of a daemon that had cards
+	if err := none.resume(context.Background(), "GPU-1"); err == nil || err.Error() != "this node has no card GPU-1" {
 		t.Error(err)
 	}
 }
