@@ -43,14 +43,15 @@ func (s *stdio) abandon() {
 	}
 }
 
-// open makes the files of a task.
 func (l *launcher) open(t *task) (*stdio, error) {
-	b := l.body
-	if b.PTY != nil && t.number == 0 {
-		return openTerminal(b.PTY)
-	}
 	s := &stdio{}
-	if err := l.openAll(t, s); err != nil {
+	var err error
+	if w := l.body.PTY; w != nil && t.number == 0 {
+		err = s.openTerminal(w)
+	} else {
+		err = l.openAll(t, s)
+	}
+	if err != nil {
 		s.close()
 		s.abandon()
 		return nil, err
@@ -161,39 +162,33 @@ func (l *launcher) pattern(p string, t *task) string {
 	return b.String()
 }
 
-// openTerminal makes a pseudo terminal.
-func openTerminal(w *wire.Window) (*stdio, error) {
-	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		return nil, fmt.Errorf("terminal: %w", err)
+func (s *stdio) openTerminal(w *wire.Window) (err error) {
+	s.terminal = true
+	if s.outr, err = os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0); err != nil {
+		return fmt.Errorf("terminal: %w", err)
 	}
-	fd := int(master.Fd())
+	fd := int(s.outr.Fd())
 	n, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
 	if err == nil {
 		err = unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0)
 	}
-	var slave *os.File
 	if err == nil {
-		slave, err = os.OpenFile("/dev/pts/"+strconv.Itoa(n), os.O_RDWR|unix.O_NOCTTY, 0)
+		s.in, err = os.OpenFile("/dev/pts/"+strconv.Itoa(n), os.O_RDWR|unix.O_NOCTTY, 0)
+	}
+	if err == nil {
+		setSize(s.outr, *w)
+		s.out, err = dup(s.in)
+	}
+	if err == nil {
+		s.err, err = dup(s.in)
+	}
+	if err == nil {
+		s.inw, err = dup(s.outr)
 	}
 	if err != nil {
-		_ = master.Close()
-		return nil, fmt.Errorf("terminal: %w", err)
+		return fmt.Errorf("terminal: %w", err)
 	}
-	setSize(master, *w)
-	out, err := dup(slave)
-	if err != nil {
-		return nil, err
-	}
-	errf, err := dup(slave)
-	if err != nil {
-		return nil, err
-	}
-	in, err := dup(master)
-	if err != nil {
-		return nil, err
-	}
-	return &stdio{in: slave, out: out, err: errf, inw: in, outr: master, terminal: true}, nil
+	return nil
 }
 
 func setSize(f *os.File, w wire.Window) {
