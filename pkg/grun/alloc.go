@@ -125,7 +125,6 @@ func (a *ask) oneTask() bool {
 // holdScript is the job of an allocation: nothing but to be there.
 const holdScript = "#!/bin/sh\n# Holds an allocation for grun or salloc, and ends with it.\nexec gstep hold\n"
 
-// request is the job of an allocation.
 func (r *run) request(h *hold.Client, name string) (*api.SubmitRequest, error) {
 	flags, _, err := script.Flags(r.words())
 	if err != nil {

@@ -33,7 +33,6 @@ type viewer struct {
 	worst               int
 }
 
-// newAttach is the command gattach.
 func newAttach() *cobra.Command {
 	v := &viewer{name: "gattach"}
 	if cmdline.Called(os.Args[0]) != "" {

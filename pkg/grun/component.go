@@ -26,7 +26,6 @@ type component struct {
 // all are the components, the first of them too.
 func (r *run) all() []component { return append([]component{{r.ask, r.args}}, r.more...) }
 
-// read takes the command line.
 func (r *run) read(args []string) error {
 	var before []given
 	for i := 0; ; i++ {

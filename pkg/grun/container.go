@@ -37,7 +37,6 @@ func ofTheJob(g given) bool {
 	return g.env != "" && g.o.Group == groupBox && os.Getenv(container.EnvName) != ""
 }
 
-// contain settles what the tasks of a step run in.
 func (r *run) contain(dir string) error {
 	if option := script.CheckContainer(&r.box); option != "" {
 		return program.Usagef("--%s: %s; %s", option, script.NoContainer, script.NoContainerUse)

@@ -79,7 +79,6 @@ func (r *run) inSlurmsWords(err error, job api.JobRef) error {
 	return err
 }
 
-// options turns the ask into a step's.
 func (r *run) options(job api.JobRef, epoch int) (*client.Options, error) {
 	r.defaults()
 	dir, err := r.dir()

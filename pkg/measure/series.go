@@ -55,7 +55,6 @@ func (l *line) add(part, step time.Duration, v float64) (full bool) {
 	return len(l.Points) == api.MeasurePoints
 }
 
-// point is the one under way.
 func (l *line) point() uint8 {
 	if l.Known <= 0 {
 		return api.UnknownPoint

@@ -36,7 +36,6 @@ func (b *Board) Put(a api.MemberActual) {
 	b.wake()
 }
 
-// setHealth records what the health program said.
 func (b *Board) setHealth(h api.NodeHealth) {
 	b.mu.Lock()
 	b.health, b.unwell = h, true

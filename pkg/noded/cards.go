@@ -71,7 +71,6 @@ func newCards(p gpu.Provider, o *owners, log *slog.Logger) *cards {
 	return c
 }
 
-// inventory reads what cards there are.
 func (c *cards) inventory(ctx context.Context) {
 	if c.provider == nil {
 		return

@@ -21,7 +21,6 @@ type Health struct {
 // after it was mended.
 const sickInterval = 10 * time.Second
 
-// checkHealth runs the health program once and tells what has changed.
 func (d *daemon) checkHealth(ctx context.Context) (sick bool) {
 	v := d.opts.Health.Check(ctx, d.opts.Name)
 	return d.fitness.say(d, func(f *fitness) {

@@ -236,7 +236,6 @@ func (d *daemon) epilog(ctx context.Context, k api.MemberKey) (ran []api.HookRun
 	return ran, true
 }
 
-// settle records how an epilog ended.
 func (d *daemon) settle(k api.MemberKey, err error) {
 	d.owed.mu.Lock()
 	if err == nil {

@@ -161,7 +161,6 @@ func (d *daemon) containers() []string {
 	return all
 }
 
-// versionOf asks a driver.
 func versionOf(driver *container.Driver) string {
 	ctx, stop := context.WithTimeout(context.Background(), versionWait)
 	defer stop()

@@ -56,7 +56,6 @@ func (d *daemon) containments() []containment {
 	return found
 }
 
-// marker is the entry in the environment of all processes of a containment.
 func (d *daemon) marker(name string) string {
 	return rankenv.MarkerName + "=" + d.state.id + "." + name
 }

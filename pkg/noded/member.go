@@ -97,7 +97,6 @@ func (m *member) begin(a api.MemberActual) {
 	go m.run(m.d.ctx)
 }
 
-// set changes the mailbox and wakes the owner.
 func (m *member) set(f func(*memberOrders)) {
 	m.mu.Lock()
 	f(&m.want)
@@ -232,7 +231,6 @@ func (m *member) send(commands ...shim.Command) {
 	}
 }
 
-// heard takes in what the shim said.
 func (m *member) heard(ctx context.Context, a shim.Answer) {
 	if o := m.waiting[a.Signal]; a.Signal != 0 && o != nil {
 		delete(m.waiting, a.Signal)
@@ -359,7 +357,6 @@ func (m *member) drain(ctx context.Context) {
 	}
 }
 
-// clear removes the member's files.
 func (m *member) clear() error { return shim.RemoveDir(m.dir) }
 
 // signal hands a one-shot signal to the owner and waits for the count.

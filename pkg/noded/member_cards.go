@@ -147,7 +147,6 @@ func (c *cards) pidsOf(key api.MemberKey) []int {
 	return out
 }
 
-// look reads the cards anew.
 func (c *cards) look(ctx context.Context, of []shim.Card) []api.CardSample {
 	if c.provider == nil || c.read(ctx, readWait) != nil {
 		return nil

@@ -31,7 +31,6 @@ func newNotes(wake func()) *notes {
 	return &notes{members: map[api.MemberKey]*latestNote{}, wake: wake}
 }
 
-// put records what a shim passed on for its member.
 func (n *notes) put(m api.MemberNote, k api.MemberKey) {
 	m.MemberKey = k
 	n.mu.Lock()
@@ -44,12 +43,10 @@ func (n *notes) put(m api.MemberNote, k api.MemberKey) {
 	n.wake()
 }
 
-// putWatch records what was seen of the cards of a member.
 func (n *notes) putWatch(k api.MemberKey, w *api.WatchNote) {
 	n.change(k, func(h *latestNote) { h.Watch = w })
 }
 
-// putMeasure records what was measured of a member.
 func (n *notes) putMeasure(k api.MemberKey, m *api.Measure) {
 	n.change(k, func(h *latestNote) { h.Measure, h.measured = m, true })
 }

@@ -66,7 +66,6 @@ func newOwners(member func(int) (api.MemberKey, bool)) *owners {
 	return &owners{member: member, known: map[int]owner{}, names: map[uint32]string{}}
 }
 
-// of says whose a process is.
 func (o *owners) of(pid int) owner {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -161,7 +160,6 @@ func hasMarker(pid int, prefix string) (api.MemberKey, bool) {
 	return memberKey(rest)
 }
 
-// keyName is JOB.EPOCH.
 func keyName(k api.MemberKey) string { return fmt.Sprintf("%d.%d", k.Job, k.Epoch) }
 
 // keyOf reads JOB.EPOCH and nothing else.

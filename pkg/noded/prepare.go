@@ -98,7 +98,6 @@ func blameForFiles(err error, body *api.AssignmentBody, spec *api.Spec) api.Blam
 
 func (m *member) talk(c *shim.Conn) { m.conn, m.answers = c, c.Answers() }
 
-// shimSpec is what the shim of a member is started with.
 func (d *daemon) shimSpec(k api.MemberKey, dir string, body *api.AssignmentBody, spec *api.Spec, handed *fetchedCheckpoints, image *image) (*shim.Spec, *api.Refusal) {
 	spec = image.environ(spec)
 	node := -1

@@ -26,7 +26,6 @@ const (
 	readPause = 5 * time.Millisecond
 )
 
-// readMember reads the record of a member.
 func readMember(dir string, k api.MemberKey) *record {
 	for n := 1; ; n++ {
 		r := &record{dir: dir}

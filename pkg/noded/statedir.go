@@ -156,7 +156,6 @@ type keptLease struct {
 	Lease string `json:"lease"`
 }
 
-// loadLease reads the lease.
 func (s *stateDir) loadLease() {
 	s.lease = -1
 	var kept keptLease
@@ -314,7 +313,6 @@ func (s *stateDir) loadControllers() {
 // needs, and whether to believe that nobody listens there.
 func (s *stateDir) keepControllers(k session.Kept) error { return s.writeRecord(controllersFile, k) }
 
-// memberDir is the directory of a member.
 func (s *stateDir) memberDir(k api.MemberKey) string {
 	return filepath.Join(s.path, membersDir, keyName(k))
 }

@@ -97,7 +97,6 @@ func (m *member) imports() (steps []api.StepActual) {
 	return steps
 }
 
-// fetchStep brings what a step starts from.
 func (m *member) fetchStep(ctx context.Context, o api.StepOrder, f *stepFile) {
 	why := m.fetchTasks(ctx, &o)
 	if why == "" && o.Container != nil {

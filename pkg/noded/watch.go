@@ -69,7 +69,6 @@ func (w *watcher) drop(k api.MemberKey) {
 	delete(w.members, k)
 }
 
-// beats says that ranks of a member have begun to beat.
 func (w *watcher) beats(k api.MemberKey, n *api.MemberNote) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -107,7 +106,6 @@ func (w *watcher) poke() {
 	}
 }
 
-// feed takes one reading of every member.
 func (w *watcher) feed(sight func(api.MemberKey) watchdog.Sight, gap time.Duration) {
 	now := mono()
 	w.mu.Lock()

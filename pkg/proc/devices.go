@@ -83,7 +83,6 @@ func denyProgram(denied []Device) []byte {
 	return b
 }
 
-// denyDevices keeps devices from a cgroup v2.
 func denyDevices(dir string, denied []Device) error {
 	if len(denied) == 0 {
 		return nil

@@ -31,7 +31,6 @@ func readFile(path string, buf []byte) int {
 	return got
 }
 
-// readAll reads a whole small file.
 func readAll(path string) ([]byte, error) {
 	fd, err := openRetry(path, syscall.O_RDONLY)
 	if err != nil {

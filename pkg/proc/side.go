@@ -67,7 +67,6 @@ func dirsOf(sides map[string]string) []string {
 	return slices.Compact(dirs)
 }
 
-// limitSide writes a limit of v1.
 func limitSide(dir, controller string, lim Limits) error {
 	set := func(name string, v int64) error {
 		if v <= 0 {

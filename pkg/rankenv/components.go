@@ -17,7 +17,6 @@ type Component struct {
 	Tasks, CPUs []int // by node
 }
 
-// components are those of the member's job.
 func (m *Member) components(l *layout) []Component {
 	out := make([]Component, m.Spec.Components())
 	for i := range out {

@@ -63,7 +63,6 @@ func (e *env) preset(name, value string) {
 	}
 }
 
-// add sets NAME=value each.
 func (e *env) add(list []string) {
 	for _, kv := range list {
 		name, value, _ := strings.Cut(kv, "=")

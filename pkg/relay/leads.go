@@ -74,7 +74,6 @@ func (l *leads) begin(ctx context.Context) (of context.Context, done func()) {
 	}
 }
 
-// callOf is the call that a request is of.
 func callOf(ctx context.Context) *passed { return ctx.Value(passedKey{}).(*passed) }
 
 // failed: nothing was passed on at an address; the next is tried with the next call. It reports whether

@@ -153,7 +153,6 @@ func (f *callFlow) outcome() (*api.CallResult, error) {
 	return nil, api.Errorf(api.CodeInternal, "the controller ended the call without an answer")
 }
 
-// start makes a flow.
 func (c *calls) start(ctx context.Context, out *outbox, id uint64) (*callFlow, *api.Error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

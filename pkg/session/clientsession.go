@@ -165,7 +165,6 @@ func (c *Client) dial(ctx context.Context) (*websocket.Conn, *line, error) {
 	return ws, l, err
 }
 
-// open opens a WebSocket with a controller.
 func (c *Client) open(ctx context.Context, at target, path string) (*websocket.Conn, *line, error) {
 	ctx, cancel := context.WithTimeout(ctx, helloTimeout)
 	defer cancel()

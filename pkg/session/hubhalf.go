@@ -75,7 +75,6 @@ func (h *hubHalf) beat() frames {
 	return h.frames(f, false)
 }
 
-// addBeat puts a beat into f.
 func (h *hubHalf) addBeat(f *api.Frame) {
 	h.beats++
 	f.Beat = h.beats

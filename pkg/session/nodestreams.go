@@ -109,7 +109,6 @@ func (n *nodeStreams) start(s *clientSession, r api.StreamRequest) {
 	}()
 }
 
-// enter takes room for a question.
 func (n *nodeStreams) enter(st *nodeStream, r *api.StreamRequest) *api.Error {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -22,7 +22,6 @@ type silence struct {
 	own      int           // looks in a row that found the delay to be this process's own
 }
 
-// sign is one of the peer.
 func (s *silence) sign(now time.Time) { s.heard, s.own = now, 0 }
 
 // look judges at a time. held says whether what the peer has said was not all read, and is asked only where it matters. It gives how long to wait for the next
@@ -74,7 +73,6 @@ func (d *watchdog) start(patience time.Duration) {
 	d.timer.Reset(patience)
 }
 
-// sign is one of the peer.
 func (d *watchdog) sign() {
 	now := time.Now()
 	d.mu.Lock()

@@ -33,7 +33,6 @@ func (s *streams) init(out *outbox) {
 	s.out, s.open = out, map[uint64]*stream{}
 }
 
-// ask opens a stream and sends its request.
 func (s *streams) ask(r api.StreamRequest) (*stream, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -111,7 +111,6 @@ func (m *member) endDump() {
 	}
 }
 
-// dumpEnded takes the end of the process.
 func (m *member) dumpEnded() {
 	_ = unix.Close(m.dump.word)
 	m.dump = dumper{over: m.dump.released}

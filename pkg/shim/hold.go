@@ -51,7 +51,6 @@ func (m *member) ofShells(p *supervise.Process, sig unix.Signal) bool {
 	return p.Shell && m.shellCatches(p.PID, sig)
 }
 
-// ofAll asks everybody.
 func (m *member) ofAll(p *supervise.Process, sig unix.Signal) bool {
 	if p.Shell {
 		return m.shellCatches(p.PID, sig)
@@ -243,5 +242,4 @@ func (m *member) checkHeld() {
 	m.holding = kept
 }
 
-// scriptPath is what ranks run.
 func (m *member) scriptPath() string { return filepath.Join(m.spec.Dir, ScriptFile) }

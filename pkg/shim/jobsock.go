@@ -311,7 +311,6 @@ func sender(oob []byte) (uid int) {
 	return uid
 }
 
-// said takes in one notification.
 func (m *member) said(r *rankSockets, n jobapi.Notification) {
 	before := r.note
 	if n.Beat {

@@ -177,7 +177,6 @@ func (p *Pool) drop() {
 // labelRoom is what the label of a serving process may take: job.epoch.
 const labelRoom = 24
 
-// spawn starts a process that waits for a member.
 func (p *Pool) spawn() (*process, error) {
 	p.mu.Lock()
 	if p.closed {

@@ -49,7 +49,6 @@ const (
 	mountsWord = 4096 // the longest answer
 )
 
-// openPrivate makes the namespace.
 func (m *member) openPrivate() *api.Refusal {
 	m.namespace, m.outer = -1, -1
 	var err error

@@ -20,7 +20,6 @@ import (
 // the step.
 func StepContainerFile(step int) string { return "container." + strconv.Itoa(step) }
 
-// stepContainer reads it.
 func (m *member) stepContainer(step int) (*Container, error) {
 	text, err := os.ReadFile(StepContainerFile(step))
 	if err != nil {

@@ -479,7 +479,6 @@ func (m *member) drainSteps() {
 	}
 }
 
-// watchSteps adds the launchers to a poll.
 func (m *member) watchSteps(fds []unix.PollFd) []unix.PollFd {
 	for _, p := range m.steps {
 		fds = append(fds, unix.PollFd{Fd: int32(p.ctl), Events: unix.POLLIN})
@@ -487,7 +486,6 @@ func (m *member) watchSteps(fds []unix.PollFd) []unix.PollFd {
 	return fds
 }
 
-// hearSteps takes what came.
 func (m *member) hearSteps(fds []unix.PollFd) {
 	for i, p := range m.steps {
 		if i < len(fds) && fds[i].Revents != 0 {

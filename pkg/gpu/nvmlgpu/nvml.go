@@ -40,7 +40,6 @@ type device struct {
 	id  string      // UUID of the GPU
 }
 
-// openNVML initialises the real library.
 func openNVML() (source, error) { return initialise(nvml.New(), "/sys/bus/pci/devices") }
 
 // initialise makes the one Init call of this process. Library and driver that are absent,

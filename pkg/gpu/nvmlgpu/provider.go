@@ -168,7 +168,6 @@ func (p *Provider) lose(err error) {
 	p.err, p.retry = err, time.Now().Add(p.o.Retry)
 }
 
-// take looks at what a child said.
 func (p *Provider) take(a answer) (answer, error) {
 	switch {
 	case a.None != "":

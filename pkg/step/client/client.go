@@ -256,7 +256,6 @@ func (s *step) accept(ctx context.Context) {
 	}
 }
 
-// welcome finds out who it is.
 func (s *step) welcome(ctx context.Context, c net.Conn) {
 	stop := context.AfterFunc(ctx, func() { _ = c.Close() })
 	defer stop()

@@ -27,7 +27,6 @@ type tally struct {
 	waited bool
 }
 
-// exited takes the end of a task.
 func (s *step) exited(i int, f wire.Frame) {
 	var e wire.Ended
 	if json.Unmarshal(f.Data, &e) != nil {
@@ -256,7 +255,6 @@ func (s *step) checkIdle() {
 	s.Kill(false)
 }
 
-// states says how the tasks are.
 func (s *step) states() {
 	groups := map[string][]int{}
 	s.mu.Lock()

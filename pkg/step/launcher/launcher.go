@@ -201,7 +201,6 @@ func (l *launcher) last(a api.StepActual) int {
 	return 0
 }
 
-// say writes a line to the shim.
 func (l *launcher) say(w shim.LauncherWord) {
 	if b, err := json.Marshal(w); err == nil {
 		_, _ = l.shim.Write(append(b, '\n'))
@@ -247,7 +246,6 @@ func (l *launcher) signal(name string) {
 	killAll(sig)
 }
 
-// killAll signals all processes below this one.
 func killAll(sig syscall.Signal) {
 	pids, _ := proc.Descendants(os.Getpid(), proc.Stat.Dead)
 	for _, pid := range pids {

@@ -34,7 +34,6 @@ type task struct {
 	epilog        *epilog // to be run when it has ended; nil: none
 }
 
-// launch starts every task.
 func (l *launcher) launch() {
 	b := l.body
 	node := &b.Reply.Nodes[b.Part]
