@@ -14,6 +14,7 @@ import (
 	"gangd/pkg/cluster"
 	"gangd/pkg/gang"
 	"gangd/pkg/lab/disk"
+	"gangd/pkg/sched"
 	"gangd/pkg/store"
 )
 
@@ -555,5 +556,71 @@ func TestWhyInFull(t *testing.T) {
 	imports.Members[0].Importing = api.Import{Bytes: 1 << 20}
 	if got, err := r.Explain(t.Context(), imports); err != nil || got.Why != "not waiting: RESERVED: importing its image: 1M on n1" {
 		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+// TestWhatASubmissionWouldDo: start, take somebody's place or wait, by a plan with it at its place in the queue; nothing of it is kept.
+func TestWhatASubmissionWouldDo(t *testing.T) {
+	r := newRigWith(t, disk.Open(t), func(o *Options) {
+		o.Policy.Partitions = []api.Partition{{Name: "low", Default: true}, {Name: "high", Tier: 1}}
+		o.Policy.Preempt = sched.PreemptTier
+	})
+	r.node("n1", 2)
+	ask := func(edit func(*api.SubmitRequest)) *api.SubmitReply {
+		t.Helper()
+		q := &api.SubmitRequest{Spec: spec(2), TestOnly: true}
+		edit(q)
+		reply, err := r.Submit(t.Context(), q, me)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return reply
+	}
+	if got := ask(func(*api.SubmitRequest) {}); got.Why != "would start now on n1" || !slices.Equal(got.StartsOn, []string{"n1"}) || got.JobID != 0 || got.Count != 1 {
+		t.Errorf("%+v", got)
+	}
+	if got := ask(func(q *api.SubmitRequest) { q.Spec.Hold = true }); got.StartsOn != nil || got.Why != "would be held until gctl release; if it were not, it would start now on n1" {
+		t.Errorf("%+v", got)
+	}
+	if got := ask(func(q *api.SubmitRequest) { q.Array = &api.Array{Indices: []int{0, 1, 2}} }); got.Count != 3 || got.Why != "the first of its elements would start now on n1" {
+		t.Errorf("%+v", got)
+	}
+	r.submit("", spec(2))
+	if got := ask(func(*api.SubmitRequest) {}); !strings.HasPrefix(got.Why, "would wait: ") || got.StartsOn != nil {
+		t.Errorf("%+v", got)
+	}
+	if got := ask(func(q *api.SubmitRequest) { q.Spec.Partition = "high" }); !strings.HasPrefix(got.Why, "would take the place of job 1: ") || got.StartsOn != nil {
+		t.Errorf("%+v", got)
+	}
+	if got := ask(func(q *api.SubmitRequest) { q.Spec.Partition, q.Spec.Begin = "high", time.Now().Add(time.Hour) }); !strings.Contains(got.Why, "; if that were now, it would take the place of job 1: ") {
+		t.Errorf("%+v", got)
+	}
+	if jobs, _ := r.List(&api.JobQuery{All: true}, me.UID); len(jobs) != 1 || jobs[0].State != api.JobReserved {
+		t.Errorf("%+v", jobs)
+	}
+	for want, ids := range map[string][]int64{"job 1": {1}, "jobs 1, 9": {1, 9}} {
+		if got := r.jobNames(ids); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// TestSubmissionsAreWhatWasAsked: how many elements, who they are of, and that no client says that a job comes again.
+func TestSubmissionsAreWhatWasAsked(t *testing.T) {
+	r := newRig(t, disk.Open(t))
+	s := spec(1)
+	s.Cron = &api.Cron{Schedule: "@daily"}
+	reply, err := r.Submit(t.Context(), &api.SubmitRequest{Spec: s, Array: &api.Array{Indices: []int{1, 4}}}, me)
+	if err != nil || reply.SchemaVersion != api.SchemaVersion || reply.Count != 2 || reply.JobID != 1 || len(reply.Warnings) != 1 {
+		t.Fatalf("%+v, %v", reply, err)
+	}
+	j := r.view.job(2)
+	if j.Spec.Cron != nil || j.ArrayIndex != 4 || j.ArrayID != 1 || j.UID != me.UID || j.GID != me.GID || j.User != "ada" || j.Partition != "main" {
+		t.Errorf("%+v", j)
+	}
+	s = spec(1)
+	s.Dependency = afterok(99)
+	if reply, err := r.Submit(t.Context(), &api.SubmitRequest{Spec: s}, me); reply != nil || errText(err) != "dependency afterok:99: no job 99; gqueue and gacct list your jobs" {
+		t.Errorf("on none: %+v, %v", reply, err)
 	}
 }
