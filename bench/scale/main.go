@@ -6,6 +6,7 @@
 //	go run ./bench/scale -nodes 10000 -held 256 -busy 4 -idle 60s -stop 10s
 //	go run ./bench/scale -nodes 64 -jobs 50000
 //	go run ./bench/scale -nodes 8 -waiting 100000 -ended 1000000
+//	go run ./bench/scale -nodes 8 -ended 1000000 -single
 //
 // For the sessions it prints how long they take to settle, what gangd costs then, how many broke while nothing
 // happened, and what a standstill of gangd did to nodes and to ranks that run; for jobs of one rank, which end at once, how many went through in a second; for each gang what its
@@ -43,19 +44,20 @@ func main() {
 	jobs := flag.Int("jobs", 0, "how many jobs of one rank are run, a submission each")
 	waiting := flag.Int("waiting", 0, "how many jobs of 1 to 64 ranks wait")
 	ended := flag.Int("ended", 0, "how many ended jobs leave gangd's memory")
+	single := flag.Bool("single", false, "these are a submission each, in place of arrays")
 	clients := flag.Int("clients", 64, "how many submit them at a time")
 	bin := flag.String("gangd", "bin/gangd", "the program")
 	profile := flag.Bool("keep", false, "keep gangd's directory")
 	flag.Parse()
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer cancel()
-	if err := run(ctx, *bin, *nodes, *cards, *gangs, *idle, *stop, *held, *busy, *jobs, *waiting, *ended, *clients, *profile); err != nil {
+	if err := run(ctx, *bin, *nodes, *cards, *gangs, *idle, *stop, *held, *busy, *jobs, *waiting, *ended, *single, *clients, *profile); err != nil {
 		fmt.Fprintln(os.Stderr, "scale:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, bin string, nodes, cards int, widths string, idle, stop time.Duration, held, busy, jobs, waiting, ended, clients int, keep bool) (err error) {
+func run(ctx context.Context, bin string, nodes, cards int, widths string, idle, stop time.Duration, held, busy, jobs, waiting, ended int, single bool, clients int, keep bool) (err error) {
 	g, err := newGangd(bin)
 	if err != nil {
 		return err
@@ -121,7 +123,7 @@ func run(ctx context.Context, bin string, nodes, cards int, widths string, idle,
 		}
 	}
 	if ended > 0 {
-		if err := m.ended(ctx, ended); err != nil {
+		if err := m.ended(ctx, ended, single, clients); err != nil {
 			return err
 		}
 	}

@@ -36,23 +36,14 @@ func (m *meter) waiting(ctx context.Context, jobs, clients int) error {
 }
 
 // ended lets jobs end that never ran, starts gangd again with them, and then so that all of them are to leave its memory.
-func (m *meter) ended(ctx context.Context, jobs int) error {
+func (m *meter) ended(ctx context.Context, jobs int, single bool, clients int) error {
 	if err := m.gangd.again(ctx, 24*time.Hour); err != nil {
 		return err
 	}
-	c, began := client.NewAt(m.gangd.socket), time.Now()
+	began := time.Now()
 	if err := m.row(fmt.Sprintf("%d jobs ended", jobs), func() error {
 		for left := jobs; left > 0; left -= api.MaxArraySize {
-			var indices []int
-			for i := range min(left, api.MaxArraySize) {
-				indices = append(indices, i)
-			}
-			r, err := c.Submit(ctx, &api.SubmitRequest{Spec: api.Spec{Name: "ended", Size: 1, GPUsPerRank: 1, CPUsPerRank: 1, Launch: api.LaunchRanks,
-				Script: []byte("#!/bin/sh\n"), WorkDir: "/tmp", Hold: true}, Array: &api.Array{Indices: indices}})
-			if err != nil {
-				return err
-			}
-			if _, err := c.Cancel(ctx, &api.CancelRequest{JobQuery: api.JobQuery{Refs: []api.JobRef{{ID: r.JobID, Index: -1}}}}); err != nil {
+			if err := m.end(ctx, min(left, api.MaxArraySize), single, clients); err != nil {
 				return err
 			}
 		}
@@ -73,6 +64,30 @@ func (m *meter) ended(ctx context.Context, jobs int) error {
 		return err
 	}
 	return m.row("left its memory", func() error { return m.calm(ctx) })
+}
+
+// end submits jobs that are held, an array of them or each by itself, and cancels them.
+func (m *meter) end(ctx context.Context, jobs int, single bool, clients int) error {
+	c, held := client.NewAt(m.gangd.socket), api.Spec{Name: "ended", Size: 1, GPUsPerRank: 1, CPUsPerRank: 1, Launch: api.LaunchRanks,
+		Script: []byte("#!/bin/sh\n"), WorkDir: "/tmp", Hold: true}
+	which := api.JobQuery{Names: []string{held.Name}}
+	if single {
+		if err := m.submit(ctx, jobs, clients, func(int) api.Spec { return held }); err != nil {
+			return err
+		}
+	} else {
+		var indices []int
+		for i := range jobs {
+			indices = append(indices, i)
+		}
+		r, err := c.Submit(ctx, &api.SubmitRequest{Spec: held, Array: &api.Array{Indices: indices}})
+		if err != nil {
+			return err
+		}
+		which = api.JobQuery{Refs: []api.JobRef{{ID: r.JobID, Index: -1}}}
+	}
+	_, err := c.Cancel(ctx, &api.CancelRequest{JobQuery: which})
+	return err
 }
 
 // calm waits until gangd does nothing any more, and says what was the most that it used within a second.
