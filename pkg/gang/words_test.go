@@ -371,6 +371,32 @@ func TestBlankRanks(t *testing.T) {
 	}
 }
 
+// TestOwnRanks: shared ones are copied before they are written to, own ones are not.
+func TestOwnRanks(t *testing.T) {
+	shared := BlankRanks(2)
+	own := OwnRanks(shared)
+	if own[0].State = api.RankDone; shared[0].State != api.RankBlocked {
+		t.Error("the shared ranks were written to")
+	}
+	if again := OwnRanks(own); len(again) != 2 || &again[0] != &own[0] {
+		t.Error("own ranks were copied")
+	}
+}
+
+// TestLettersAreValues: a letter that was handed out is not changed by what comes after.
+func TestLettersAreValues(t *testing.T) {
+	b := newBench(t, 2)
+	ids := arrayOf(b, 3, mailed(1, api.NotifyEnd, api.NotifyBegin, api.NotifyRequeue))
+	for _, id := range ids {
+		before := b.w.Outbox()
+		was := text(before)
+		b.run(id, 3)
+		if text(before) != was {
+			t.Fatalf("changed by the end of job %d:\n%s\n%s", id, was, text(before))
+		}
+	}
+}
+
 func TestSomeNumbers(t *testing.T) {
 	for want, all := range map[string][]int{
 		"task 3": {3}, "tasks 1 and 2": {1, 2}, "tasks 1, 2 and 3": {1, 2, 3}, "tasks 1, 2, 3, 4, 5, 6, 7 and 8": {1, 2, 3, 4, 5, 6, 7, 8},

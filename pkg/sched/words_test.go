@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -301,5 +302,98 @@ func TestExplainWhenItStartsAtTheLatest(t *testing.T) {
 				planned(t, epoch0, v, p)
 			}
 		}
+	}
+}
+
+// TestNoCapIsNone, and the cap itself may be asked for.
+func TestNoCapIsNone(t *testing.T) {
+	ask := cluster.AskOf(&api.Spec{Size: 3, GPUsPerRank: 1}, []string{"gpu"})
+	lab := func(cards int) []Account { return []Account{{Name: "lab", Cards: cards}} }
+	for _, tt := range []struct {
+		p    Policy
+		want string
+	}{
+		{Policy{}, ""}, {Policy{UserCards: 3}, ""}, {Policy{Accounts: lab(0)}, ""}, {Policy{Accounts: lab(3)}, ""},
+		{Policy{UserCards: 2}, "3 cards are asked for, and a user may hold at most 2 at a time; ask for 2 cards or fewer"},
+		{Policy{Accounts: lab(1)}, "3 cards are asked for, and account lab may hold at most 1 at a time; ask for 1 card or fewer"},
+	} {
+		got := ""
+		if err := tt.p.AboveCap("lab", ask); err != nil {
+			got = err.Error()
+		}
+		if got != tt.want {
+			t.Errorf("%+v: %q, want %q", tt.p, got, tt.want)
+		}
+		c := candidate(1, *ask.Spec)
+		c.User, c.Account = "ada", "lab"
+		plan := planned(t, epoch0, &View{Nodes: testNodes(1, 16, 4, 80), Queue: queueOf(c)}, &tt.p)
+		if starts := len(plan.Starts) == 1; starts != (tt.want == "") {
+			t.Errorf("%+v: starts %t", tt.p, starts)
+		}
+	}
+}
+
+func TestShapesInWords(t *testing.T) {
+	for want, s := range map[string]api.CPUShape{
+		"2 sockets": {Sockets: 2}, "1 socket of 4 cores": {Cores: 4}, "1 socket of cores with 2 threads": {Threads: 2},
+		"2 sockets of 1 core with 1 thread": {Sockets: 2, Cores: 1, Threads: 1},
+	} {
+		if got := shapeText(s); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// TestKeptPlacesAreWhatWasAskedFor: of nodes that are all full the one that was named, not the one that was excluded, and one
+// that failed the gang only where no other would do, also for roles.
+func TestKeptPlacesAreWhatWasAskedFor(t *testing.T) {
+	role := []api.Role{{Name: "a", Count: 1, CPUsPerRank: 1, GPUsPerRank: 1}, {Name: "b", Count: 1, CPUsPerRank: 2, GPUsPerRank: 1}}
+	for _, tt := range []struct {
+		name  string
+		nodes int
+		spec  api.Spec
+		avoid []string
+		want  string
+	}{
+		{"named", 3, api.Spec{Size: 1, GPUsPerRank: 2, NodeList: []string{"n00002"}}, nil, "[1@n00002+60]"},
+		{"excluded", 3, api.Spec{Size: 1, GPUsPerRank: 2, Exclude: []string{"n00001", "n00002"}}, nil, "[1@n00003+60]"},
+		{"failed", 3, api.Spec{Size: 1, GPUsPerRank: 2}, []string{"n00001"}, "[1@n00002+60]"},
+		{"all failed", 1, api.Spec{Size: 1, GPUsPerRank: 2}, []string{"n00001"}, "[1@n00001+60]"},
+		{"roles, failed", 3, api.Spec{Size: 2, Roles: role}, []string{"n00001"}, "[1@n00002+60]"},
+		{"roles, all failed", 1, api.Spec{Size: 2, Roles: role}, []string{"n00001"}, "[1@n00001+60]"},
+		{"roles, both failed", 2, api.Spec{Size: 2, Roles: role}, []string{"n00001", "n00002"}, "[1@n00001+60]"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			for _, minutes := range []int{60, 0} { // an end that is known, and none
+				nodes := testNodes(tt.nodes, 8, 2, 80)
+				for i := range nodes {
+					nodes[i] = run(nodes[i], int64(90+i), minutes, 0, 1)
+				}
+				c := candidate(1, tt.spec)
+				c.Avoid = tt.avoid
+				want := tt.want
+				if minutes == 0 {
+					want = want[:len(want)-len("+60]")] + "]"
+				}
+				if got := claimed(planned(t, epoch0, &View{Nodes: nodes, Queue: queueOf(c)}, &Policy{BackfillDepth: 1})); got != want {
+					t.Errorf("%d minutes: %s, want %s", minutes, got, want)
+				}
+			}
+		})
+	}
+}
+
+// TestTurnBesideAReservation: when it starts at the latest is not said where a reservation may keep the nodes.
+func TestTurnBesideAReservation(t *testing.T) {
+	p := &Policy{Order: OrderFIFO, BackfillDepth: 1, GuardAfter: time.Hour, GuardShare: 0.5}
+	q := NewQueue(p, nil)
+	for job := range 3 {
+		q.Insert(lasting(int64(job+1), 3-job/2, 30))
+	}
+	v := &View{Nodes: []*cluster.Node{run(testNode("n1", 16, 4, 80), 7, 90, 0, 1, 2)}, Queue: q, Reservations: []Reservation{window("w", 300*time.Minute, time.Hour, "n1")}}
+	planned(t, epoch0, v, p)
+	want := "comes to the front of its tier at 01:00:03, after guard_after, if no reservation keeps its nodes"
+	if got := Explain(epoch0, v, p, 3).Text; !slices.Contains(strings.Split(got, "\n"), want) {
+		t.Errorf("%s\nlacks %s", got, want)
 	}
 }
