@@ -26,7 +26,7 @@ func makeCheckpointDir(dir string) {
 }
 
 // emptyFor is how long an empty directory waits for the next member.
-const emptyFor = 50 * time.Millisecond
+const emptyFor = 250 * time.Millisecond
 
 // emptyDir is the directory of a member that ended well and left nothing in it. Under another name it waits a moment
 // for the next member of this process that wants one in the same place: a file system makes and removes a
