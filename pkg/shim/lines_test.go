@@ -389,6 +389,74 @@ func TestByeWhileItRuns(t *testing.T) {
 	}
 }
 
+// TestAStepBeginsOnce: the number of one that is over is never new, a later one is; one that is held waits for its word.
+func TestAStepBeginsOnce(t *testing.T) {
+	t.Chdir(t.TempDir())
+	m := runningMember(&Spec{MemberKey: api.MemberKey{Job: 7, Epoch: 2}})
+	m.lastStep = 3
+	over := func(id int) api.StepOrder { return api.StepOrder{ID: id, Stop: true} } // before this node had heard of it
+	m.takeSteps([]api.StepOrder{over(2), over(3)})
+	if len(m.state.Steps) != 0 || m.lastStep != 3 {
+		t.Errorf("begun again: %+v", m.state.Steps)
+	}
+	held := over(5)
+	held.Held = true
+	m.takeSteps([]api.StepOrder{over(4), held})
+	if len(m.state.Steps) != 1 || m.state.Steps[0].ID != 4 || m.lastStep != 5 || !slices.Equal(m.held, []int{5}) {
+		t.Errorf("%+v, the last is %d, held are %v", m.state.Steps, m.lastStep, m.held)
+	}
+	if s := m.state.Steps[0]; !s.Over || s.ExitCode != 143 || s.Signal != 15 {
+		t.Errorf("%+v", s)
+	}
+	m.takeSteps([]api.StepOrder{over(5)})
+	if len(m.state.Steps) != 1 || m.state.Steps[0].ID != 5 || len(m.held) != 0 {
+		t.Errorf("%+v, held are %v", m.state.Steps, m.held)
+	}
+	m.held = []int{6}
+	if m.takeSteps(nil); len(m.held) != 0 || len(m.state.Steps) != 0 {
+		t.Errorf("what nobody orders any more is kept: %v, %+v", m.held, m.state.Steps)
+	}
+}
+
+// TestStopOfAllIsTheLaterNews: tasks that were told of the end of their step read of that of all, when that comes.
+func TestStopOfAllIsTheLaterNews(t *testing.T) {
+	t.Chdir(t.TempDir())
+	m := runningMember(&Spec{})
+	p := &stepProc{id: 3}
+	m.steps = []*stepProc{p, {id: 4}}
+	m.announceStep(p, time.Second)
+	if b, err := os.ReadFile(stepStatus(3)); err != nil || !strings.Contains(string(b), "text=step 0.3 is ended\n") || !p.announced {
+		t.Errorf("%q, %v", b, err)
+	}
+	if m.announce(); !p.announced {
+		t.Error("nothing of all is announced")
+	}
+	stopped(m, api.CauseTimeout)
+	if m.announce(); p.announced {
+		t.Error("its own end is the later news")
+	}
+	if to, err := os.Readlink(stepStatus(3)); err != nil || to != StatusFile {
+		t.Errorf("its tasks read %s, %v", to, err)
+	}
+	if _, err := os.Lstat(stepStatus(4)); err == nil {
+		t.Error("a step that was told nothing has another file")
+	}
+	if log, err := os.ReadFile(LogFile); err == nil {
+		t.Errorf("the log has %q", log)
+	}
+}
+
+// TestNoWordOnTheLease: a command that says nothing of the lease leaves it as it is, and one renews it to its end.
+func TestNoWordOnTheLease(t *testing.T) {
+	m := &member{spec: &Spec{}, mach: supervise.New(supervise.Config{Ranks: []int{0}, Lease: time.Hour}, now())}
+	m.mach.Step(now(), supervise.Go{})
+	for _, until := range []time.Duration{0, clock(unix.CLOCK_BOOTTIME) + time.Hour} {
+		if m.command(Command{LeaseUntil: until}); m.mach.Cause() != "" || m.mach.State() != supervise.Running {
+			t.Errorf("until %s: %s by %s", until, m.mach.State(), m.mach.Cause())
+		}
+	}
+}
+
 // TestSignalOrderIsForItsMember: one for another member reaches nobody, and each is answered, and applied once.
 func TestSignalOrderIsForItsMember(t *testing.T) {
 	near, far := socketpair(t)

@@ -302,6 +302,13 @@ func TestLingering(t *testing.T) {
 	if j.answer([]unix.PollFd{{}, {}, {Revents: unix.POLLIN}}); lines(far[1]) != nil {
 		t.Error("answered twice")
 	}
+	m := &member{jobs: jobSockets{linger: j.linger}}
+	if m.serveRanks([]unix.PollFd{{}, {Revents: unix.POLLIN}, {}}); !slices.Equal(lines(far[2]), []string{"no 2"}) {
+		t.Error("a member does not answer")
+	}
+	if uid := sender(nil); uid != -1 {
+		t.Errorf("what nobody sent is of user %d", uid)
+	}
 	for _, c := range []struct {
 		now  time.Duration
 		want int
