@@ -252,6 +252,18 @@ func TestPiecesOfCheckpoints(t *testing.T) {
 	if !errors.Is(err, store.ErrNotFound) || !strings.HasPrefix(err.Error(), "checkpoint of rank 1 in epoch 1 of job 1: ") {
 		t.Errorf("%v", err)
 	}
+	// What is read of a store that was closed is nothing.
+	closed := openMemory(t)
+	if _, _, err := closed.PutCheckpoint(ctx, key, 0, "", strings.NewReader("x")); err != nil {
+		t.Fatal(err)
+	}
+	if r, _, err = closed.Checkpoint(ctx, key, 0); err != nil {
+		t.Fatal(err)
+	}
+	closed.Close()
+	if n, err := r.Read(small); n != 0 || !errors.Is(err, store.ErrClosed) {
+		t.Errorf("%d, %v", n, err)
+	}
 	// What a crash has left is gone at the next start, and numbers go on.
 	if err := s.w.exec("INSERT INTO checkpoint_piece (id, data) VALUES (7*1024, x'00'), (9*1024+3, x'00'); INSERT INTO checkpoint (job, epoch, step, rank, id, put, bytes, key) VALUES (2, 1, -1, 0, 9, 1, 1, '')"); err != nil {
 		t.Fatal(err)
@@ -299,6 +311,23 @@ func TestHistoryIsChosen(t *testing.T) {
 			t.Errorf("%+v: %v, %v, want %s", c.f, ids, err, c.want)
 		}
 	}
+	if _, err := s.Commit(ctx, &gang.Changes{Events: []api.Event{{Seq: 1, JobID: 1, Time: at(1)}, {Seq: 2, JobID: 2, Time: at(1)}, {Seq: 3, JobID: 1, Time: at(1)}}, NextSeq: 4}); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		job, since int64
+		limit      int
+		want       string
+	}{{0, 0, 0, "[1 2 3]"}, {0, 0, 1, "[1]"}, {0, 1, 0, "[2 3]"}, {1, 0, 0, "[1 3]"}, {1, 1, 0, "[3]"}, {1, 0, 1, "[1]"}, {2, 2, 0, "[]"}, {0, 3, 0, "[]"}} {
+		events, err := s.Events(ctx, c.job, c.since, c.limit)
+		seqs := []int64{}
+		for _, e := range events {
+			seqs = append(seqs, e.Seq)
+		}
+		if err != nil || fmt.Sprint(seqs) != c.want {
+			t.Errorf("events %+v: %v, %v", c, seqs, err)
+		}
+	}
 	if _, err := s.Job(ctx, 7); !errors.Is(err, store.ErrNotFound) || !strings.HasPrefix(err.Error(), "job 7: ") {
 		t.Errorf("%v", err)
 	}
@@ -310,9 +339,11 @@ func TestHistoryIsChosen(t *testing.T) {
 		if !maps.Equal(over, map[int64]bool{4: true}) {
 			t.Errorf("%v", over)
 		}
+		shared := storetest.NewJob(2, 1)
+		r.Share(shared)
 		some, err2 := r.Jobs([]int64{2, 4, 77})
-		if len(some) != 2 {
-			t.Errorf("%d", len(some))
+		if len(some) != 2 || some[0].Spec != shared.Spec || some[0].TextBytes != shared.TextBytes {
+			t.Errorf("%+v", some)
 		}
 		return errors.Join(err, err2)
 	}); err != nil {
@@ -342,6 +373,12 @@ func TestLoadingTellsOfProgress(t *testing.T) {
 	if _, err := s.Job(ctx, 1); err != nil || told != 7 {
 		t.Errorf("told of what is no start, %v", err)
 	}
+	if texts, err := sqlstore.Migrations(fstest.MapFS{"migrations/0001_a.sql/x": {}}); texts != nil || err == nil {
+		t.Errorf("a directory is a migration: %q", texts)
+	}
+	if most, spec := s.read.Stats().MaxOpenConnections, s.readSpec.Stats().MaxOpenConnections; most != 4 || spec != 2 {
+		t.Errorf("%d and %d readers at a time", most, spec)
+	}
 	for name, files := range map[string]fstest.MapFS{"migration migrations/1x_a.sql stands at place 1": {"migrations/1x_a.sql": {}}, "migration migrations/0002_a.sql stands at place 1": {"migrations/0002_a.sql": {}}} {
 		if texts, err := sqlstore.Migrations(files); texts != nil || err == nil || err.Error() != name {
 			t.Errorf("%q, %v", texts, err)
@@ -360,6 +397,16 @@ func TestLooksAfterSoManyRows(t *testing.T) {
 		c.committed([]int{30, 31, 0, 62, 63}[i])
 		if len(c.wake) != want {
 			t.Errorf("commit %d: woken %d times", i+1, len(c.wake))
+		}
+	}
+	s := openDir(t, t.TempDir())
+	b := &breaking{at: 99}
+	if err := (&checkpointer{s: s, w: &writer{conn: &breakingConn{Conn: s.w.conn, b: b, writer: true}}}).look(); err != nil || b.steps != 2 { // a statement and its row
+		t.Errorf("a short log: %v in %d steps", err, b.steps)
+	}
+	for pragma, want := range map[string]int64{"journal_size_limit": walKeep, "synchronous": 2, "busy_timeout": 10000, "wal_autocheckpoint": 0, "query_only": 0} {
+		if n, err := s.w.Ints("PRAGMA "+pragma, 1); err != nil || n[0] != want {
+			t.Errorf("%s is %v, %v", pragma, n, err)
 		}
 	}
 	if c.rows != 0 { // it wakes who is awake already without waiting
@@ -506,6 +553,16 @@ func TestCanNotBeOpened(t *testing.T) {
 	}
 	if _, _, err := m.Ended(); err == nil {
 		t.Error("there are no jobs to count")
+	}
+	m.keep.conn = &breakingConn{Conn: m.keep.conn, b: &breaking{at: 1, after: true}, writer: true}
+	pages, size, err := m.Pages()
+	ended, free, err2 := m.Ended()
+	copied, err3 := m.Copy(ctx)
+	if !errors.Is(err, errBroken) || !errors.Is(err2, errBroken) || !errors.Is(err3, errBroken) || pages+size+ended+free != 0 || copied != nil {
+		t.Errorf("%d %d %d %d: %v, %v, %v", pages, size, ended, free, err, err2, err3)
+	}
+	if c, err := startCheckpointer(ctx, nil, "file:/dev/null/x"); c != nil || err == nil {
+		t.Errorf("a log of nothing: %v", err)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -254,7 +255,10 @@ func uses(t *testing.T) []use {
 			return err
 		}},
 		{name: "put a checkpoint", call: func(ctx context.Context, s *Store) error {
-			_, _, err := s.PutCheckpoint(ctx, key, 0, "k2", strings.NewReader(strings.Repeat("x", store.CheckpointPiece+1)))
+			set, n, err := s.PutCheckpoint(ctx, key, 0, "k2", strings.NewReader(strings.Repeat("x", store.CheckpointPiece+1)))
+			if err != nil && (set != store.CheckpointSet{} || n != 0) {
+				t.Errorf("%+v and %d bytes beside %v", set, n, err)
+			}
 			return err
 		}},
 		{name: "put it again", call: func(ctx context.Context, s *Store) error {
@@ -262,7 +266,10 @@ func uses(t *testing.T) []use {
 			return err
 		}},
 		{name: "checkpoint", call: func(ctx context.Context, s *Store) error {
-			r, _, err := s.Checkpoint(ctx, key, 1)
+			r, size, err := s.Checkpoint(ctx, key, 1)
+			if err != nil && size != 0 {
+				t.Errorf("%d bytes beside %v", size, err)
+			}
 			if err == nil {
 				_, err = io.Copy(io.Discard, r)
 			}
@@ -292,6 +299,7 @@ func uses(t *testing.T) []use {
 		{name: "copy into it", words: "copy: ", call: func(ctx context.Context, s *Store) error { _, err := s.CopyFrom(ctx, few.Store); return err }, apart: true, empty: true},
 		{name: "examine", call: reading(func(r *sqlstore.Reader) error { _, err := sqlstore.Examine(r); return err }), inside: true},
 		{name: "examine counters", call: reading(func(r *sqlstore.Reader) error { _, err := examineCounters(r, nil); return err }), inside: true},
+		{name: "load of too many", call: reading(func(r *sqlstore.Reader) error { _, err := r.Load(time.Time{}, 0); return err }), inside: true},
 		{name: "many nodes", call: reading(func(r *sqlstore.Reader) error { _, err := r.Nodes([]string{"n10", "N9"}); return err }), inside: true},
 		{name: "who ended", call: reading(func(r *sqlstore.Reader) error { _, err := r.EndedAfter(time.Time{}); return err }), inside: true},
 		{name: "counters", call: func(_ context.Context, s *Store) error { _, err := s.counters(); return err }, inside: true},
@@ -445,7 +453,68 @@ func TestNoCallIsTakenLate(t *testing.T) {
 		}
 		if err := u.call(context.Background(), s); !errors.Is(err, store.ErrClosed) {
 			t.Errorf("%s, closed: %v", u.name, err)
+		} else if u.name == "events" && err.Error() != store.ErrClosed.Error() { // whoever follows them ends with the daemon
+			t.Error(err)
 		}
+	}
+}
+
+// TestEachStepOfARepairFails: whichever fails, nothing is changed; what was written down before may be there.
+func TestEachStepOfARepairFails(t *testing.T) {
+	ctx, m := context.Background(), filled(t)
+	s, b := breakable(t, m)
+	if err := m.keep.exec("UPDATE spec SET data = '{'; UPDATE event SET data = '{' WHERE seq = 1; INSERT INTO measure VALUES (2, 1, 9, '{}'); UPDATE meta SET next_id = 1; UPDATE claims SET data = '{'"); err != nil {
+		t.Fatal(err)
+	}
+	connector, err := sqlite.NewConnector(m.dsn + "&" + pragmas)
+	if err != nil {
+		t.Fatal(err)
+	}
+	db := sql.OpenDB(breakingConnector{connector, b})
+	defer db.Close()
+	before, path := content(t, m, s), filepath.Join(t.TempDir(), "aside")
+	repair := func() error {
+		tx, err := db.BeginTx(ctx, nil)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = tx.Rollback() }()
+		r := sqlstore.NewReader(ctx, tx)
+		if err := whole(ctx, tx, r); err != nil {
+			return err
+		}
+		found, err := sqlstore.Examine(r)
+		if err == nil {
+			found, err = examineCounters(r, found)
+		}
+		if err != nil {
+			return err
+		}
+		return setAside(tx, r, found, path)
+	}
+	for n := 1; ; n++ {
+		*b = breaking{at: n}
+		err := repair()
+		now := *b
+		*b = breaking{}
+		if now.steps < n {
+			if err != nil || n < 90 || content(t, m, s) == before {
+				t.Errorf("after %d steps: %v", n, err)
+			}
+			break
+		}
+		if !errors.Is(err, errBroken) || content(t, m, s) != before {
+			t.Fatalf("step %d, %s: %v, or something was changed", n, now.text, err)
+		}
+		_ = os.Remove(path)
+	}
+	if sum, err := m.keep.Ints("SELECT sum IS NULL, next_id FROM meta", 2); err != nil || sum[0] != 1 || sum[1] != 5 {
+		t.Errorf("counters %v, %v", sum, err)
+	}
+	// What has nothing to do writes nothing.
+	*b = breaking{at: 4}
+	if n, err := s.ForgetNodeEvents(ctx, storetest.T0, 9); n != 0 || err != nil || b.steps != 3 {
+		t.Errorf("%d, %v in %d steps", n, err, b.steps)
 	}
 }
 
@@ -526,6 +595,7 @@ func TestWhatCanNotBeWritten(t *testing.T) {
 		"partition":      {&gang.Changes{Partitions: []gang.PartitionRow{{Name: "q", C: &api.PartitionChange{Name: "q", Time: never}}}}, year},
 		"crontab":        {&gang.Changes{Crontabs: []gang.CrontabRow{{User: "bob", T: &api.Crontab{User: "bob", Time: never}}}}, year},
 		"letter":         {&gang.Changes{Letters: []gang.LetterRow{{ID: 32, Letter: &api.Letter{ID: 32, Time: never}}}}, year},
+		"measure":        {&gang.Changes{Measures: []gang.MeasureRow{{Job: 2, Epoch: 1, Member: 1, Measure: &api.Measure{CPU: &api.Figure{Mean: math.NaN()}}}}}, "unsupported value: NaN"},
 		"event":          {&gang.Changes{Events: []api.Event{{Seq: 9, JobID: 2, Time: never}}, NextSeq: 10}, year},
 	} {
 		c.ch.Claims = []byte("[7]")

@@ -111,6 +111,9 @@ func TestNewJobsNeedTheFloor(t *testing.T) {
 	if !errors.Is(err, store.ErrFull) || len(err.Error()) != len(want) {
 		t.Errorf("commit: %v\nwant: %s", err, want)
 	}
+	if set, n, err := s.PutCheckpoint(ctx, store.SetKey{MemberKey: api.MemberKey{Job: 1, Epoch: 1}}, 0, "", strings.NewReader("x")); !errors.Is(err, store.ErrFull) || n != 0 || set.Ranks != 0 {
+		t.Errorf("checkpoint: %+v, %d, %v", set, n, err)
+	}
 	if _, err := s.Commit(ctx, &gang.Changes{Nodes: []*gang.Node{{Name: "n1"}}}); err != nil {
 		t.Errorf("a commit without new jobs: %v", err)
 	}

@@ -52,6 +52,29 @@ func TestMemoryOutlivesItsStores(t *testing.T) {
 	}
 }
 
+// TestMemoryEnds: with its last connection a database in memory is gone.
+func TestMemoryEnds(t *testing.T) {
+	ctx := context.Background()
+	m, err := NewMemory(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := m.keep.exec("CREATE TABLE x (y)"); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Close(); err != nil {
+		t.Fatal(err)
+	}
+	w, err := connect(ctx, m.dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.close()
+	if n, err := w.Ints("SELECT count(*) FROM sqlite_schema", 1); err != nil || n[0] != 0 {
+		t.Errorf("%v, %v", n, err)
+	}
+}
+
 func BenchmarkOpenMemory(b *testing.B) {
 	ctx := context.Background()
 	for b.Loop() {

@@ -216,6 +216,9 @@ func TestNetworkFileSystemsAreRefused(t *testing.T) {
 		{fuseMagic, mount("fuse.sshfs"), refused("fuse.sshfs")},
 		{fuseMagic, mount("virtiofs"), ""},
 		{fuseMagic, "", refused("FUSE")},
+		{fuseMagic, strings.ReplaceAll(mount("fuse.sshfs"), " - ", " "), refused("FUSE")},
+		{fuseMagic, "1 2 - fuseblk\n" + strings.ReplaceAll(mount("fuse.x"), "22 1 ", "22 "), refused("FUSE")},
+		{fuseMagic, mount("fuseblk"), ""},
 	} {
 		err := refuseNetworkFS(dir, c.magic, c.mounts)
 		if got := fmt.Sprint(err); (err == nil && c.want != "") || (err != nil && got != c.want) {

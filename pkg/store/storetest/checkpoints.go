@@ -221,12 +221,18 @@ func testCheckpointBroken(t *testing.T, p Place) {
 	s := mustOpen(t, p)
 	k := ranksOf(1, 1)
 	mustPut(t, s, 1, 1, 0, "", []byte("good"))
-	if _, _, err := s.PutCheckpoint(context.Background(), k, 0, "", &failing{left: 2*store.CheckpointPiece + 5}); err == nil || !strings.Contains(err.Error(), "line cut") {
-		t.Errorf("err %v", err)
+	// Others that put meanwhile keep what is theirs.
+	others := &then{Reader: strings.NewReader(""), do: func() { mustPut(t, s, 1, 1, 1, "", []byte("another's")) }}
+	cut := io.MultiReader(&io.LimitedReader{R: &failing{left: store.CheckpointPiece}, N: store.CheckpointPiece}, others, &failing{left: store.CheckpointPiece + 5})
+	if _, n, err := s.PutCheckpoint(context.Background(), k, 0, "", cut); err == nil || !strings.Contains(err.Error(), "line cut") || n != 0 {
+		t.Errorf("%d, err %v", n, err)
 	}
-	_, _, err := s.PutCheckpoint(context.Background(), k, 0, "", bytes.NewReader(make([]byte, api.MaxCheckpointBytes+1)))
-	if api.CodeOf(err) != api.CodeTooLarge || err.Error() != api.TooLarge().Error() {
-		t.Errorf("err %v", err)
+	if got := string(stored(t, s, 1, 1, 1)); got != "another's" {
+		t.Errorf("another's is %q", got)
+	}
+	_, n, err := s.PutCheckpoint(context.Background(), k, 0, "", bytes.NewReader(make([]byte, api.MaxCheckpointBytes+1)))
+	if api.CodeOf(err) != api.CodeTooLarge || err.Error() != api.TooLarge().Error() || n != 0 {
+		t.Errorf("%d, err %v", n, err)
 	}
 	if got := string(stored(t, s, 1, 1, 0)); got != "good" {
 		t.Errorf("stored %q", got)

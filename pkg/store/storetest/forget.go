@@ -155,6 +155,8 @@ func testForgetArray(t *testing.T, p Place) {
 	mustCommit(t, s, Submitted(jobs...))
 	same(t, "the array is not over long enough", mustDue(t, s, hour(4), nil, 10), []int64{5})
 	same(t, "one element has to stay", mustDue(t, s, hour(5), func(id int64) bool { return id == 3 }, 10), []int64{5})
+	same(t, "what has to stay is another", mustDue(t, s, hour(5), func(id int64) bool { return id == 5 }, 10), []int64{1, 2, 3})
+	same(t, "its last end is not before", mustDue(t, s, hour(2), nil, 10), nil)
 	same(t, "all are due", mustDue(t, s, hour(5), nil, 10), []int64{1, 2, 3, 5})
 	mustForget(t, s, mustDue(t, s, hour(5), nil, 2)...)
 	unknown(t, s, 1)

@@ -352,14 +352,12 @@ func (r *Reader) Read(f *Finding) error {
 	for i := range values {
 		to[i] = &values[i]
 	}
-	if err := rows.Scan(to...); err != nil {
-		return err
-	}
+	err = rows.Scan(to...)
 	f.Content = map[string]any{}
 	for i, name := range names {
 		f.Content[name] = values[i]
 	}
-	return rows.Err()
+	return err
 }
 
 // Remove takes the row of a finding away, or puts it right, in a transaction that may write.

@@ -269,7 +269,7 @@ func (s *Store) Spec(ctx context.Context, hash string) (whole *api.Spec, err err
 
 func setRank(j *gang.Job, id int64, data []byte) error {
 	index := int(id & (1<<rankBits - 1))
-	if j == nil || index >= len(j.Ranks) {
+	if index >= len(j.Ranks) {
 		return fmt.Errorf("rank %d of job %d has a row, but the job has no such rank", index, id>>rankBits)
 	}
 	if err := intact(data, rowName("rank", id)); err != nil {
