@@ -189,6 +189,17 @@ func count(n int, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
+// forEach does something to each of what was named; one that fails does not keep it from the others.
+func forEach(cmd *cobra.Command, names []string, do func(name string) error) error {
+	var failed []error
+	for _, name := range names {
+		if err := do(name); err != nil {
+			failed = append(failed, err)
+		}
+	}
+	return joinFailures(cmd, failed)
+}
+
 // joinFailures prints all errors but the last and gives the last as the command's own,
 // with the exit status that fits all of them.
 func joinFailures(cmd *cobra.Command, errs []error) error {

@@ -55,13 +55,9 @@ func nodeAndCards(cmd *cobra.Command, args []string) error {
 
 func cardAction(cmd *cobra.Command, verb string, args []string, reason string) error {
 	c := client.New()
-	var failed []error
-	for _, card := range args[1:] {
-		if err := c.CardAction(cmd.Context(), args[0], card, verb, &api.NodeAction{Reason: reason}); err != nil {
-			failed = append(failed, err)
-		}
-	}
-	return joinFailures(cmd, failed)
+	return forEach(cmd, args[1:], func(card string) error {
+		return c.CardAction(cmd.Context(), args[0], card, verb, &api.NodeAction{Reason: reason})
+	})
 }
 
 // completeCards offers nodes, then the cards of the one that was named.

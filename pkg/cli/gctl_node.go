@@ -193,11 +193,5 @@ func nodeAction(cmd *cobra.Command, verb string, args []string, req *api.NodeAct
 		return err
 	}
 	c := client.New()
-	var failed []error
-	for _, name := range names {
-		if err := c.NodeAction(cmd.Context(), name, verb, req); err != nil {
-			failed = append(failed, err)
-		}
-	}
-	return joinFailures(cmd, failed)
+	return forEach(cmd, names, func(name string) error { return c.NodeAction(cmd.Context(), name, verb, req) })
 }

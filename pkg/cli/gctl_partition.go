@@ -142,13 +142,7 @@ func newPartitionDelete() *cobra.Command {
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c := client.New()
-			var failed []error
-			for _, name := range args {
-				if err := c.DeletePartition(cmd.Context(), name); err != nil {
-					failed = append(failed, err)
-				}
-			}
-			return joinFailures(cmd, failed)
+			return forEach(cmd, args, func(name string) error { return c.DeletePartition(cmd.Context(), name) })
 		},
 		ValidArgsFunction: completePartitions,
 	}

@@ -35,22 +35,12 @@ var changes = []struct {
 		r.Nice, err = wholeNumber(v)
 		return err
 	}},
-	{"begin", "TIME", "not before: 16:00, now+1hour, 2030-01-20T12:34:00, now", func(r *api.UpdateRequest, v string) error {
-		if v == "now" {
-			r.Begin = &time.Time{}
-			return nil
-		}
-		t, err := script.ParseBegin(v, now())
-		r.Begin = &t
+	{"begin", "TIME", "not before: 16:00, now+1hour, 2030-01-20T12:34:00, now", func(r *api.UpdateRequest, v string) (err error) {
+		r.Begin, err = instantOr("now", v)
 		return err
 	}},
-	{"deadline", "TIME", "end by then, or do not start: 18:00, now+6hours; none for no deadline", func(r *api.UpdateRequest, v string) error {
-		if v == "none" {
-			r.Deadline = &time.Time{}
-			return nil
-		}
-		t, err := script.ParseBegin(v, now())
-		r.Deadline = &t
+	{"deadline", "TIME", "end by then, or do not start: 18:00, now+6hours; none for no deadline", func(r *api.UpdateRequest, v string) (err error) {
+		r.Deadline, err = instantOr("none", v)
 		return err
 	}},
 	{"partition", "NAME,...", "partition, or several of which any will do", func(r *api.UpdateRequest, v string) error { r.Partition = &v; return nil }},
@@ -80,6 +70,15 @@ var changes = []struct {
 		r.Dependency, err = script.ParseDependency(v)
 		return err
 	}},
+}
+
+// instantOr reads a time; zero where it is the word for none.
+func instantOr(none, v string) (*time.Time, error) {
+	if v == none {
+		return &time.Time{}, nil
+	}
+	t, err := script.ParseBegin(v, now())
+	return &t, err
 }
 
 // orEmpty takes "none" for nothing.

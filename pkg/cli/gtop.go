@@ -21,6 +21,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/client"
+	"gangd/pkg/jobs"
 	"gangd/pkg/program"
 )
 
@@ -363,10 +364,7 @@ func (p *topProgram) jobKey(k string) {
 	if !ok || p.view == topCards {
 		return
 	}
-	ref := api.JobRef{ID: j.JobID, Index: -1}
-	if j.ArrayIndex != nil {
-		ref = api.JobRef{ID: j.ArrayJobID, Index: *j.ArrayIndex}
-	}
+	ref := jobs.Ref(&j)
 	switch k {
 	case "w":
 		p.fetch("why job "+ref.String()+" waits", func() ([]string, error) {
