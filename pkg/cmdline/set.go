@@ -5,6 +5,14 @@ func Word[T any](at func(*T) *string) func(*T, string) error {
 	return func(t *T, v string) error { *at(t) = v; return nil }
 }
 
+// Parsed is the Set of an option that takes one value of some kind.
+func Parsed[T, V any](at func(*T) *V, parse func(string) (V, error)) func(*T, string) error {
+	return func(t *T, v string) (err error) {
+		*at(t), err = parse(v)
+		return err
+	}
+}
+
 // Words is the Set of an option that takes names with commas between them.
 func Words[T any](at func(*T) *[]string) func(*T, string) error {
 	return func(t *T, v string) error { *at(t) = Split(v); return nil }

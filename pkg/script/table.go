@@ -3,6 +3,7 @@ package script
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"gangd/pkg/api"
 	"gangd/pkg/cmdline"
@@ -55,10 +56,7 @@ var asked = []Option{
 	{Long: "array", Short: 'a', Env: []string{"SBATCH_ARRAY_INX"}, Kind: Value, Arg: "LIST[%N]", List: Partial, Group: groupGang,
 		Help: "one job for each index: 0-15, 1,3,5, 0-100:10; %4 runs four at a time",
 		Note: "every element is a job from the start; at most 10000 elements, any index",
-		Set: func(a *Ask, v string) (err error) {
-			a.Array, err = parseArray(v)
-			return err
-		}},
+		Set:  cmdline.Parsed(func(a *Ask) **api.Array { return &a.Array }, parseArray)},
 
 	{Long: "gpus-per-rank", Names: "gpus-per-rank gpus-per-task", Slurm: "gpus-per-task", Env: []string{"SBATCH_GPUS_PER_TASK"},
 		Kind: Value, Arg: "[TYPE:]N", List: Partial, Group: groupCards,
@@ -76,29 +74,20 @@ var asked = []Option{
 	{Long: "gres", Env: []string{"SBATCH_GRES"}, Kind: Value, Arg: "gpu[:TYPE][:N][,VRAM:SIZE]", List: Partial, Group: groupCards,
 		Help: "cards on each node, as sites spell it",
 		Note: "gpu and VRAM (also gpumem, gmem: for each card); no other resource is known",
-		Set: func(a *Ask, v string) (err error) {
-			a.gres, err = parseGRES(v)
-			return err
-		}},
+		Set:  cmdline.Parsed(func(a *Ask) *gres { return &a.gres }, parseGRES)},
 	{Long: "vram", Kind: Value, Arg: "SIZE", Group: groupCards,
 		Help: "free VRAM on each card; alone it asks for one card a rank",
-		Set: func(a *Ask, v string) (err error) {
-			a.Spec.VRAMBytes, err = parseVRAM(v)
-			return err
-		}},
+		Set:  cmdline.Parsed(func(a *Ask) *int64 { return &a.Spec.VRAMBytes }, parseVRAM)},
 	{Long: "min-compute", Kind: Value, Arg: "CC", Group: groupCards,
 		Help: "least CUDA compute capability of each card, as 8.0 or sm_80",
-		Set: func(a *Ask, v string) (err error) {
-			a.Spec.MinCompute, err = parseCompute(v)
-			return err
-		}},
+		Set:  cmdline.Parsed(func(a *Ask) *string { return &a.Spec.MinCompute }, parseCompute)},
 	{Long: "share", Group: groupCards,
 		Help: "share cards with other gangs while the VRAM fits (needs --vram)",
 		Set:  func(a *Ask, _ string) error { a.Spec.Share = true; return nil }},
 	{Long: "mail-type", Kind: Value, Arg: "TYPE[,TYPE...]", List: Partial, Group: groupSubmit,
 		Help: "be told by mail of BEGIN, END, FAIL, REQUEUE, TIME_LIMIT_80 and so on; ALL; NONE",
 		Note: "the site's mail server sends it; STALL, IDLE and PREEMPT are kinds of our own; STAGE_OUT never happens",
-		Set:  func(a *Ask, v string) (err error) { a.mailTypes, err = notifyTypes(v); return err }},
+		Set:  cmdline.Parsed(func(a *Ask) *[]api.NotifyType { return &a.mailTypes }, notifyTypes)},
 	{Long: "mail-user", Kind: Value, Arg: "USER", List: Partial, Group: groupSubmit,
 		Help: "whom, instead of the person who submits",
 		Note: "an address in a domain to which the site sends; several with commas",
@@ -179,16 +168,10 @@ var asked = []Option{
 		Set:  setGrace},
 	{Long: "min-run", Kind: Value, Arg: "TIME", Group: groupTime,
 		Help: "not preempted before it has run so long (the site's preempt_min_run)",
-		Set: func(a *Ask, v string) (err error) {
-			a.Spec.MinRun, err = ParseSeconds(v)
-			return err
-		}},
+		Set:  cmdline.Parsed(func(a *Ask) *time.Duration { return &a.Spec.MinRun }, ParseSeconds)},
 	{Long: "grace-max", Kind: Value, Arg: "TIME", Group: groupTime,
 		Help: "how far ranks may extend the grace themselves (EXTEND_TIMEOUT_USEC; not at all)",
-		Set: func(a *Ask, v string) (err error) {
-			a.Spec.GraceMax, err = graceOf(v)
-			return err
-		}},
+		Set:  cmdline.Parsed(func(a *Ask) *time.Duration { return &a.Spec.GraceMax }, graceOf)},
 	{Long: "ready-timeout", Kind: Value, Arg: "TIME", Group: groupTime,
 		Help: "every rank has to say READY=1 (sd_notify) within TIME of the start, or the launch has failed",
 		Set: func(a *Ask, v string) (err error) {
@@ -209,10 +192,7 @@ var asked = []Option{
 		}},
 	{Long: "stop-signal", Kind: Value, Arg: "SIG", Group: groupTime,
 		Help: "the stop signal (TERM)",
-		Set: func(a *Ask, v string) (err error) {
-			a.Spec.StopSignal, err = ParseSignalName(v)
-			return err
-		}},
+		Set:  cmdline.Parsed(func(a *Ask) *string { return &a.Spec.StopSignal }, ParseSignalName)},
 	{Long: "requeue", Env: []string{"SBATCH_REQUEUE"}, Kind: MayValue, Arg: "CAUSE,...", List: Partial, Group: groupTime,
 		Help: "run again after these causes (all that have a budget left)",
 		Note: "a list of causes may be given; without the option a gang is run again after node loss and preemption too",
@@ -288,10 +268,7 @@ var asked = []Option{
 	{Long: "dependency", Short: 'd', Env: []string{"SBATCH_DEPENDENCY"}, Kind: Value, Arg: "KIND:ID[:ID...],...", List: Partial, Group: groupPlace,
 		Help: "after other jobs: afterok:12, afterany:12:13, after:12+10, aftercorr:12, singleton",
 		Note: "no expand and no afterburstbuffer; a job that left the queue counts as it ended",
-		Set: func(a *Ask, v string) (err error) {
-			a.Spec.Dependency, err = ParseDependency(v)
-			return err
-		}},
+		Set:  cmdline.Parsed(func(a *Ask) **api.Dependency { return &a.Spec.Dependency }, ParseDependency)},
 	{Long: "kill-on-invalid-dep", Kind: Value, Arg: "yes|no", List: Exact, Group: groupPlace,
 		Help: "end the job when its dependency can never be met (the site's choice, yes)",
 		Set:  setInvalidDependency},
