@@ -112,6 +112,39 @@ func batch(j *api.Job) api.Step {
 	return s
 }
 
+// Slurm's signal for a step that was told to end, and its code for one that ran out of memory.
+const (
+	sigTerm = 15
+	codeOOM = 125
+)
+
+// StepExit is how a step ended, as Slurm counts it.
+func StepExit(s *api.Step) (code, signal int) {
+	switch {
+	case s.State == api.JobOutOfMemory:
+		return 0, codeOOM
+	case s.State == api.JobCancelled && s.Signal == 0 && s.ExitCode == nil:
+		return 0, sigTerm
+	case s.Signal != 0:
+		return 0, s.Signal
+	case s.ExitCode != nil:
+		return max(0, *s.ExitCode), 0
+	}
+	return 0, 0
+}
+
+// DerivedExit is the highest exit of the steps that a script has started; any code is higher than a signal.
+func DerivedExit(steps []api.Step) (code, signal int) {
+	for i := range steps {
+		if s := &steps[i]; s.StepID != api.StepBatch && s.StepID != api.StepExtern {
+			if c, g := StepExit(s); c > code || code == 0 && g > signal {
+				code, signal = c, g
+			}
+		}
+	}
+	return code, signal
+}
+
 // StepChoice is which steps are meant; an empty list means all.
 type StepChoice struct {
 	IDs   []string // 12.0, 12_3.0

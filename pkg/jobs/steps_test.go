@@ -52,3 +52,22 @@ func TestStatusOfSteps(t *testing.T) {
 		t.Error("squeue of Slurm has no such field of steps")
 	}
 }
+
+// TestDerivedExit: of several steps a code counts more than a signal, whatever number the shell would make of that.
+func TestDerivedExit(t *testing.T) {
+	exited := func(id string, code, signal int) api.Step {
+		return api.Step{StepID: id, State: api.JobFailed, ExitCode: &code, Signal: signal}
+	}
+	killed, three := exited("0", 137, 9), exited("1", 3, 0)
+	for want, steps := range map[string][]api.Step{
+		"0 0":   {exited(api.StepBatch, 7, 0), exited(api.StepExtern, 8, 0), {StepID: "0", State: api.JobRunning}},
+		"0 9":   {killed},
+		"3 0":   {killed, three, exited("2", 2, 0)},
+		"0 15":  {{StepID: "0", State: api.JobCancelled}},
+		"0 125": {{StepID: "0", State: api.JobOutOfMemory}, killed},
+	} {
+		if got := fmt.Sprint(DerivedExit(steps)); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"gangd/pkg/api"
+	"gangd/pkg/jobs"
 	"gangd/pkg/table/jobfield"
 )
 
@@ -261,11 +262,8 @@ func (r *record) cancelledBy() (uint32, bool) {
 	return uint32(uid), err == nil
 }
 
-// Slurm's signal for a step that was told to end, and its code for one that ran out of memory.
-const (
-	sigTerm = 15
-	codeOOM = 125
-)
+// codeOOM is Slurm's signal for what ran out of memory.
+const codeOOM = 125
 
 // exit is CODE:SIGNAL.
 func (r *record) exit() string {
@@ -274,18 +272,8 @@ func (r *record) exit() string {
 }
 
 func (r *record) exitOf() (code, signal int) {
-	if s := r.step; s != nil {
-		switch {
-		case s.State == api.JobOutOfMemory:
-			return 0, codeOOM
-		case s.State == api.JobCancelled && s.Signal == 0 && s.ExitCode == nil:
-			return 0, sigTerm
-		case s.Signal != 0:
-			return 0, s.Signal
-		case s.ExitCode != nil:
-			return max(0, *s.ExitCode), 0
-		}
-		return 0, 0
+	if r.step != nil {
+		return jobs.StepExit(r.step)
 	}
 	switch state := r.plainState(); {
 	case state == string(api.JobOutOfMemory):
@@ -305,19 +293,11 @@ func (r *record) exitOf() (code, signal int) {
 	return 0, 0
 }
 
-// derived is the highest exit code of the steps of the script.
+// derived is the highest exit of the steps of the script.
 func (r *record) derived() string {
-	code, signal := 0, 0
-	if r.attempt != nil {
-		for i := range r.attempt.Steps {
-			s := &record{job: r.job, attempt: r.attempt, step: &r.attempt.Steps[i]}
-			if s.step.StepID == api.StepBatch || s.step.StepID == api.StepExtern {
-				continue
-			}
-			if c, g := s.exitOf(); c > code || code == 0 && g > signal {
-				code, signal = c, g
-			}
-		}
+	if r.attempt == nil {
+		return "0:0"
 	}
+	code, signal := jobs.DerivedExit(r.attempt.Steps)
 	return fmt.Sprintf("%d:%d", code, signal)
 }

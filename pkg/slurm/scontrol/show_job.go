@@ -11,6 +11,7 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/cmdline/when"
 	"gangd/pkg/hostlist"
+	"gangd/pkg/jobs"
 	"gangd/pkg/slurm"
 	"gangd/pkg/table/jobfield"
 	"gangd/pkg/table/tres"
@@ -337,17 +338,7 @@ func (c *call) derivedExit(j *api.Job) string {
 	if err != nil {
 		return "0:0"
 	}
-	code, signal := 0, 0
-	for i := range reply.Steps {
-		s := &reply.Steps[i]
-		own := s.StepID != api.StepBatch && s.StepID != api.StepExtern && s.Epoch == j.Epoch
-		if own && s.ExitCode != nil && *s.ExitCode > code {
-			code, signal = *s.ExitCode, s.Signal
-		}
-	}
-	if signal != 0 {
-		code = 0 // 128 and the signal, which stands behind
-	}
+	code, signal := jobs.DerivedExit(slices.DeleteFunc(reply.Steps, func(s api.Step) bool { return s.Epoch != j.Epoch }))
 	return fmt.Sprintf("%d:%d", code, signal)
 }
 
