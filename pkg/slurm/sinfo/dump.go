@@ -55,19 +55,8 @@ func (r *record) object(reply *api.NodesReply, p document.Parser) document.Objec
 	nodes := func(n ...int) document.Object {
 		return document.Of("allocated", n[0], "idle", n[1], "other", n[2], "total", n[0]+n[1]+n[2])
 	}
-	span := func(get func(*api.Node) int64) (int64, int64) {
-		low, high := int64(0), int64(0)
-		for i, n := range r.nodes {
-			if v := get(n); i == 0 {
-				low, high = v, v
-			} else {
-				low, high = min(low, v), max(high, v)
-			}
-		}
-		return low, high
-	}
 	between := func(get func(*api.Node) int64) document.Object {
-		low, high := span(get)
+		low, high := r.span(get)
 		return document.Of("minimum", low, "maximum", high)
 	}
 	same := func(v int64) document.Object { return between(func(*api.Node) int64 { return v }) }
@@ -77,7 +66,7 @@ func (r *record) object(reply *api.NodesReply, p document.Parser) document.Objec
 	a, i, o = r.uses(true)
 	cpus := append(nodes(a, i, o), between(func(n *api.Node) int64 { return int64(n.CPUs) })...)
 	cpus = append(cpus, document.Of("load", between(func(n *api.Node) int64 { return int64(loadOf(n).Hundredths) }), "per_node", document.Of("max", document.Infinite{}))...)
-	low, high := span(func(n *api.Node) int64 { return max(memoryOf(n)-memoryUsedOf(n), 0) })
+	low, high := r.span(func(n *api.Node) int64 { return max(memoryOf(n)-memoryUsedOf(n), 0) })
 	allocated := int64(0)
 	for _, n := range r.nodes {
 		allocated += memoryUsedOf(n)

@@ -70,17 +70,23 @@ func counts(n ...int) string {
 
 // least writes the smallest figure of the nodes, with a plus where some have more.
 func (r *record) least(get func(*api.Node) int64) string {
-	if len(r.nodes) == 0 {
-		return "0"
-	}
-	low, high := get(r.nodes[0]), get(r.nodes[0])
-	for _, n := range r.nodes {
-		low, high = min(low, get(n)), max(high, get(n))
-	}
+	low, high := r.span(get)
 	if high > low {
 		return strconv.FormatInt(low, 10) + "+"
 	}
 	return strconv.FormatInt(low, 10)
+}
+
+// span is the smallest and the largest figure of the nodes.
+func (r *record) span(get func(*api.Node) int64) (low, high int64) {
+	for i, n := range r.nodes {
+		v := get(n)
+		if i == 0 {
+			low = v
+		}
+		low, high = min(low, v), max(high, v)
+	}
+	return low, high
 }
 
 // ofNode is a field of what the nodes of a line have in common.
