@@ -3,7 +3,8 @@ package scontrol
 import (
 	"errors"
 	"fmt"
-	"sort"
+	"maps"
+	"slices"
 	"strconv"
 
 	"gangd/pkg/api"
@@ -71,11 +72,6 @@ func (c *call) errnumstr(args []string) int {
 		fmt.Fprintln(c.Out, text)
 		return 0
 	}
-	var known []int
-	for k := range slurmErrors {
-		known = append(known, k)
-	}
-	sort.Ints(known)
-	c.errorf("no error of gangd's has the number %q; those that have are %v", args[0], known)
+	c.errorf("no error of gangd's has the number %q; those that have are %v", args[0], slices.Sorted(maps.Keys(slurmErrors)))
 	return 1
 }

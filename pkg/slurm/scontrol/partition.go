@@ -18,7 +18,7 @@ const noSuchLimit = "partitions have no limit of this kind; accounts have: gangd
 type setPartition = func(r *api.PartitionRequest, v string) error
 
 var partitionParameters = []parameter[setPartition]{
-	{"PartitionName", 4, cmdline.Exact, "", nil},
+	{"PartitionName", 4, cmdline.Exact, "", func(r *api.PartitionRequest, v string) error { r.Name = v; return nil }},
 	{"AllocNodes", 3, cmdline.Refused, "jobs are submitted from every host", nil},
 	{"AllowAccounts", 7, cmdline.Refused, "an account says who may use it, gangd.toml(5)", nil},
 	{"AllowGroups", 7, cmdline.Refused, "gnoded's groups says who may run on a node", nil},
@@ -103,28 +103,12 @@ func partitionTime(v string) (*time.Duration, error) {
 
 // putPartition is create and update of a partition.
 func (c *call) putPartition(args []string, change bool) int {
+	if _, _, given := strings.Cut(args[0], "="); !given && len(args) > 1 { // "create partition ..."
+		args = args[1:]
+	}
 	req := &api.PartitionRequest{}
-	for i, a := range args {
-		key, v, given := strings.Cut(a, "=")
-		p := find(key, partitionParameters)
-		switch {
-		case p == nil || !given && !(i == 0 && len(args) > 1):
-			c.say("Update of this parameter is not supported: %s\nRequest aborted", a)
-			return 1
-		case p.list == cmdline.Refused:
-			c.errorf("%s is refused: %s", p.name, p.text)
-			c.say("Request aborted")
-			return 1
-		case p.name == "PartitionName" && given:
-			req.Name = v
-			continue
-		case p.name == "PartitionName":
-			continue // "create partition NAME ..." has its name behind
-		}
-		if err := p.set(req, v); err != nil {
-			c.say("%v", err)
-			return 1
-		}
+	if !assign(c, args, partitionParameters, req) {
+		return 1
 	}
 	if req.Name == "" {
 		c.say("PartitionName must be given.")

@@ -1,6 +1,7 @@
 package scontrol
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -382,12 +383,26 @@ func (c *call) knownPartition(names string) error {
 	return nil
 }
 
-var nodeParameters = []parameter[setJob]{
-	{"NodeName", 4, cmdline.Exact, "nodes, as a list", nil},
-	{"State", 5, cmdline.Partial, "drain, down, resume, undrain, idle", nil},
-	{"Reason", 2, cmdline.Exact, "", nil},
-	{"ActiveFeatures", 2, cmdline.Partial, "as AvailableFeatures: what a node has is active", nil},
-	{"AvailableFeatures", 2, cmdline.Exact, "until gnoded.toml says others, or scontrol reconfigure", nil},
+// nodeUpdate is an update of nodes as it was asked for.
+type nodeUpdate struct {
+	names         []string
+	features      *[]string
+	state, reason string
+}
+
+type setNode = func(u *nodeUpdate, v string) error
+
+var nodeParameters = []parameter[setNode]{
+	{"NodeName", 4, cmdline.Exact, "nodes, as a list", setNodeName},
+	{"State", 5, cmdline.Partial, "drain, down, resume, undrain, idle", func(u *nodeUpdate, v string) error { u.state = v; return nil }},
+	{"Reason", 2, cmdline.Exact, "", func(u *nodeUpdate, v string) error { u.reason = strings.Trim(v, `"'`); return nil }},
+	{"ActiveFeatures", 2, cmdline.Partial, "as AvailableFeatures: what a node has is active", func(u *nodeUpdate, v string) error {
+		if u.features != nil { // what is available was said
+			return nil
+		}
+		return setFeatures(u, v)
+	}},
+	{"AvailableFeatures", 2, cmdline.Exact, "until gnoded.toml says others, or scontrol reconfigure", setFeatures},
 	{"Comment", 1, cmdline.Refused, "use Reason=", nil},
 	{"CpuBind", 3, cmdline.Refused, "which CPUs a node gives to jobs is set on the node", nil},
 	{"Extra", 1, cmdline.Refused, "use Reason=", nil},
@@ -398,58 +413,66 @@ var nodeParameters = []parameter[setJob]{
 	{"Weight", 1, cmdline.Refused, "placement weighs what would be stranded, not nodes", nil},
 }
 
+func setNodeName(u *nodeUpdate, v string) (err error) {
+	if u.names, err = hostlist.Expand(v); err != nil {
+		return errors.New("slurm_update error: " + slurmErrors[errNode])
+	}
+	return nil
+}
+
+func setFeatures(u *nodeUpdate, v string) error {
+	u.features = new(cmdline.Split(v))
+	return nil
+}
+
 // nodeStates are the words for State, by what gangd does.
 var nodeStates = []struct{ word, action string }{
 	{"DRAIN", "drain"}, {"DOWN", "down"}, {"RESUME", "resume"}, {"UNDRAIN", "resume"}, {"IDLE", "resume"},
 	{"FAIL", ""}, {"FUTURE", ""}, {"NoResp", ""}, {"POWER_DOWN", ""}, {"POWER_DOWN_ASAP", ""}, {"POWER_DOWN_FORCE", ""}, {"POWER_UP", ""}, {"CANCEL_REBOOT", ""},
 }
 
-func (c *call) updateNodes(args []string) int {
-	var names []string
-	var reason, state string
-	var features *[]string
+// assign reads the words of an update or a creation, KEY=VALUE each; what is wrong with one has been said then.
+func assign[T any](c *call, args []string, all []parameter[func(*T, string) error], to *T) bool {
 	for _, a := range args {
 		key, v, given := strings.Cut(a, "=")
-		p := find(key, nodeParameters)
+		p := find(key, all)
 		switch {
 		case p == nil || !given:
 			c.say("Update of this parameter is not supported: %s\nRequest aborted", a)
-			return 1
+			return false
 		case p.list == cmdline.Refused:
 			c.errorf("%s is refused: %s", p.name, p.text)
 			c.say("Request aborted")
-			return 1
-		case p.name == "NodeName":
-			list, err := hostlist.Expand(v)
-			if err != nil {
-				c.say("slurm_update error: %s", slurmErrors[errNode])
-				return 1
-			}
-			names = list
-		case p.name == "Reason":
-			reason = strings.Trim(v, `"'`)
-		case p.name == "State":
-			state = v
-		case p.name == "AvailableFeatures", p.name == "ActiveFeatures" && features == nil:
-			list := slices.DeleteFunc(strings.Split(v, ","), func(f string) bool { return f == "" })
-			features = &list
+			return false
+		}
+		if err := p.set(to, v); err != nil {
+			c.say("%v", err)
+			return false
 		}
 	}
-	if features != nil {
-		for _, n := range names {
-			if err := c.client.NodeAction(c.ctx, n, "features", &api.NodeAction{Features: *features}); err != nil {
+	return true
+}
+
+func (c *call) updateNodes(args []string) int {
+	u := &nodeUpdate{}
+	if !assign(c, args, nodeParameters, u) {
+		return 1
+	}
+	if u.features != nil {
+		for _, n := range u.names {
+			if err := c.client.NodeAction(c.ctx, n, "features", &api.NodeAction{Features: *u.features}); err != nil {
 				return c.failed("slurm_update error", forOperators(err))
 			}
 		}
-		if state == "" {
+		if u.state == "" {
 			return 0
 		}
 	}
-	if state == "" {
+	if u.state == "" {
 		c.say("No changes specified")
 		return 1
 	}
-	return c.setNodes(names, state, reason)
+	return c.setNodes(u.names, u.state, u.reason)
 }
 
 func (c *call) setNodes(names []string, state, reason string) int {
