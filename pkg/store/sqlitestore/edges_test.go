@@ -290,14 +290,16 @@ func TestHistoryIsChosen(t *testing.T) {
 		}
 		jobs = append(jobs, j)
 	}
-	if _, err := s.Commit(ctx, storetest.Submitted(append(jobs, storetest.NewJob(9, 1))...)); err != nil {
+	never := storetest.NewJob(8, 1) // it has a verdict, and nobody knows when it ended
+	never.User, never.Verdict = "eve", &gang.Verdict{Trigger: -1}
+	if _, err := s.Commit(ctx, storetest.Submitted(append(jobs, never, storetest.NewJob(9, 1))...)); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
 		f    store.HistoryFilter
 		want string
 	}{
-		{store.HistoryFilter{}, "[4 3 2 1]"}, {store.HistoryFilter{User: "ada"}, "[2 1]"}, {store.HistoryFilter{ArrayID: 3}, "[4 3]"}, {store.HistoryFilter{ArrayID: 1}, "[]"}, {store.HistoryFilter{Limit: 1}, "[4]"},
+		{store.HistoryFilter{}, "[4 3 2 1 8]"}, {store.HistoryFilter{User: "eve"}, "[8]"}, {store.HistoryFilter{EndedAfter: at(0)}, "[4 3 2 1]"}, {store.HistoryFilter{User: "ada"}, "[2 1]"}, {store.HistoryFilter{ArrayID: 3}, "[4 3]"}, {store.HistoryFilter{ArrayID: 1}, "[]"}, {store.HistoryFilter{Limit: 1}, "[4]"},
 		{store.HistoryFilter{Limit: 3}, "[4 3 2]"}, {store.HistoryFilter{EndedAfter: at(5)}, "[4 3]"}, {store.HistoryFilter{EndedAfter: at(5).Add(-1)}, "[4 3 2]"},
 		{store.HistoryFilter{SubmittedAfter: at(1)}, "[2 1]"}, {store.HistoryFilter{SubmittedAfter: at(1).Add(-1)}, "[3 2 1]"},
 		{store.HistoryFilter{SubmittedAfter: at(1), EndedAfter: at(4)}, "[2]"}, {store.HistoryFilter{User: "bob", Limit: 1}, "[4]"},

@@ -89,6 +89,7 @@ func TestRepair(t *testing.T) {
 		"event number":         {"UPDATE event SET seq = 1 << 60, data = json_remove(data, '$.sum') WHERE seq = 2", "event 1152921504606846976: its number is out of range", "[1 2 3]"},
 		"event number at most": {"UPDATE event SET seq = (1 << 46) + 1, data = json_remove(data, '$.sum') WHERE seq = 2", "event 70368744177665: its number is out of range", "[1 2 3]"},
 		"event number below":   {"UPDATE event SET seq = 0, data = json_remove(data, '$.sum') WHERE seq = 2", "event 0: its number is out of range", "[1 2 3]"},
+		"job id far beyond":    {"UPDATE job SET id = (1 << 48) + 1 WHERE id = 3", "job 281474976710657: its id is out of range", "[1 2]"},
 		"job id nought":        {"UPDATE job SET id = 0 WHERE id = 2", "job 0: its id is out of range", "[1 3]"},
 		"lineage at most":      {"UPDATE meta SET lineage = (1 << 62) + 1", "meta lineage: 4611686018427387905 is impossible: 1 is put in its place", "[1 2 3]"},
 		"next event at most":   {"UPDATE meta SET next_seq = (1 << 46) + 1", "meta next_seq: 70368744177665 is impossible: 4 is put in its place", "[1 2 3]"},

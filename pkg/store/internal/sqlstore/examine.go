@@ -250,7 +250,6 @@ func (r *examination) wholeJobs() error {
 	for _, id := range slices.Sorted(maps.Keys(r.bad)) {
 		name := fmt.Sprint(id)
 		r.find("job", name, errors.New(r.bad[id]), "id = $1", id)
-		delete(r.jobs, id)
 		with := fmt.Errorf("it goes with job %d", id)
 		if id >= 0 && id <= mostID {
 			if err := r.ids("SELECT id FROM rank WHERE id >= $1 AND id < $2", func(rank int64) {
