@@ -172,7 +172,8 @@ func TestReadinessShown(t *testing.T) {
 		want  *api.Readiness
 	}{
 		"nobody":                  {pairRuns(func(*gang.Job) {}), nil, nil, nil},
-		"nobody of a gate":        {pairRuns(func(j *gang.Job) { j.Spec.ReadyTimeout, j.ReadyAt = 90*time.Second, noon }), nil, nil, &api.Readiness{Size: 2, TimeoutSeconds: 90, Time: noon}},
+		"nobody of a gate":        {pairRuns(func(j *gang.Job) { j.Spec.ReadyTimeout = 90 * time.Second }), nil, nil, &api.Readiness{Size: 2, TimeoutSeconds: 90}},
+		"nobody behind a gate":    {pairRuns(func(j *gang.Job) { j.Spec.ReadyTimeout, j.ReadyAt = 90*time.Second, noon }), nil, nil, &api.Readiness{Ranks: 2, Size: 2, TimeoutSeconds: 90, Time: noon}},
 		"a gate before its start": {pairRuns(func(j *gang.Job) { j.Spec.ReadyTimeout, j.Epoch = time.Second, 0 }), nil, nil, nil},
 		"one of two":              {pairRuns(func(*gang.Job) {}), []int{1}, nil, &api.Readiness{Ranks: 1, Size: 2}},
 		"beyond its processes":    {batch(func(*gang.Job) {}), []int{1}, nil, nil},

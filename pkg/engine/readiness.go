@@ -61,6 +61,9 @@ func (s *rankNotes) readiness(j *gang.Job) *api.Readiness {
 			}
 		}
 	}
+	if !r.Time.IsZero() {
+		r.Ranks = r.Size // whoever has ended since says nothing any more
+	}
 	if r.Ranks == 0 && (r.TimeoutSeconds == 0 || j.Epoch == 0) {
 		return nil
 	}

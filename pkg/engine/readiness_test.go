@@ -124,4 +124,8 @@ func TestReadyGatePasses(t *testing.T) {
 	if r.store.Lineage() != before {
 		t.Error("a repeat was committed")
 	}
+	r.NodeGone("n1") // and what its ranks have said with it
+	if j := look(); j.Ready == nil || j.Ready.Ranks != 3 {
+		t.Errorf("behind the gate, with nobody to say so: %+v", j.Ready)
+	}
 }

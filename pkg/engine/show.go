@@ -394,8 +394,10 @@ func attemptCode(r *gang.EpochRow) int {
 func (e *Engine) ShowNodes() *api.NodesReply {
 	out := &api.NodesReply{SchemaVersion: api.SchemaVersion, Nodes: []api.Node{}, Partitions: e.policy().Partitions, Changes: e.partitions.Load().changes,
 		Switches: e.opt.Policy.Switches, Preempt: e.preempts()}
-	if out.Partitions == nil {
-		out.Partitions = []api.Partition{}
+	out.Partitions = append([]api.Partition{}, out.Partitions...)
+	for i := range out.Partitions {
+		p := &out.Partitions[i]
+		p.Nodes = append([]string{}, p.Nodes...) // a list, though it names none
 	}
 	for _, n := range e.view.allNodes() {
 		node := showNode(n)
