@@ -297,6 +297,7 @@ func codeSummary(a *api.Attempt) string {
 // exitSummary is the exit code of all ranks, or the distinct ones.
 func exitSummary(codes []int) string {
 	distinct := slices.Compact(slices.Sorted(slices.Values(codes)))
+	distinct = slices.DeleteFunc(distinct, func(c int) bool { return c < 0 }) // of a rank that runs, or was lost
 	if len(distinct) == 0 {
 		return "-"
 	}

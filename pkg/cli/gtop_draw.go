@@ -243,7 +243,7 @@ func (t *top) cards(s *screen, height int) []string {
 		style := plain
 		if n.State != api.NodeUp {
 			style = red
-			text += "  " + column.Printable(n.Reason)
+			text += "  " + column.Printable(nodeReason(&n))
 		}
 		lines = append(lines, s.paint(style, fit(text, s.width)))
 		for i := range n.Cards {

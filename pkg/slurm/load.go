@@ -22,3 +22,11 @@ func FreeMemory(n *api.Node) string {
 	}
 	return strconv.FormatInt(n.Load.FreeBytes>>20, 10)
 }
+
+// NodeReason is why a node is out of service; of a silent one in Slurm's words. Empty: nothing is known.
+func NodeReason(n *api.Node) string {
+	if n.Silent {
+		return "Not responding"
+	}
+	return n.Reason
+}

@@ -74,8 +74,8 @@ func nodeLines(n *api.Node) []string {
 		"CurrentWatts=0 AveWatts=0",
 		"ExtSensorsJoules=n/s ExtSensorsWatts=0 ExtSensorsTemp=n/s",
 	}
-	if n.Reason != "" {
-		line := "Reason=" + n.Reason
+	if reason := slurm.NodeReason(n); reason != "" {
+		line := "Reason=" + reason
 		if user, at := n.Drained(); user != "" {
 			line += fmt.Sprintf(" [%s@%s]", user, when.Stamp(at, "Unknown"))
 		}

@@ -10,6 +10,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/hostlist"
+	"gangd/pkg/slurm"
 	"gangd/pkg/table/column"
 	"gangd/pkg/table/jobfield"
 )
@@ -141,7 +142,7 @@ func reasonOf(n *api.Node) string {
 	if s := stateOf(n); !s.drain && s.base != "down" && !s.mute {
 		return "none"
 	}
-	return cmp.Or(n.Reason, map[bool]string{true: "Not responding", false: "none"}[stateOf(n).mute])
+	return cmp.Or(slurm.NodeReason(n), map[bool]string{true: "Not responding", false: "none"}[stateOf(n).mute])
 }
 
 func reasonTime(r *record) string {
