@@ -85,10 +85,10 @@ var house = []floor{
 	{false, map[side]string{
 		client: "slurm/scancel slurm/scontrol gcron",
 		whole:  "dev",
-		lab:    "lab/disk lab/extremes lab/mutate lab/registry lab/trace lab/transcript lab/sim cli/fake",
+		lab:    "lab/disk lab/extremes lab/mutate lab/registry lab/trace lab/transcript lab/sim",
 	}},
-	{false, map[side]string{lab: "lab/mutants lab/replay lab/clitest lab/sitetest"}},
-	{false, map[side]string{lab: "lab/replay/reference lab/slurmtest"}},
+	{false, map[side]string{lab: "lab/mutants lab/replay lab/sitetest"}},
+	{false, map[side]string{lab: "lab/replay/reference lab/clitest lab/slurmtest"}},
 	{false, map[side]string{lab: "lab/gangsim"}},
 }
 

@@ -7,8 +7,7 @@ import (
 	"time"
 
 	"gangd/pkg/api"
-	"gangd/pkg/cli/fake"
-	"gangd/pkg/lab/clitest"
+	"gangd/pkg/lab/sitetest"
 	"gangd/pkg/measure"
 )
 
@@ -106,15 +105,14 @@ func TestEfficiencyOfAnArray(t *testing.T) {
 
 // The id of an array names its elements, each once, and what names nothing is said.
 func TestGacctOfAnArray(t *testing.T) {
-	at := time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)
-	c := &fake.Controller{Attempts: map[int64][]api.Attempt{}}
-	for i := range 3 {
-		id := int64(20 + i)
-		c.Jobs = append(c.Jobs, api.Job{JobID: id, Name: "sweep", ArrayJobID: 20, ArrayIndex: &i, State: api.JobCompleted})
-		c.Attempts[id] = []api.Attempt{{JobID: id, Attempt: 1, Cause: api.CauseCompleted, StartTime: at, EndTime: at.Add(time.Minute)}}
-	}
-	clitest.Serve(t, c)
-	for args, want := range map[string]string{"20": "20_0 20_1 20_2", "20_1 20": "20_1 20_0 20_2", "22": "20_2"} {
+	sitetest.Small(t, sitetest.At("11:00:00", func(s *sitetest.Site) {
+		first := s.Submit(sitetest.Ada, sitetest.SmallSpec("sweep", 1), &api.Array{Indices: []int{0, 1, 2}})
+		for id := first; id < first+3; id++ {
+			s.Run(id)
+			s.End(id, sitetest.Well)
+		}
+	})).Found()
+	for args, want := range map[string]string{"28": "28_0 28_1 28_2", "28_1 28": "28_1 28_0 28_2", "30": "28_2"} {
 		out, errs, code := run(t, nil, NewGacct(), append([]string{"-P", "--noheader"}, strings.Fields(args)...)...)
 		var ids []string
 		for line := range strings.Lines(out) {
@@ -125,7 +123,7 @@ func TestGacctOfAnArray(t *testing.T) {
 			t.Errorf("%s: %q, want %q (%d %s)", args, got, want, code, errs)
 		}
 	}
-	if out, errs, code := run(t, nil, NewGacct(), "-P", "--noheader", "99", "21"); !strings.HasPrefix(out, "20_1|") || !strings.Contains(errs, "99") || code == 0 {
+	if out, errs, code := run(t, nil, NewGacct(), "-P", "--noheader", "99", "29"); !strings.HasPrefix(out, "28_1|") || !strings.Contains(errs, "99") || code == 0 {
 		t.Errorf("%q %q %d", out, errs, code)
 	}
 }
@@ -136,10 +134,10 @@ func TestGacctSince(t *testing.T) {
 		args string
 		want []string
 	}{
-		{"-u ada --since=0d", []string{"12", "12", "15"}}, {"-u ada --since=2026-03-01 -s FAILED", []string{"15"}}, {"-u ada -S 2d -w n3", []string{"12", "12"}}, {"-u ada -S 1d -n broken,other", []string{"15"}},
-		{"-u ada -S 2026-03-02", []string{"12", "12"}}, {"-u grace --since=7d", nil}, {"-u ada -S 1d -p long", nil},
+		{"-u ada --since=0d", []string{"12", "12", "15", "20_0", "20_1"}}, {"-u ada --since=2026-03-01 -s FAILED", []string{"15"}}, {"-u ada -S 2d -w n3", []string{"12", "12"}}, {"-u ada -S 1d -n broken,other", []string{"15"}},
+		{"-u ada -S 2026-03-02", []string{"12", "12", "20_0", "20_1"}}, {"-u grace --since=7d", nil}, {"-u ada -S 1d -p long", []string{"20_0", "20_1"}}, {"-u ada -S 1d -p nosuch", nil},
 	} {
-		out, _, code := run(t, fake.Small(), NewGacct(), append(strings.Fields(c.args), "--noheader", "-P")...)
+		out, _, code := run(t, sitetest.Small(t), NewGacct(), append(strings.Fields(c.args), "--noheader", "-P")...)
 		var got []string
 		for line := range strings.Lines(out) {
 			got = append(got, strings.Split(line, "|")[0])
@@ -149,7 +147,7 @@ func TestGacctSince(t *testing.T) {
 		}
 	}
 	for _, args := range [][]string{{"--since=7d", "12"}, {"--since=yesterday"}} {
-		if _, errs, code := run(t, fake.Small(), NewGacct(), args...); code != 2 || errs == "" {
+		if _, errs, code := run(t, sitetest.Small(t), NewGacct(), args...); code != 2 || errs == "" {
 			t.Errorf("%q: status %d, %q", args, code, errs)
 		}
 	}
@@ -157,7 +155,7 @@ func TestGacctSince(t *testing.T) {
 
 // Of a job that has not run that is said, and not nothing.
 func TestEfficiencyOfNoRun(t *testing.T) {
-	out, errs, code := run(t, fake.Small(), NewGacct(), "-e", "13")
+	out, errs, code := run(t, sitetest.Small(t), NewGacct(), "-e", "13")
 	if code != 0 || errs != "" || out != "Job 13 is PENDING and has not run: nothing was used\n" {
 		t.Errorf("status %d, %q, %q", code, out, errs)
 	}

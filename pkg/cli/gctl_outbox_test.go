@@ -6,7 +6,8 @@ import (
 	"time"
 
 	"gangd/pkg/api"
-	"gangd/pkg/cli/fake"
+	"gangd/pkg/gang"
+	"gangd/pkg/lab/sitetest"
 )
 
 // What was given up is a line with its reason.
@@ -27,14 +28,13 @@ func TestOutboxLines(t *testing.T) {
 
 // Who asks how the controller is hears that something could not be told.
 func TestPingNamesWhatWasGivenUp(t *testing.T) {
-	c := fake.Small()
-	c.Outbox.GivenUp = []api.Letter{{User: "ada", Target: "chat"}}
-	if out, _, code := run(t, c, NewGctl(), "ping"); code != 0 || !strings.HasSuffix(out, "\nnot told within a day, and given up: 1 notice (gctl outbox)\n") {
+	s := sitetest.Empty(t, &gang.Changes{Letters: []gang.LetterRow{{ID: 1, Letter: &api.Letter{ID: 1, User: "ada", Target: "chat", Type: api.NotifyEnd, Time: sitetest.Begun, GivenUp: sitetest.Begun}}}})
+	if out, _, code := run(t, s, NewGctl(), "ping"); code != 0 || !strings.HasSuffix(out, "\nnot told within a day, and given up: 1 notice (gctl outbox)\n") {
 		t.Errorf("%d: %s", code, out)
 	}
-	c.Lock()
-	c.Outbox.GivenUp = nil
-	c.Unlock()
+	if out, errs, code := run(t, nil, NewGctl(), "outbox", "--retry"); code != 0 {
+		t.Error(out, errs)
+	}
 	if out, _, code := run(t, nil, NewGctl(), "ping"); code != 0 || strings.Contains(out, "not told") {
 		t.Errorf("%d: %s", code, out)
 	}

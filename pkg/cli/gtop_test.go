@@ -9,17 +9,17 @@ import (
 	"time"
 
 	"gangd/pkg/api"
-	"gangd/pkg/cli/fake"
+	"gangd/pkg/lab/sitetest"
 )
 
-// topOf is a screen of the fake's cluster.
-func topOf() *top {
+// topOf is a screen of the small site.
+func topOf(tb testing.TB) *top {
 	t := newTop("ada")
-	c := fake.Small()
-	for _, j := range c.Jobs {
+	c := small(tb)
+	for _, j := range c.jobs {
 		t.jobs[j.JobID] = j
 	}
-	for _, n := range c.Nodes {
+	for _, n := range c.nodes {
 		t.nodes[n.Name] = n
 	}
 	t.told = true
@@ -29,32 +29,31 @@ func topOf() *top {
 // topScreens are drawn here, and reached by keys on a terminal of tmux.
 var topScreens = []struct {
 	name string
-	set  func(*top)
+	set  func(*top, *shown)
 }{
-	{"queue", func(*top) {}},
-	{"ended", func(t *top) { t.ended = true }},
-	{"mine", func(t *top) { t.mine, t.filter = true, "tr" }},
-	{"filter", func(t *top) { t.typing, t.filter = true, "grac" }},
-	{"cards", func(t *top) { t.view = topCards }},
-	{"why", func(t *top) {
-		t.view, t.title, t.text = topText, "why job 13 waits", append([]string{"job 13 is PENDING (Resources)"}, strings.Split(fake.Small().Why[13], "\n")...)
+	{"queue", func(*top, *shown) {}},
+	{"ended", func(t *top, _ *shown) { t.ended = true }},
+	{"mine", func(t *top, _ *shown) { t.mine, t.filter = true, "tr" }},
+	{"filter", func(t *top, _ *shown) { t.typing, t.filter = true, "grac" }},
+	{"cards", func(t *top, _ *shown) { t.view = topCards }},
+	{"why", func(t *top, c *shown) {
+		t.view, t.title, t.text = topText, "why job 13 waits", append([]string{"job 13 is PENDING (" + c.job(13).Reason + ")"}, strings.Split(c.why, "\n")...)
 	}},
-	{"job", func(t *top) {
-		c := fake.Small()
-		t.view, t.title, t.text = topText, "job 12", jobLines(&api.JobDetail{Job: c.Jobs[0], Attempts: c.Attempts[12]})
+	{"job", func(t *top, c *shown) {
+		t.view, t.title, t.text = topText, "job 12", jobLines(c.train)
 	}},
-	{"log", func(t *top) {
+	{"log", func(t *top, _ *shown) {
 		t.view, t.title, t.tail = topText, "output of job 12", true
-		t.text = []string{"0: epoch 2, rank 0", "0: step 1200 loss 2.31", "1: epoch 2, rank 1", "2: (its node is lost)", "3: (its node is lost)"}
+		t.text = []string{"0: epoch 1, rank 0", "0: epoch 2, rank 0", "0: step 1200 loss 2.31", "1: epoch 2, rank 1", "3: (open /home/ada/run/gang-12.3.out: permission denied)"}
 	}},
-	{"keys", func(t *top) { t.view, t.title, t.text = topText, "keys", strings.Split(topHelp, "\n") }},
-	{"held", func(t *top) {
+	{"keys", func(t *top, _ *shown) { t.view, t.title, t.text = topText, "keys", strings.Split(topHelp, "\n") }},
+	{"held", func(t *top, _ *shown) {
 		j := t.jobs[13]
 		j.Reason, t.at, t.note = "JobHeldUser", 13, "hold job 13: done"
 		t.jobs[13] = j
 	}},
-	{"ask", func(t *top) { t.ask = "cancel job 20_1?" }},
-	{"lost", func(t *top) { t.lost = fake.Now }},
+	{"ask", func(t *top, _ *shown) { t.ask = "cancel job 20_1?" }},
+	{"lost", func(t *top, _ *shown) { t.lost = sitetest.Now }},
 }
 
 // What is drawn is in the golden files, at the smallest size and a large one; no line is wider than the
@@ -64,9 +63,9 @@ func TestTopScreens(t *testing.T) {
 		var out strings.Builder
 		for _, c := range topScreens {
 			s := &screen{terminal: true, width: size[0], height: size[1]}
-			m := topOf()
-			c.set(m)
-			lines := m.draw(s, fake.Now)
+			m := topOf(t)
+			c.set(m, small(t))
+			lines := m.draw(s, sitetest.Now)
 			if len(lines) != size[1] {
 				t.Errorf("%s at %v: %d lines", c.name, size, len(lines))
 			}
@@ -77,10 +76,10 @@ func TestTopScreens(t *testing.T) {
 				}
 				out.WriteString(strings.TrimRight(l, " ") + "\n")
 			}
-			if m := topOf(); size[0] == 80 {
-				c.set(m)
+			if m := topOf(t); size[0] == 80 {
+				c.set(m, small(t))
 				s.colour = true
-				if !strings.Contains(strings.Join(m.draw(s, fake.Now), ""), "\x1b[") {
+				if !strings.Contains(strings.Join(m.draw(s, sitetest.Now), ""), "\x1b[") {
 					t.Errorf("%s has no colour where there are some", c.name)
 				}
 			}
@@ -94,12 +93,12 @@ func TestTopScreens(t *testing.T) {
 
 // A name of a job can't move the cursor, nor be wider than its column.
 func TestTopShowsNamesAsText(t *testing.T) {
-	m := topOf()
+	m := topOf(t)
 	j := m.jobs[12]
 	j.Name = "\x1b[2J\x07界界界界界界界界界界界界界界"
 	m.jobs[12] = j
 	s := &screen{terminal: true, width: 80, height: 24}
-	for _, l := range m.draw(s, fake.Now) {
+	for _, l := range m.draw(s, sitetest.Now) {
 		if strings.ContainsAny(l, "\x1b\x07") || textWidth(l) > 80 {
 			t.Errorf("%d columns: %q", textWidth(l), l)
 		}
@@ -107,7 +106,7 @@ func TestTopShowsNamesAsText(t *testing.T) {
 }
 
 func TestTopKeys(t *testing.T) {
-	p := &topProgram{top: topOf(), do: make(chan func(), 64), stop: func() {}}
+	p := &topProgram{top: topOf(t), do: make(chan func(), 64), stop: func() {}}
 	p.ctx = t.Context()
 	ids := func() (out []int64) {
 		for _, j := range p.rows() {
@@ -210,7 +209,7 @@ func TestSplitKeys(t *testing.T) {
 // Of a line that is a little different a part is written again, and a terminal that is told so shows what was drawn.
 func TestTopWritesWhatDiffers(t *testing.T) {
 	for _, colour := range []bool{false, true} {
-		p := &topProgram{top: topOf()}
+		p := &topProgram{top: topOf(t)}
 		s := &screen{terminal: true, colour: colour, width: 80, height: 24}
 		shown := make([]string, s.height)
 		paint := func() int {
@@ -262,7 +261,7 @@ func TestTopWritesWhatDiffers(t *testing.T) {
 
 // A line of output is what a terminal would be left with, and a progress bar is seen before its line ends.
 func TestTopShowsOutputAsATerminal(t *testing.T) {
-	p := &topProgram{top: topOf(), do: make(chan func(), 64), ctx: t.Context()}
+	p := &topProgram{top: topOf(t), do: make(chan func(), 64), ctx: t.Context()}
 	p.write("", nil, true)
 	w := &topLog{p: p, ctx: t.Context(), rest: map[int]string{}}
 	for _, c := range []struct{ write, want string }{

@@ -10,14 +10,13 @@ import (
 	"testing"
 	"time"
 
-	"gangd/pkg/api"
-	"gangd/pkg/cli/fake"
+	"gangd/pkg/lab/sitetest"
 )
 
-// terminal is gtop in tmux, before a controller of fixtures.
+// terminal is gtop in tmux, before the small site.
 type terminal struct {
 	t      *testing.T
-	c      *fake.Controller
+	s      *sitetest.Site
 	dir    string
 	sock   string
 	golden map[string]string // what is drawn, by the name of the screen
@@ -29,9 +28,8 @@ func topInTmux(t *testing.T, size string, env ...string) *terminal {
 	if _, err := exec.LookPath("tmux"); err != nil {
 		t.Skip("no tmux here: apt-get install tmux")
 	}
-	x := &terminal{t: t, c: fake.Small(), dir: t.TempDir(), sock: filepath.Join(t.TempDir(), "s"), end: filepath.Join(t.TempDir(), "end")}
-	x.start()
-	t.Cleanup(func() { x.c.Stop() })
+	x := &terminal{t: t, s: sitetest.Small(t), dir: t.TempDir(), sock: filepath.Join(t.TempDir(), "s"), end: filepath.Join(t.TempDir(), "end")}
+	x.s.Serve(x.dir)
 	x.sized(size)
 	cols, rows, _ := strings.Cut(size, "x")
 	cmd := x.command("new-session", "-d", "-x", cols, "-y", rows, "stty -g >"+x.end+".before; echo before; gtop; stty -g >"+x.end+"; echo after; sleep 600")
@@ -41,13 +39,6 @@ func topInTmux(t *testing.T, size string, env ...string) *terminal {
 	}
 	t.Cleanup(func() { _ = x.command("kill-server").Run() })
 	return x
-}
-
-func (x *terminal) start() {
-	x.t.Helper()
-	if err := x.c.Start(x.dir); err != nil {
-		x.t.Fatal(err)
-	}
 }
 
 // sized reads what is drawn at a size.
@@ -119,9 +110,7 @@ func (x *terminal) at(job string) {
 func (x *terminal) asked(what string) {
 	x.t.Helper()
 	x.until("behind a call "+what, func(string) bool {
-		x.c.Lock()
-		defer x.c.Unlock()
-		return slices.ContainsFunc(x.c.Asked, func(a string) bool { return strings.Contains(a, what) })
+		return slices.ContainsFunc(x.s.Asked(), func(a string) bool { return strings.Contains(a, what) })
 	})
 }
 
@@ -144,11 +133,6 @@ func TestTopInTmux(t *testing.T) {
 			x.has("release job 13: done")
 			x.asked("POST /v1/release")
 			x.keys("g")
-			x.has("(Priority)") // of 13: the fake does not plan
-			x.c.Lock()
-			x.c.Jobs[1].Reason = "Resources"
-			x.c.Unlock()
-			x.c.Emit(api.Event{})
 			x.is("queue")
 			x.keys("e")
 			x.is("ended")
@@ -165,7 +149,8 @@ func TestTopInTmux(t *testing.T) {
 			x.keys("Enter")
 			x.is("job")
 			x.keys("Escape", "l")
-			x.is("log")
+			lines := func(text string) []string { return slices.Sorted(strings.SplitSeq(text, "\n")) }
+			x.until("log, its ranks in any order", func(text string) bool { return slices.Equal(lines(text), lines(x.golden["log"])) })
 			x.keys("?")
 			x.is("keys")
 			x.keys("Escape", "g", "c")
@@ -178,14 +163,15 @@ func TestTopInTmux(t *testing.T) {
 			x.has("somebody writes")
 			x.keys("C-l")
 			x.is("queue")
-			x.c.Die()
+			x.s.Die()
 			x.is("lost")
-			x.start()
+			x.s.Serve(x.dir)
 			x.is("queue")
 			x.keys("c", "y")
 			x.has("cancel job 20_1: done")
 			x.asked("POST /v1/cancel")
-			x.at("20_0") // an ended one is not shown
+			x.s.End(21, sitetest.Stopped)
+			x.until("one without the ended job", func(text string) bool { return !strings.Contains(text, "20_1 sweep") })
 			x.keys("q")
 			x.ended()
 		})
@@ -230,7 +216,7 @@ func TestTopOnAnotherTerminal(t *testing.T) {
 func TestTopKeysDoNotWait(t *testing.T) {
 	x := topInTmux(t, "80x24", "NO_COLOR=1")
 	x.is("queue")
-	x.c.Lock() // no call is answered
+	thaw := x.s.Freeze()
 	x.keys("G")
 	x.at("13")
 	x.keys("w")
@@ -245,6 +231,6 @@ func TestTopKeysDoNotWait(t *testing.T) {
 	x.is("ended")
 	x.keys("e", "G", "w")
 	x.has("asking")
-	x.c.Unlock()
+	thaw()
 	x.is("why")
 }

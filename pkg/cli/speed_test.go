@@ -10,24 +10,20 @@ import (
 	"testing"
 
 	"gangd/pkg/api"
-	"gangd/pkg/cli/fake"
-	"gangd/pkg/lab/clitest"
+	"gangd/pkg/lab/sitetest"
 	"gangd/pkg/program"
 )
 
 // BenchmarkQueue10k is the whole of "gqueue" over 10,000 jobs but the start of the
-// process: the call, decoding, sorting and printing. The fake's encoding is in it.
+// process: the call, decoding, sorting and printing. What the controller does for it is in it.
 func BenchmarkQueue10k(b *testing.B) {
-	c := fake.Small()
-	job := c.Jobs[0]
-	job.Ranks = nil
-	c.Jobs = nil
+	s := sitetest.Empty(b)
 	for i := range 10_000 {
-		j := job
-		j.JobID, j.Name, j.Priority = int64(i+1), fmt.Sprintf("train-%d", i), int64(i%7)
-		c.Jobs = append(c.Jobs, j)
+		spec := sitetest.SmallSpec(fmt.Sprintf("train-%d", i), 4)
+		*spec.Priority = int64(i % 7)
+		s.Submit(sitetest.Ada, spec, nil)
 	}
-	clitest.Serve(b, c)
+	s.Found()
 	for b.Loop() {
 		if code := program.Run(NewGqueue(), nil, io.Discard, io.Discard); code != 0 {
 			b.Fatal(code)
@@ -39,7 +35,7 @@ func BenchmarkQueue10k(b *testing.B) {
 func BenchmarkTable10k(b *testing.B) {
 	jobs := make([]api.Job, 10_000)
 	for i := range jobs {
-		jobs[i] = fake.Small().Jobs[0]
+		jobs[i] = small(b).train.Job
 		jobs[i].JobID = int64(i + 1)
 	}
 	g := &gqueue{}

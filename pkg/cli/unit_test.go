@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -13,10 +15,10 @@ import (
 	"pgregory.net/rapid"
 
 	"gangd/pkg/api"
-	"gangd/pkg/cli/fake"
 	"gangd/pkg/client"
+	"gangd/pkg/gang"
 	"gangd/pkg/jobs"
-	"gangd/pkg/lab/clitest"
+	"gangd/pkg/lab/sitetest"
 	"gangd/pkg/program"
 	tabledrawn "gangd/pkg/table/drawn"
 	"gangd/pkg/table/jobfield"
@@ -108,14 +110,15 @@ func TestIndexRangesReadBack(t *testing.T) {
 
 // TestControlCharactersStayOut: a name must not move the cursor or fake a line.
 func TestControlCharactersStayOut(t *testing.T) {
-	c := fake.Small()
-	c.Jobs[0].Name = "x\x1b[2J\ny|z"
-	c.Jobs = c.Jobs[:1]
-	for _, args := range [][]string{nil, {"-P"}, {"-o", "%j"}} {
-		c := &fake.Controller{Jobs: c.Jobs}
-		out, _, _ := run(t, c, NewGqueue(), args...)
-		if strings.Contains(out, "\x1b") || strings.Count(out, "\n") != 2 {
-			t.Errorf("%v: %q", args, out)
+	job := *small(t).job(12)
+	job.Name = "x\x1b[2J\ny|z"
+	for _, g := range []*gqueue{{}, {parsable: true}, {format: "%j"}} {
+		var out bytes.Buffer
+		if err := errors.Join(g.settle(NewGqueue()), g.write(&screen{w: &out}, []api.Job{job})); err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(out.String(), "\x1b") || strings.Count(out.String(), "\n") != 2 {
+			t.Errorf("%q", out.String())
 		}
 	}
 }
@@ -180,8 +183,8 @@ func (w *tables) Write(p []byte) (int, error) {
 // TestWatchShowsEachChange: a change is shown because the controller tells of it, and
 // nothing new is drawn without one.
 func TestWatchShowsEachChange(t *testing.T) {
-	c := fake.Small()
-	clitest.Serve(t, c)
+	site := sitetest.Small(t)
+	site.Found()
 	g := &gqueue{}
 	if err := g.settle(NewGqueue()); err != nil {
 		t.Fatal(err)
@@ -196,14 +199,18 @@ func TestWatchShowsEachChange(t *testing.T) {
 	if first := <-w.drawn; !strings.Contains(first, "train-llm") {
 		t.Fatalf("first table: %q", first)
 	}
-	<-c.Followed
-	c.Lock()
-	c.Jobs[1].State, c.Jobs[1].StateCode, c.Jobs[1].Nodes = api.JobRunning, "R", []string{"n3"}
-	c.Jobs[1].StartTime = fake.Now
-	c.Unlock()
-	c.Emit(api.Event{JobID: 13, Type: api.EventStarted})
-	if second := <-w.drawn; !strings.HasPrefix(second, "\n") || !strings.Contains(second, "13       gpu a-very-long-name-of-a-job      ada  R") {
-		t.Fatalf("second table: %q", second)
+	<-site.Followed
+	site.Play(sitetest.Scene{At: sitetest.Now, Do: func(s *sitetest.Site) {
+		_, err := s.Do(t.Context(), gang.Release{Job: 14})
+		if err != nil {
+			t.Error(err)
+		}
+		s.Run(14)
+	}})
+	for second := ""; !strings.Contains(second, "14       gpu                     later    grace  R"); {
+		if second = <-w.drawn; !strings.HasPrefix(second, "\n") {
+			t.Fatalf("another table: %q", second)
+		}
 	}
 	stop()
 	if err := <-done; err != nil {
@@ -213,13 +220,13 @@ func TestWatchShowsEachChange(t *testing.T) {
 
 // TestWatchEndsWithTheController: exit status 4, not a silent stop.
 func TestWatchEndsWithTheController(t *testing.T) {
-	c := fake.Small()
-	clitest.Serve(t, c)
+	s := sitetest.Small(t)
+	s.Found()
 	w := &tables{drawn: make(chan string, 16)}
 	done := make(chan int, 1)
 	go func() { done <- program.Run(NewGqueue(), []string{"--watch"}, w, &bytes.Buffer{}) }()
 	<-w.drawn
-	c.Stop()
+	s.Stop()
 	if code := <-done; code != api.ExitUnreachable {
 		t.Errorf("status %d, want %d", code, api.ExitUnreachable)
 	}
@@ -237,21 +244,22 @@ func TestClip(t *testing.T) {
 }
 
 func TestFollowEventsGivesALineEach(t *testing.T) {
-	c := fake.Small()
-	clitest.Serve(t, c)
+	s := sitetest.Small(t)
+	s.Found()
 	w := &tables{drawn: make(chan string, 16)}
 	done := make(chan int, 1)
+	last := s.LastEvent()
 	go func() {
-		done <- program.Run(NewGctl(), []string{"events", "--follow", "--json", "--since=7"}, w, &bytes.Buffer{})
+		done <- program.Run(NewGctl(), []string{"events", "--follow", "--json", fmt.Sprintf("--since=%d", last-1)}, w, &bytes.Buffer{})
 	}()
-	if line := <-w.drawn; !strings.HasPrefix(line, `{"seq":8,`) || strings.Count(line, "\n") != 1 {
+	if line := <-w.drawn; !strings.HasPrefix(line, fmt.Sprintf(`{"seq":%d,`, last)) || strings.Count(line, "\n") != 1 {
 		t.Errorf("first line %q", line)
 	}
-	c.Emit(api.Event{JobID: 12, Type: api.EventEnded, State: api.JobCompleted})
-	if line := <-w.drawn; !strings.HasPrefix(line, `{"seq":9,`) {
+	s.NodeDo("resume", "n3", "")
+	if line := <-w.drawn; !strings.HasPrefix(line, fmt.Sprintf(`{"seq":%d,`, last+1)) || !strings.Contains(line, `"node":"n3"`) {
 		t.Errorf("second line %q", line)
 	}
-	c.Stop()
+	s.Stop()
 	if code := <-done; code != api.ExitUnreachable {
 		t.Errorf("status %d", code)
 	}
@@ -259,7 +267,7 @@ func TestFollowEventsGivesALineEach(t *testing.T) {
 
 // TestCompletions are live, and silent where no controller answers.
 func TestCompletions(t *testing.T) {
-	out, _, _ := run(t, fake.Small(), NewGcancel(), "__complete", "")
+	out, _, _ := run(t, sitetest.Small(t), NewGcancel(), "__complete", "")
 	for _, want := range []string{"12\tRUNNING train-llm\n", "20_3\tPENDING sweep\n", ":4\n"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("completing gcancel lacks %q:\n%s", want, out)
@@ -273,7 +281,7 @@ func TestCompletions(t *testing.T) {
 		{"job.sh|-p", ":0\n"},
 		{"--signal|US", "USR1\nUSR2\n:4\n"},
 	} {
-		out, _, _ := run(t, fake.Small(), newGsubmit(), append([]string{"__complete"}, strings.Split(tt.args, "|")...)...)
+		out, _, _ := run(t, nil, newGsubmit(), append([]string{"__complete"}, strings.Split(tt.args, "|")...)...)
 		if !strings.HasPrefix(out, tt.want) {
 			t.Errorf("gsubmit %s: %q", tt.args, out)
 		}
@@ -299,12 +307,14 @@ func TestCompletions(t *testing.T) {
 
 // TestRefusalsKeepTheirStatus: the codes of the wire become the contract's exit status.
 func TestRefusalsKeepTheirStatus(t *testing.T) {
+	s := sitetest.Empty(t)
+	s.Found()
 	for code, want := range map[api.Code]int{
 		api.CodeInvalid: 1, api.CodeUnsatisfiable: 1, api.CodePermission: 1, api.CodeNotFound: 3, api.CodeConflict: 1,
 		api.CodeStaleEpoch: 1, api.CodeAlreadyEnded: 1, api.CodeTooLarge: 1, api.CodeDiskFull: 1, api.CodeUnavailable: 4, api.CodeInternal: 1,
 	} {
-		c := &fake.Controller{Refuse: &api.Error{Code: code, Message: "no", Hint: "try later"}}
-		out, errs, status := run(t, c, NewGinfo())
+		s.Refuse(&api.Error{Code: code, Message: "no", Hint: "try later"})
+		out, errs, status := run(t, nil, NewGinfo())
 		if status != want || out != "" || errs != "ginfo: no; try later\n" {
 			t.Errorf("%s: status %d, want %d; stdout %q, stderr %q", code, status, want, out, errs)
 		}
@@ -316,7 +326,7 @@ func FuzzFormat(f *testing.F) {
 	for _, s := range []string{jobs.FormatDefault, jobs.FormatLong, jobs.FormatStart, "%all", "%", "%.", "%9", "%.18", "x%iy", "%%", "é%.3ié"} {
 		f.Add(s)
 	}
-	all := fake.Small().Jobs[:2] // enough to sort
+	all := small(f).jobs[:2] // enough to sort
 	cmd := NewGqueue()
 	f.Fuzz(func(t *testing.T, format string) {
 		for _, g := range []*gqueue{{format: format}, {longFormat: format}, {sort: format}} {
@@ -332,13 +342,13 @@ func FuzzFormat(f *testing.F) {
 
 // What gqueue shows by the short form of a job is what it shows by the whole.
 func TestLinesAreEnough(t *testing.T) {
-	c := fake.Small()
-	if len(c.Jobs) < 5 {
-		t.Fatalf("only %d jobs to compare", len(c.Jobs))
+	c := small(t)
+	if len(c.jobs) < 5 {
+		t.Fatalf("only %d jobs to compare", len(c.jobs))
 	}
-	for i := range c.Jobs {
-		whole := jobfield.Row{Job: &c.Jobs[i]}
-		read, err := api.ReadLines(bytes.NewReader(api.AppendLine(api.AppendLineHeader(nil), &c.Jobs[i])))
+	for i := range c.jobs {
+		whole := jobfield.Row{Job: &c.jobs[i]}
+		read, err := api.ReadLines(bytes.NewReader(api.AppendLine(api.AppendLineHeader(nil), &c.jobs[i])))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -346,10 +356,10 @@ func TestLinesAreEnough(t *testing.T) {
 		for _, letter := range []byte(jobfield.LineLetters) {
 			f := jobfield.Gqueue.Letter(letter)
 			if got, want := f.Text(&short), f.Text(&whole); got != want {
-				t.Errorf("job %d, %%%c: %q by its line, %q by the whole", c.Jobs[i].JobID, letter, got, want)
+				t.Errorf("job %d, %%%c: %q by its line, %q by the whole", c.jobs[i].JobID, letter, got, want)
 			}
 			if f.Compare != nil && f.Compare(&short, &whole) != 0 {
-				t.Errorf("job %d, %%%c: sorts differently by its line", c.Jobs[i].JobID, letter)
+				t.Errorf("job %d, %%%c: sorts differently by its line", c.jobs[i].JobID, letter)
 			}
 		}
 	}
@@ -357,9 +367,9 @@ func TestLinesAreEnough(t *testing.T) {
 
 // Who drained a node stands behind the reason, and in front of when it is to be empty.
 func TestReasonOfADrainedNode(t *testing.T) {
-	at := fake.Now.Add(-time.Hour)
-	n := &api.Node{State: api.NodeDraining, Reason: "fan", DrainUser: "root", DrainTime: at, DrainBy: fake.Now}
-	if got, want := nodeReason(n), "fan [root@"+jobfield.Stamp(at)+"]; empty by "+jobfield.Stamp(fake.Now); got != want {
+	at := sitetest.Now.Add(-time.Hour)
+	n := &api.Node{State: api.NodeDraining, Reason: "fan", DrainUser: "root", DrainTime: at, DrainBy: sitetest.Now}
+	if got, want := nodeReason(n), "fan [root@"+jobfield.Stamp(at)+"]; empty by "+jobfield.Stamp(sitetest.Now); got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
 	// What the controller says of a lost node is from when it was lost: it is silent for longer now.

@@ -11,13 +11,13 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"gangd/pkg/api"
-	"gangd/pkg/cli/fake"
+	"gangd/pkg/lab/sitetest"
 	"gangd/pkg/table/jobfield"
 )
 
 // Main runs the tests, or the command by whose name a script called the test binary.
 func Main(m testscript.TestingM, commands map[string]func()) {
-	jobfield.Now = func() time.Time { return fake.Now }
+	jobfield.Now = func() time.Time { return sitetest.Now }
 	jobfield.GroupName = func(uint32) string { return "users" }
 	time.Local = time.UTC
 	api.Version = "1.2.3"
@@ -32,12 +32,10 @@ func Scripts(t *testing.T, dir string, update bool) {
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Setup: func(env *testscript.Env) error {
-			c := fake.Small()
+			s := sitetest.Small(t)
+			env.Defer(s.Close)
 			dir := filepath.Join(env.WorkDir, "cluster")
-			if err := c.Start(dir); err != nil {
-				return err
-			}
-			env.Defer(c.Stop)
+			s.Serve(dir)
 			env.Setenv("GANG_DIR", dir)
 			env.Setenv("NOWHERE", filepath.Join(env.WorkDir, "nowhere"))
 			frozen, err := freeze(filepath.Join(env.WorkDir, "frozen"))
@@ -46,7 +44,7 @@ func Scripts(t *testing.T, dir string, update bool) {
 			}
 			env.Defer(func() { _ = frozen.Close() })
 			env.Setenv("FROZEN", filepath.Join(env.WorkDir, "frozen"))
-			env.Values["controller"] = c
+			env.Values["site"] = s
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){"status": status, "asked": asked},
@@ -59,17 +57,6 @@ func freeze(dir string) (net.Listener, error) {
 		return nil, err
 	}
 	return net.Listen("unix", filepath.Join(dir, "run", "gangd.sock"))
-}
-
-// Serve starts a controller that commands of this process find, until the end of the test.
-func Serve(t testing.TB, c *fake.Controller) {
-	t.Helper()
-	dir := t.TempDir()
-	if err := c.Start(dir); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(c.Stop)
-	t.Setenv("GANG_DIR", dir)
 }
 
 // status runs "status N command args..." and checks the exit status.
@@ -86,10 +73,12 @@ func status(ts *testscript.TestScript, _ bool, args []string) {
 
 // asked checks that the controller was sent something.
 func asked(ts *testscript.TestScript, neg bool, args []string) {
-	c := ts.Value("controller").(*fake.Controller)
-	c.Lock()
-	defer c.Unlock()
-	if all := strings.Join(c.Asked, "\n"); strings.Contains(all, args[0]) == neg {
+	s := ts.Value("site").(*sitetest.Site)
+	all := strings.Join(s.Asked(), "\n")
+	for end := time.Now().Add(20 * time.Second); !neg && !strings.Contains(all, args[0]) && time.Now().Before(end); time.Sleep(time.Millisecond) {
+		all = strings.Join(s.Asked(), "\n") // by a command that still runs
+	}
+	if strings.Contains(all, args[0]) == neg {
 		ts.Fatalf("controller was asked:\n%s", all)
 	}
 }

@@ -22,7 +22,7 @@ type node struct {
 	inventory api.Hello
 	up        bool
 	members   map[api.MemberKey]*api.MemberActual
-	files     map[string]string
+	files     map[string]string // [Denied]: which its user may not read
 	broken    map[string]string // cards by UUID, with what the node sees of them
 }
 
@@ -209,6 +209,9 @@ func (s *Site) Sample(name string, cards ...api.CardSample) {
 	s.tick()
 }
 
+// Denied is the text of a file that its user may not read.
+const Denied = "\x00"
+
 // File is a file on a node's disk.
 func (s *Site) File(node, path, text string) { s.nodes[node].files[path] = text }
 
@@ -243,21 +246,26 @@ func (h hub) ResumeCard(_ context.Context, name, uuid string) error {
 	if err != nil {
 		return err
 	}
+	at := slices.IndexFunc(n.inventory.Cards, func(c api.CardInfo) bool { return c.UUID == uuid })
 	if why := n.broken[uuid]; why != "" {
-		return api.Errorf(api.CodeConflict, "%s", why)
+		return api.Errorf(api.CodeConflict, "card %d stays out of service: %s", at, why)
 	}
 	return nil
 }
 
-// ReadLog gives a file, and of one that is followed nothing more until the reader goes away.
+// ReadLog gives a file, and of one that is followed nothing more until the reader goes away; one that is not there may
+// come.
 func (h hub) ReadLog(ctx context.Context, name string, q api.LogRead, w io.Writer) error {
 	n, err := h.reached(name)
 	if err != nil {
 		return err
 	}
 	text, ok := n.files[q.Path]
-	if !ok {
-		return api.Errorf(api.CodeNotFound, "%s: no such file on %s", q.Path, name)
+	switch {
+	case text == Denied:
+		return api.Errorf(api.CodePermission, "open %s: permission denied", q.Path)
+	case !ok && !q.Follow:
+		return api.Errorf(api.CodeNotFound, "open %s: no such file or directory", q.Path)
 	}
 	from := q.Offset
 	if from < 0 {

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -54,6 +55,9 @@ type Site struct {
 	refusal *api.Error
 	asked   []string
 
+	// Followed has a value for each stream that has begun: what happens from then on is in it.
+	Followed chan struct{}
+
 	path   string // of the socket
 	server *http.Server
 	served chan struct{}
@@ -74,7 +78,7 @@ func (c *clock) Now() gang.Instant {
 // New begins a site without nodes; the first job has the number first.
 func New(t testing.TB, first int64, set api.Settings, policy sched.Policy) *Site {
 	t.Helper()
-	s := &Site{t: t, disk: disk.New(t), nodes: map[string]*node{}, caller: Ada, end: func() {}}
+	s := &Site{t: t, disk: disk.New(t), nodes: map[string]*node{}, caller: Ada, end: func() {}, Followed: make(chan struct{}, 64)}
 	s.clock.now = Begun
 	mail := &notify.Site{Mail: &notify.Mail{Domain: "uni.example", Domains: []string{"uni.example"}}, Targets: []*notify.Webhook{{Name: "chat"}}}
 	s.opt = engine.Options{Sender: &notify.Sender{Site: mail, Log: slog.New(slog.DiscardHandler), Post: func(context.Context, *notify.Batch) error { return nil }},
@@ -257,13 +261,44 @@ func (s *Site) between(calls http.Handler) http.Handler {
 		if frozen != nil {
 			<-frozen
 		}
+		smallPage(r)
 		if refusal != nil {
 			w.WriteHeader(refusal.Code.HTTPStatus())
 			_ = json.NewEncoder(w).Encode(refusal)
 			return
 		}
-		calls.ServeHTTP(w, r.WithContext(auth.With(r.Context(), who)))
+		calls.ServeHTTP(&told{ResponseWriter: w, began: s.Followed}, r.WithContext(auth.With(r.Context(), who)))
 	})
+}
+
+// page is how many events an answer has at most, so that the story of a job is in several.
+const page = 4
+
+func smallPage(r *http.Request) {
+	q := r.URL.Query()
+	if r.URL.Path != "/v1/events" || q.Has("follow") {
+		return
+	}
+	if n, err := strconv.Atoi(q.Get("limit")); err != nil || n > page {
+		q.Set("limit", strconv.Itoa(page))
+		r.URL.RawQuery = q.Encode()
+	}
+}
+
+// told is an answer that says when the first of it is sent before it is whole, as that of a stream.
+type told struct {
+	http.ResponseWriter
+	began chan<- struct{}
+}
+
+func (w *told) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+func (w *told) FlushError() error {
+	if w.began != nil {
+		w.began <- struct{}{}
+		w.began = nil
+	}
+	return http.NewResponseController(w.ResponseWriter).Flush()
 }
 
 // Freeze lets no call be answered until what it gives is called.
@@ -295,11 +330,9 @@ func (s *Site) As(who auth.Identity) {
 	s.caller = who
 }
 
-// Asked is what was asked since the last call of it, oldest first: method and path of each call, then its body.
+// Asked is what was asked, oldest first: method and path of each call, then its body.
 func (s *Site) Asked() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	out := s.asked
-	s.asked = nil
-	return out
+	return slices.Clone(s.asked)
 }

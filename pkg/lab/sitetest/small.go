@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"gangd/pkg/api"
+	"gangd/pkg/gang"
 	"gangd/pkg/sched"
 )
 
@@ -16,7 +17,7 @@ func number[T any](n T) *T { return &n }
 // SmallNode is a node of the small site: 64 CPUs and four H100.
 func SmallNode(i int) api.Hello {
 	h := api.Hello{Node: fmt.Sprintf("n%d", i), StateID: fmt.Sprintf("state-n%d", i), Version: "1.2.3", BootID: fmt.Sprintf("boot-n%d", i), Address: fmt.Sprintf("10.0.0.%d", i),
-		Containment: "cgroup2", CPUs: 64, Shape: api.CPUShape{Sockets: 2, Cores: 16, Threads: 2}, MemoryBytes: 512 * gib, Features: []string{"ib"},
+		Containment: "cgroup2", CPUs: 64, Shape: api.CPUShape{Sockets: 2, Cores: 16, Threads: 2}, MemoryBytes: 512 * gib, TmpBytes: 64 * gib, Features: []string{"ib"},
 		Limits: api.NodeLimits{Memory: api.LimitEnforced, Processes: api.LimitEnforced, CPUs: api.LimitEnforced, CPUSets: api.LimitEnforced}}
 	if i == 2 {
 		h.Limits = api.NodeLimits{Memory: api.LimitSampled, Processes: api.LimitSampled, CPUs: api.LimitNone, CPUSets: api.LimitAdvised, Reason: "no cgroup may be written"}
@@ -35,15 +36,28 @@ func SmallSpec(name string, size int) api.Spec {
 		WorkDir: "/home/ada/run", ScriptName: "train.sh", Script: []byte("#!/bin/sh\necho " + name + "\n"), SubmitHost: "login"}
 }
 
+// Empty is a site that has neither nodes nor jobs, but rows that were in its store before.
+func Empty(t testing.TB, rows ...*gang.Changes) *Site {
+	t.Helper()
+	s := begin(t, 1)
+	s.Restart(1, rows...)
+	s.Play(Scene{Now, func(*Site) {}})
+	return s
+}
+
+func begin(t testing.TB, first int64) *Site {
+	set := api.DefaultSettings()
+	set.NodeTimeout, set.KeepEnded = time.Minute, 24*time.Hour
+	return New(t, first, set, sched.Policy{BackfillDepth: 1, Preempt: sched.PreemptTier, MinRun: time.Minute, Partitions: []api.Partition{
+		{Name: "gpu", Default: true, DefaultTime: 24 * time.Hour, MaxTime: 24 * time.Hour}, {Name: "long", Nodes: []string{"n2", "n3", "n4"}}}})
+}
+
 // Small is a site of four nodes with a bit of everything: a gang that runs again after a crash (12), one
 // that waits (13), a held job (14), one that failed (15), an array (20), a lost node, a drained one, a broken
 // card and a stranger on another. More scenes are played among its own.
 func Small(t testing.TB, more ...Scene) *Site {
 	t.Helper()
-	set := api.DefaultSettings()
-	set.NodeTimeout, set.KeepEnded = time.Minute, 24*time.Hour
-	s := New(t, 12, set, sched.Policy{BackfillDepth: 1, Preempt: sched.PreemptTier, MinRun: time.Minute, Partitions: []api.Partition{
-		{Name: "gpu", Default: true, DefaultTime: 24 * time.Hour, MaxTime: 24 * time.Hour}, {Name: "long", Nodes: []string{"n2", "n3", "n4"}}}})
+	s := begin(t, 12)
 	s.Play(append(smallStory(), more...)...)
 	return s
 }
@@ -91,6 +105,7 @@ func smallStory() []Scene {
 			})
 			s.File("n1", "/home/ada/run/gang-12.0.out", "epoch 1, rank 0\nepoch 2, rank 0\nstep 1200 loss 2.31\n")
 			s.File("n1", "/home/ada/run/gang-12.1.out", "epoch 2, rank 1\n")
+			s.File("n2", "/home/ada/run/gang-12.3.out", Denied)
 		}),
 		At("10:58:00", func(s *Site) {
 			s.Restart(20)

@@ -61,6 +61,7 @@ var origin, _ = os.Getwd()
 // play runs the calls of a file and writes it as it would have to be.
 func play(t *testing.T, text string, commands map[string]slurm.Runner, s *sitetest.Site) string {
 	var out strings.Builder
+	seen := 0 // of what was asked
 	for _, line := range strings.Split(text, "\n") {
 		switch {
 		case strings.HasPrefix(line, "# "):
@@ -73,13 +74,14 @@ func play(t *testing.T, text string, commands map[string]slurm.Runner, s *sitete
 			s.As(sitetest.Ada)
 		case line == "$ asked": // what the controller was asked to do since the last time
 			out.WriteString(line + "\n")
-			read := false
-			for _, a := range s.Asked() {
+			read, all := false, s.Asked()
+			for _, a := range all[seen:] {
 				if strings.HasPrefix(a, "{") && !read || strings.Contains(a, "/nodes/") {
 					out.WriteString(a + "\n")
 				}
 				read = a == "POST /v1/query" || a == "POST /v1/history"
 			}
+			seen = len(all)
 		case strings.HasPrefix(line, "$ "):
 			out.WriteString(line + "\n")
 			words := split(t, line[2:])
