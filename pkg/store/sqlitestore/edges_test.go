@@ -290,7 +290,7 @@ func TestHistoryIsChosen(t *testing.T) {
 		}
 		jobs = append(jobs, j)
 	}
-	never := storetest.NewJob(8, 1) // it has a verdict, and nobody knows when it ended
+	never := storetest.NewJob(8, 1) // nobody knows when it ended: as it was submitted
 	never.User, never.Verdict = "eve", &gang.Verdict{Trigger: -1}
 	if _, err := s.Commit(ctx, storetest.Submitted(append(jobs, never, storetest.NewJob(9, 1))...)); err != nil {
 		t.Fatal(err)
