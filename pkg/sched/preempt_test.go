@@ -170,21 +170,24 @@ func TestPreemption(t *testing.T) {
 }
 
 // TestWhyNamesTheProtected: who waits learns who could make room but need not, by what, and
-// until when; who is not protected, or is not below it, is not named.
+// until when; who is not protected, is not below it, is being stopped, or holds nothing that it could have, is not named.
 func TestWhyNamesTheProtected(t *testing.T) {
 	type place = map[int][]int
-	nodes := []*cluster.Node{testNode("n1", 32, 4, 80), testNode("n2", 32, 4, 80)}
+	nodes := []*cluster.Node{testNode("n1", 32, 6, 80), testNode("n2", 32, 4, 80), testNode("n3", 32, 4, 80)}
+	nodes[2].Partitions = []string{"other"}
+	elsewhere, stopping := ran(nodes, 5, 20, place{2: {0}}), ran(nodes, 6, 20, place{0: {4, 5}})
+	stopping.Stopping, stopping.StopBy = true, epoch0.Add(time.Hour)
 	own, site, done, equal := ran(nodes, 1, 60, place{0: {0, 1}}), ran(nodes, 2, 20, place{0: {2, 3}}), ran(nodes, 3, 40, place{1: {0, 1}}), ran(nodes, 4, 20, place{1: {2, 3}})
 	own.MinRun, equal.Priority = 2*time.Hour, 5
 	done.Done, done.Final, done.TimeLimit = true, true, 2*time.Hour
 	c := candidate(9, api.Spec{Size: 2, GPUsPerRank: 4})
 	c.Priority = 5
-	v := &View{Running: []*Running{own, site, done, equal}, Nodes: nodes, Queue: queueOf(c)}
+	v := &View{Running: []*Running{own, site, done, equal, elsewhere, stopping}, Nodes: nodes, Queue: queueOf(c)}
 	p := &Policy{Preempt: PreemptTier, MinRun: 30 * time.Minute, MaxMinRun: 3 * time.Hour, ProtectDone: true}
 	at := func(d time.Duration) string { return clock(epoch0, epoch0.Add(d)) }
 	want := "could make room, but protected: job 1 until " + at(time.Hour) + " (its --min-run), job 2 until " + at(10*time.Minute) +
 		" (preempt_min_run), job 3 until it ends, at the latest at " + at(80*time.Minute) + " (a rank is done, protect_done)"
-	if got := Explain(epoch0, v, p, 9).Text; !strings.Contains(got, want) {
+	if got := Explain(epoch0, v, p, 9).Text; !slices.Contains(strings.Split(got, "\n"), want) {
 		t.Errorf("why:\n%s\nlacks: %s", got, want)
 	}
 	p.Preempt = PreemptOff
