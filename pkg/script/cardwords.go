@@ -103,7 +103,6 @@ func (a *Ask) reconcile() error {
 		case perNode == 0:
 			a.perNode = n
 		}
-		s.GPUsPerNode = 0
 	}
 	return nil
 }

@@ -30,6 +30,7 @@ func TestRefusedByWord(t *testing.T) {
 	big := strconv.Itoa(api.MaxGangSize)
 	for args, want := range map[string]string{
 		"--time=x":                          "--time=x: not a time; " + timeForms,
+		"--size=":                           "--size=: not a whole number; write a number from 1 to " + big,
 		"--time-min=0":                      "--time-min=0: there is no shortest limit of nothing; write --time-min=10 (minutes), or leave it out",
 		"--time-min=x":                      "--time-min=x: not a time; " + timeForms,
 		"--deadline=never":                  "--deadline=never: not a time; " + beginForms,
@@ -250,10 +251,13 @@ func TestTakenByWord(t *testing.T) {
 		"--ignore-pbs --wait-all-nodes=1": Request{},
 		"--notify=chat":                   Request{Spec: api.Spec{Notify: []api.Notify{{Target: "chat", Types: api.NotifyDefault}}}},
 		"--notify=chat:END --mail-type=FAIL --mail-user=a@x": Request{Spec: api.Spec{Notify: []api.Notify{{Target: "chat", Types: []api.NotifyType{"END"}}, {To: "a@x", Types: []api.NotifyType{"FAIL"}}}}},
-		"--mail-type=END":                Request{Spec: api.Spec{Notify: []api.Notify{{Types: []api.NotifyType{"END"}}}}},
-		"--mail-user=a@x":                Request{},
-		"--size=2 --role=a:1 --role=b:1": Request{Spec: api.Spec{Size: 2, Launch: "ranks", Roles: []api.Role{{Name: "a", Count: 1, CPUsPerRank: 1}, {Name: "b", Count: 1, CPUsPerRank: 1}}}},
-		"--share --role=a:1,vram=24G":    Request{Spec: api.Spec{Size: 1, Launch: "ranks", Share: true, Roles: []api.Role{{Name: "a", Count: 1, CPUsPerRank: 1, GPUsPerRank: 1, VRAMBytes: 24 << 30}}}},
+		"--mail-type=END":                                           Request{Spec: api.Spec{Notify: []api.Notify{{Types: []api.NotifyType{"END"}}}}},
+		"--mail-user=a@x":                                           Request{},
+		"--size=2 --role=a:1 --role=b:1":                            Request{Spec: api.Spec{Size: 2, Launch: "ranks", Roles: []api.Role{{Name: "a", Count: 1, CPUsPerRank: 1}, {Name: "b", Count: 1, CPUsPerRank: 1}}}},
+		"--share --role=a:1,vram=24G --role=b:1":                    Request{Spec: api.Spec{Size: 2, Launch: "ranks", Share: true, Roles: []api.Role{{Name: "a", Count: 1, CPUsPerRank: 1, GPUsPerRank: 1, VRAMBytes: 24 << 30}, {Name: "b", Count: 1, CPUsPerRank: 1}}}},
+		"--cpus-per-task=4 --role=a:1,cpus=1":                       Request{Spec: api.Spec{Size: 1, Launch: "ranks", CPUsPerRank: 4, Roles: []api.Role{{Name: "a", Count: 1, CPUsPerRank: 1}}}},
+		"--gpus-per-rank=0 --role=a:1,vram=24G":                     Request{Spec: api.Spec{Size: 1, Launch: "ranks", Roles: []api.Role{{Name: "a", Count: 1, CPUsPerRank: 1, GPUsPerRank: 1, VRAMBytes: 24 << 30}}}},
+		"--share --role=a:1,vram=24G":                               Request{Spec: api.Spec{Size: 1, Launch: "ranks", Share: true, Roles: []api.Role{{Name: "a", Count: 1, CPUsPerRank: 1, GPUsPerRank: 1, VRAMBytes: 24 << 30}}}},
 		"--vram=24G --gpus-per-rank=0 --role=a:1 --cpus-per-task=3": Request{Spec: api.Spec{Size: 1, Launch: "ranks", CPUsPerRank: 3, VRAMBytes: 24 << 30, Roles: []api.Role{{Name: "a", Count: 1, CPUsPerRank: 3}}}},
 	} {
 		r, _, err := buildOf("", fields(args)...)

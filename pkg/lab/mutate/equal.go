@@ -72,6 +72,7 @@ var equals = map[string]string{
 	`pkg/store/sqlitestore/store.go Store.start: off by one "1" #1`:                                                                      "how many connections wait to be used again is no matter",
 	`pkg/store/sqlitestore/store.go Store.start: off by one "2" #1`:                                                                      "how many connections wait to be used again is no matter",
 	`pkg/store/internal/sqlstore/load.go Store.Jobs: off by one "0" #2`:                                                                  "whatever has ended did so after the first nanosecond",
+	`pkg/script/parse.go flags: off by one "0" #3`:                                                                                       "a command line has no columns",
 	`pkg/supervise/machine.go Machine.empty: drop "m.state == Holding" #1`:                                                               "the last operand of the condition has it, too",
 	`pkg/supervise/machine.go Machine.extend: drop "m.state == Stopping" #1`:                                                             "in every other state no kill is armed, and the later of never and anything is never",
 	`pkg/supervise/machine.go Machine.relimit: drop "n != nil" #1`:                                                                       "nobody was noticed without a notice",
