@@ -18,6 +18,7 @@ import (
 
 // TestTablesInAPipe holds what scripts and pagers get, byte for byte.
 func TestTablesInAPipe(t *testing.T) {
+	sitetest.Small(t).Found()
 	for name, args := range map[string][]string{
 		"gqueue.txt":          {"gqueue"},
 		"gqueue-array.txt":    {"gqueue", "-r", "-t", "all"},
@@ -45,7 +46,7 @@ func TestTablesInAPipe(t *testing.T) {
 		"gctl-fence-help.txt": {"gctl", "node", "fence", "--help"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			out, errs, code := run(t, sitetest.Small(t), command(args[0]), args[1:]...)
+			out, errs, code := run(t, nil, command(args[0]), args[1:]...)
 			if code != 0 || errs != "" {
 				t.Fatalf("%q: status %d, stderr %q", args, code, errs)
 			}
@@ -117,6 +118,7 @@ func visibleColours(s string) string {
 // TestJSONSchema holds the names and types of everything that --json prints: a name that
 // goes away or changes its type breaks a script somewhere.
 func TestJSONSchema(t *testing.T) {
+	sitetest.Small(t).Found()
 	for name, args := range map[string][]string{
 		"gqueue.schema":      {"gqueue", "--json", "-t", "all"},
 		"gqueue-why.schema":  {"gqueue", "--json", "--why", "13"},
@@ -127,7 +129,7 @@ func TestJSONSchema(t *testing.T) {
 		"gacct.schema":       {"gacct", "--json", "-j", "12,15"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			out, errs, code := run(t, sitetest.Small(t), command(args[0]), args[1:]...)
+			out, errs, code := run(t, nil, command(args[0]), args[1:]...)
 			if code != 0 {
 				t.Fatalf("%q: status %d, stderr %q", args, code, errs)
 			}

@@ -18,6 +18,10 @@ import (
 // parsers of later ones: every name is there, no other is, and each has a type that Slurm's has; null stands for
 // what is not known.
 func TestJSONHasSlurmsShape(t *testing.T) {
+	sitetest.Small(t).Found()
+	if out, errs, code := call(t, scontrol.Run, "create", "reservation=talk", "start=now", "duration=60", "nodes=n3", "users=root"); code != 0 {
+		t.Fatal(out, errs)
+	}
 	for _, d := range []struct {
 		version, schema string
 		also            []string // words that give the same shape
@@ -47,15 +51,11 @@ func TestJSONHasSlurmsShape(t *testing.T) {
 			schema := "testdata/" + strings.Replace(c.name, "job", "squeue", 1) + "-" + d.schema + ".schema"
 			t.Run(strings.Join([]string{c.name, d.version, d.schema}, " "), func(t *testing.T) {
 				t.Setenv("GANG_SLURM_VERSION", d.version)
-				sitetest.Small(t).Found()
 				args := append([]string{"--json"}, c.args...)
 				if d.also != nil {
 					args[0] = d.also[0]
 				}
 				var out, errs bytes.Buffer
-				if out, errs, code := call(t, scontrol.Run, "create", "reservation=talk", "start=now", "duration=60", "nodes=n3", "users=root"); code != 0 {
-					t.Fatal(out, errs)
-				}
 				if code := c.run(args, cmdline.Streams{Out: &out, Err: &errs}); code != 0 {
 					t.Fatalf("status %d: %s", code, errs.String())
 				}

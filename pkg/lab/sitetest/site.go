@@ -75,15 +75,19 @@ func (c *clock) Now() gang.Instant {
 	return gang.Instant{Wall: c.now, Mono: time.Hour + c.now.Sub(Begun)}
 }
 
-// New begins a site without nodes; the first job has the number first.
-func New(t testing.TB, first int64, set api.Settings, policy sched.Policy) *Site {
+// begin begins a site without nodes; the first job has the number first.
+func begin(t testing.TB, first int64, rows ...*gang.Changes) *Site {
 	t.Helper()
+	set := api.DefaultSettings()
+	set.NodeTimeout, set.KeepEnded = time.Minute, 24*time.Hour
+	policy := sched.Policy{BackfillDepth: 1, Preempt: sched.PreemptTier, MinRun: time.Minute, Partitions: []api.Partition{
+		{Name: "gpu", Default: true, DefaultTime: 24 * time.Hour, MaxTime: 24 * time.Hour}, {Name: "long", Nodes: []string{"n2", "n3", "n4"}}}}
 	s := &Site{t: t, disk: disk.New(t), nodes: map[string]*node{}, caller: Ada, end: func() {}, Followed: make(chan struct{}, 64)}
 	s.clock.now = Begun
 	mail := &notify.Site{Mail: &notify.Mail{Domain: "uni.example", Domains: []string{"uni.example"}}, Targets: []*notify.Webhook{{Name: "chat"}}}
 	s.opt = engine.Options{Sender: &notify.Sender{Site: mail, Log: slog.New(slog.DiscardHandler), Post: func(context.Context, *notify.Batch) error { return nil }},
 		Clock: &s.clock, Log: slog.New(slog.DiscardHandler), Settings: set, Policy: policy, Record: metrics.New("1.2.3"), Version: "1.2.3"}
-	s.Restart(first)
+	s.Restart(first, rows...)
 	t.Cleanup(s.Close)
 	return s
 }

@@ -7,7 +7,6 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/gang"
-	"gangd/pkg/sched"
 )
 
 const gib = 1 << 30
@@ -39,17 +38,9 @@ func SmallSpec(name string, size int) api.Spec {
 // Empty is a site that has neither nodes nor jobs, but rows that were in its store before.
 func Empty(t testing.TB, rows ...*gang.Changes) *Site {
 	t.Helper()
-	s := begin(t, 1)
-	s.Restart(1, rows...)
+	s := begin(t, 1, rows...)
 	s.Play(Scene{Now, func(*Site) {}})
 	return s
-}
-
-func begin(t testing.TB, first int64) *Site {
-	set := api.DefaultSettings()
-	set.NodeTimeout, set.KeepEnded = time.Minute, 24*time.Hour
-	return New(t, first, set, sched.Policy{BackfillDepth: 1, Preempt: sched.PreemptTier, MinRun: time.Minute, Partitions: []api.Partition{
-		{Name: "gpu", Default: true, DefaultTime: 24 * time.Hour, MaxTime: 24 * time.Hour}, {Name: "long", Nodes: []string{"n2", "n3", "n4"}}}})
 }
 
 // Small is a site of four nodes with a bit of everything: a gang that runs again after a crash (12), one
