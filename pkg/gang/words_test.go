@@ -198,6 +198,13 @@ func TestAdmissionsThatAreRefused(t *testing.T) {
 			t.Errorf("%s: %v", limit, err)
 		}
 	}
+	unlimited := specOf(1)
+	unlimited.TimeMin = time.Minute
+	ev := b.spread(b.submit(unlimited))
+	ev.TimeLimit = time.Hour
+	if err := b.w.admissible(b.w.jobs[ev.Job], ev); err != nil {
+		t.Errorf("a limit for a job without one: %v", err)
+	}
 	held := b.submit(specOf(1))
 	b.must(Hold{Job: held, Admin: true})
 	b.refuses(b.spread(held), fmt.Sprintf("job %d is held", held))
@@ -383,17 +390,22 @@ func TestOwnRanks(t *testing.T) {
 	}
 }
 
-// TestLettersAreValues: a letter that was handed out is not changed by what comes after.
+// TestLettersAreValues: a letter that was handed out is not changed by what comes after; the last one of an array has the state that
+// says most of it, not that of its last element.
 func TestLettersAreValues(t *testing.T) {
 	b := newBench(t, 2)
 	ids := arrayOf(b, 3, mailed(1, api.NotifyEnd, api.NotifyBegin, api.NotifyRequeue))
-	for _, id := range ids {
+	for i, id := range ids {
 		before := b.w.Outbox()
 		was := text(before)
-		b.run(id, 3)
+		b.run(id, []int{0, 3, 0}[i])
 		if text(before) != was {
 			t.Fatalf("changed by the end of job %d:\n%s\n%s", id, was, text(before))
 		}
+	}
+	all := b.w.Outbox()
+	if i := slices.IndexFunc(all, func(l *api.Letter) bool { return l.Type == api.NotifyEnd }); i < 0 || all[i].State != api.JobFailed || all[i].ExitCode != 3 || all[i].Draft {
+		t.Errorf("%s", text(all))
 	}
 }
 
@@ -588,7 +600,9 @@ func TestStopsOfTheNodesOwn(t *testing.T) {
 			b.start(id)
 			b.say("n2", api.MemberActual{MemberKey: b.key(id), Phase: api.PhaseRunning, Stopping: cause, Text: map[bool]string{true: "9G of 8G"}[cause == api.CauseOOM]})
 			b.say("n2", api.MemberActual{MemberKey: b.key(id), Phase: api.PhaseRunning, Stopping: cause})
-			b.say("n2", api.MemberActual{MemberKey: b.key(id), Phase: api.PhaseRunning, Stopping: api.CauseNodeLost})
+			for range 2 { // a later cause, and again
+				b.say("n2", api.MemberActual{MemberKey: b.key(id), Phase: api.PhaseRunning, Stopping: api.CauseGPUHang})
+			}
 			b.ack(id)
 		})
 	}
