@@ -488,7 +488,7 @@ func TestDialErrors(t *testing.T) {
 	}{
 		"not me":                            {answer(http.StatusMisdirectedRequest, `{"code":"unavailable","message":"not me"}`), plain},
 		"controller answered 421 x":         {answer(http.StatusMisdirectedRequest, `{}`), plain},
-		"controller answered 500 x":         {answer(500, ""), plain},
+		"controller answered 500 x":         {answer(500, `{"code":"unavailable","message":"not me"}`), plain},
 		"x":                                 {answer(http.StatusSwitchingProtocols, ""), plain},
 		"dial tcp: connection refused":      {nil, fmt.Errorf("failed to: %w", op)},
 		"failed to open: x, which is no op": {nil, fmt.Errorf("failed to open: %w, which is no op", plain)},
@@ -716,10 +716,10 @@ func TestSpecsOfANode(t *testing.T) {
 		{&api.Desired{Assignments: []api.Assignment{assign(1, 1, "a"), assign(2, 1, "a")}}, []string{"a"}, []string{"a"}, ""},
 		{&api.Desired{Assignments: []api.Assignment{{MemberKey: key(1, 1)}}}, nil, []string{"a"}, ""},
 		{&api.Desired{Assignments: []api.Assignment{assign(3, 1, "b")}}, nil, []string{"a"}, `malformed frame: job 3 names spec "b", which was not sent`},
-		{&api.Desired{Forget: []api.MemberKey{key(1, 1), key(9, 9)}}, nil, []string{"a"}, ""},
 		{&api.Desired{Specs: specs("b"), Assignments: []api.Assignment{assign(2, 1, "b")}}, []string{"b"}, []string{"a", "b"}, ""},
-		{&api.Desired{Forget: []api.MemberKey{key(2, 1)}}, nil, []string{"a"}, ""},
-		{&api.Desired{Full: true, Specs: specs("c"), Assignments: []api.Assignment{assign(4, 1, "c"), assign(5, 1, "a")}}, []string{"a", "c"}, []string{"a", "c"}, ""},
+		{&api.Desired{Forget: []api.MemberKey{key(1, 1), key(9, 9)}}, nil, []string{"b"}, ""},
+		{&api.Desired{Forget: []api.MemberKey{key(2, 1)}}, nil, nil, ""},
+		{&api.Desired{Full: true, Specs: specs("a", "c"), Assignments: []api.Assignment{assign(4, 1, "c"), assign(5, 1, "a")}}, []string{"a", "c"}, []string{"a", "c"}, ""},
 		{&api.Desired{Forget: []api.MemberKey{key(4, 1), key(5, 1)}}, nil, nil, ""},
 	} {
 		err := c.apply(s.d)

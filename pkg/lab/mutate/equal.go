@@ -53,6 +53,8 @@ var equals = map[string]string{
 	`pkg/script/duration.go unitDuration: drop "n == 0" #1`:                                                                              "times says the same of no digits",
 	`pkg/script/duration.go unitDuration: off by one "'9'" #2`:                                                                           "a colon that ends a unit begins no number, and is refused all the same",
 	`pkg/script/gres.go parseVRAM: off by one "0" #3`:                                                                                    "a number without a unit counts mebibytes",
+	`pkg/session/streams.go Hub.ReadLog: bound "n > 0" #1`:                                                                               "a window that moves by nothing stays",
+	`pkg/session/witness.go witness.verdict: skip "late.Stop()" #1`:                                                                      "it would cancel what is over",
 	`pkg/session/contact.go contact.at: bound "int64(t) <= old" #1`:                                                                      "an instant that is put in its own place changes nothing",
 	`pkg/shim/asuser.go member.startStage: off by one "0" #1`:                                                                            "the one protocol of a pair of such sockets has the number 1, too",
 	`pkg/shim/container.go Container.open: off by one "0" #1`:                                                                            "without O_CREAT nobody looks at the mode",
