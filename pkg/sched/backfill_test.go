@@ -252,6 +252,23 @@ func TestBackfillMovesToWhereItIsServedEarlier(t *testing.T) {
 }
 
 // A store of the first release says Looked and Told.
+// TestCardsOfNodesThatOneGangHas: such nodes are alike to what could be placed on them, for nothing can, and not in what becomes
+// free with their gangs.
+func TestCardsOfNodesThatOneGangHas(t *testing.T) {
+	alone := func(n *cluster.Node) *cluster.Node {
+		g := n.Grants[0]
+		g.Exclusive = true
+		return n.Restore(g)
+	}
+	all, none := alone(run(testNode("n1", 16, 4, 80), 7, 120, 0, 1, 2, 3)), alone(run(testNode("n2", 16, 4, 80), 8, 60))
+	for _, nodes := range [][]*cluster.Node{{all, none}, {none, all}} {
+		v := &View{Nodes: nodes, Queue: queueOf(lasting(1, 4, 30))}
+		if got := claimed(planned(t, epoch0, v, &Policy{BackfillDepth: 1})); got != "[1@n2+60]" {
+			t.Errorf("kept: %s", got)
+		}
+	}
+}
+
 func TestStoredBackfillsAreRead(t *testing.T) {
 	var got []Backfill
 	err := json.Unmarshal([]byte(`[{"Job":7,"Slots":null,"At":"2026-11-22T12:00:00Z","Looked":"2026-11-22T11:00:00Z",

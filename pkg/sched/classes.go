@@ -1,6 +1,10 @@
 package sched
 
-import "gangd/pkg/cluster"
+import (
+	"slices"
+
+	"gangd/pkg/cluster"
+)
 
 // nodeClass is nodes that are alike: see [cluster.Node.AppendClass]. What an ask finds out about
 // one of them holds for all, in this plan and in later ones.
@@ -9,6 +13,7 @@ type nodeClass struct {
 	node   *cluster.Node // any of them
 	closed bool          // nothing can go there
 	carded bool          // a card is open
+	whole  bool          // one gang has the node, so that nothing is told of its cards: those of the others may differ
 
 	strands    stranding // what of its cards is of no use,
 	strandedBy *mix      // to these asks
@@ -45,7 +50,8 @@ func (ks *nodeClasses) emptied(n *cluster.Node) *nodeClass {
 
 // add makes the class that is in buf.
 func (ks *nodeClasses) add(n *cluster.Node) *nodeClass {
-	k := &nodeClass{id: len(ks.list), node: n, closed: n.FreeCPUs() <= 0, carded: n.OpenCards() > 0}
+	k := &nodeClass{id: len(ks.list), node: n, closed: n.FreeCPUs() <= 0, carded: n.OpenCards() > 0,
+		whole: slices.ContainsFunc(n.Grants, func(g cluster.Grant) bool { return g.Exclusive })}
 	if ks.byKey == nil {
 		ks.byKey = map[string]*nodeClass{}
 	}

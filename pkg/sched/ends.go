@@ -231,7 +231,11 @@ func (pl *planner) endsFrom(d *cluster.Need, l layout) (*ends, time.Time) {
 	for at := range b.cards {
 		b.cards[at] = 0
 		if k := top.class(at); k != nil {
-			b.cards[at] = int32(k.node.OpenCards())
+			n := k.node
+			if k.whole {
+				n = top.node(at)
+			}
+			b.cards[at] = int32(n.OpenCards())
 			if n := fits(b.cards[at]); n > 0 {
 				b.tally.add(n)
 			}
