@@ -116,7 +116,7 @@ func possible(v reflect.Value, name string) error {
 			return nil
 		}
 		for i := range v.NumField() {
-			if f := v.Type().Field(i); f.IsExported() || f.Anonymous {
+			if f := v.Type().Field(i); f.IsExported() {
 				if err := possible(v.Field(i), name+"."+f.Name); err != nil {
 					return err
 				}

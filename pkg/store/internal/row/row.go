@@ -192,29 +192,18 @@ func Job(j *gang.Job) ([]byte, error) {
 		Name: j.Name, Partition: j.Partition, Priority: j.Priority, Held: j.Held, Comment: j.Comment, Nice: j.Nice, Constraint: j.Constraint, Prefer: j.Prefer, Dependency: j.Dependency, Waits: j.Waits, TimeLimit: j.TimeLimit,
 		Deadline: j.Deadline, CutTo: j.CutTimeLimit, Turn: j.Turn,
 		Submit: j.Submit, Eligible: j.Eligible, Start: j.Start, End: j.End, ReadyAt: j.ReadyAt, Acked: j.Acked,
-		Epoch: j.Epoch, Restarts: j.Restarts, ReservedAt: j.ReservedAt, Drain: (*drain)(j.Drain), Used: j.Used,
+		Epoch: j.Epoch, Restarts: j.Restarts, Members: each(j.Members, func(m gang.Member) member { return member(m) }), ReservedAt: j.ReservedAt, Drain: (*drain)(j.Drain), Used: j.Used,
 		BackoffUntil: j.BackoffUntil, Avoid: j.Avoid, Refusals: each(j.Refusals, func(x gang.Refusal) refusal { return refusal(x) }), Elsewhere: j.Elsewhere, Cancelled: j.Cancelled, CancelledBy: j.CancelledBy, Rollbacks: j.Rollbacks, Image: j.Image, StepImages: each(j.StepImages, func(x gang.StepImage) stepImage { return stepImage(x) }), Verdict: (*verdict)(j.Verdict),
 		Checkpoint: (*checkpoint)(j.Checkpoint), TaskSet: encodeTasks(j.TaskCheckpoint), Kept: j.Kept, Ran: j.Ran, Queued: j.Queued, Steps: encodeSteps(j.Steps), Ports: j.Ports, NextStep: j.NextStep, Widest: stepSet(j.Widest), LastRun: j.LastRun, TimeTold: j.TimeTold, Booking: encodeBooking(j.Booking),
-	}
-	if len(j.Members) > 0 {
-		r.Members = make([]member, len(j.Members))
-		for i, m := range j.Members {
-			r.Members[i] = member(m)
-		}
 	}
 	return json.Marshal(&r)
 }
 
 // JobKey is the key in a header, of which nothing else is decoded: it stands before the name, and what is before it has none.
-func JobKey(data []byte) string {
-	name := bytes.Index(data, []byte(`,"name":`))
-	if name < 0 {
-		return ""
-	}
-	_, text, found := bytes.Cut(data[:name], []byte(`,"key":`))
-	var key string
-	if !found || json.Unmarshal(text, &key) != nil {
-		return ""
+func JobKey(data []byte) (key string) {
+	before, _, _ := bytes.Cut(data, []byte(`,"name":`))
+	if _, text, has := bytes.Cut(before, []byte(`,"key":`)); has {
+		_ = json.Unmarshal(text, &key) // what can't be read is none
 	}
 	return key
 }

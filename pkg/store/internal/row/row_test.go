@@ -2,6 +2,7 @@ package row
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"reflect"
 	"slices"
@@ -73,12 +74,88 @@ func fill(v reflect.Value, n *int) {
 	}
 }
 
-func filled[T any]() *T {
+// draw sets every exported field to nothing, or to what is odd, or the least or the most that a row may have.
+func draw(v reflect.Value, r *rand.Rand) {
+	pick := func(all ...int64) int64 { return all[r.IntN(len(all))] }
+	switch v.Kind() {
+	case reflect.Pointer:
+		if r.IntN(2) == 0 {
+			v.Set(reflect.New(v.Type().Elem()))
+			draw(v.Elem(), r)
+		}
+	case reflect.Struct:
+		if v.Type() == reflect.TypeFor[time.Time]() {
+			v.Set(reflect.ValueOf([]time.Time{{}, oldest, newest.In(time.FixedZone("", -5400)), time.Unix(r.Int64N(1<<35), r.Int64N(1e9))}[r.IntN(4)]))
+			return
+		}
+		for i := range v.NumField() {
+			f, in := v.Type().Field(i), v.Field(i)
+			if f.Anonymous && in.Kind() == reflect.Pointer { // a part of it, which it has
+				in.Set(reflect.New(in.Type().Elem()))
+				in = in.Elem()
+			}
+			if f.IsExported() {
+				draw(in, r)
+			}
+		}
+	case reflect.Slice:
+		n := r.IntN(3)
+		if v.Type() == reflect.TypeFor[api.Points]() {
+			n = max(n, 1) // on the wire those of none are not nil
+		}
+		if n > 0 {
+			v.Set(reflect.MakeSlice(v.Type(), n, n))
+			for i := range n {
+				draw(v.Index(i), r)
+			}
+		}
+	case reflect.Map:
+		for range r.IntN(3) {
+			if v.IsNil() {
+				v.Set(reflect.MakeMap(v.Type()))
+			}
+			key, val := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
+			draw(key, r)
+			draw(val, r)
+			v.SetMapIndex(key, val)
+		}
+	case reflect.String:
+		v.SetString([]string{"", "a", `"`, `\`, `]},{["`, `,"key":"x","name":`, "<&>\n\x00\u2028", "\u00e4\U0001f642", "null"}[r.IntN(9)])
+	case reflect.Bool:
+		v.SetBool(r.IntN(2) == 0)
+	case reflect.Uint8:
+		v.SetUint(uint64(pick(0, 1, math.MaxUint8)))
+	case reflect.Uint32:
+		v.SetUint(uint64(pick(0, 1, math.MaxUint32)))
+	case reflect.Uint64:
+		v.SetUint(uint64(pick(0, 1, 1<<62)))
+	case reflect.Int8:
+		v.SetInt(pick(0, 1, math.MaxInt8, math.MinInt8))
+	case reflect.Int, reflect.Int64:
+		most := int64(mostNumber)
+		if v.Type() == reflect.TypeFor[time.Duration]() {
+			most = int64(mostDuration)
+		}
+		v.SetInt(pick(0, 1, most, -most))
+	case reflect.Float64:
+		v.SetFloat([]float64{0, 0.1, mostNumber, -mostNumber}[r.IntN(4)])
+	default:
+		panic(v.Kind().String())
+	}
+}
+
+func made[T any](set func(reflect.Value)) *T {
 	var v T
-	n := 0
-	fill(reflect.ValueOf(&v).Elem(), &n)
+	set(reflect.ValueOf(&v).Elem())
 	return &v
 }
+
+func filling(v reflect.Value) {
+	n := 0
+	fill(v, &n)
+}
+
+func filled[T any]() *T { return made[T](filling) }
 
 func back[T any](t *testing.T, enc []byte, err error, decode func([]byte) (T, error), want T) {
 	t.Helper()
@@ -94,9 +171,23 @@ func back[T any](t *testing.T, enc []byte, err error, decode func([]byte) (T, er
 	}
 }
 
-func TestEveryFieldComesBack(t *testing.T) {
+func TestEveryFieldComesBack(t *testing.T) { comeBack(t, filling) }
+
+// TestAnyValueComesBack: whatever is in it, and whatever is not; and what may be is not taken for impossible.
+func TestAnyValueComesBack(t *testing.T) {
+	for seed := range uint64(40) {
+		r := rand.New(rand.NewPCG(seed, 0))
+		comeBack(t, func(v reflect.Value) { draw(v, r) })
+		if t.Failed() {
+			t.Fatalf("draw %d", seed)
+		}
+	}
+}
+
+// comeBack writes a value of each kind, and reads it.
+func comeBack(t *testing.T, set func(reflect.Value)) {
 	t.Run("job", func(t *testing.T) {
-		j := filled[gang.Job]()
+		j := made[gang.Job](set)
 		j.Spec, j.TextBytes = nil, 0 // a row of its own
 		j.Hopeless = false           // judged anew
 		for i := range j.Ranks {
@@ -115,61 +206,79 @@ func TestEveryFieldComesBack(t *testing.T) {
 		}
 	})
 	t.Run("rank", func(t *testing.T) {
-		r := filled[gang.Rank]()
+		r := made[gang.Rank](set)
 		enc, err := Rank(r)
 		back(t, enc, err, func(b []byte) (gang.Rank, error) { return DecodeRank(1, 2, b) }, *r)
+		mayBe(t, "rank", enc)
 	})
 	t.Run("epoch", func(t *testing.T) {
-		e := filled[gang.EpochRow]()
+		e := made[gang.EpochRow](set)
 		enc, err := Epoch(e)
 		back(t, enc, err, func(b []byte) (gang.EpochRow, error) { return DecodeEpoch(e.Job, e.Epoch, b) }, *e)
+		mayBe(t, "epoch", enc)
 	})
 	t.Run("measure", func(t *testing.T) {
-		m := filled[api.Measure]()
+		m := made[api.Measure](set)
 		enc, err := Measure(m)
 		back(t, enc, err, func(b []byte) (*api.Measure, error) { return DecodeMeasure(1, b) }, m)
+		mayBe(t, "measure", enc)
 	})
 	t.Run("node", func(t *testing.T) {
-		n := filled[gang.Node]()
+		n := made[gang.Node](set)
 		enc, err := Node(n)
 		back(t, enc, err, func(b []byte) (*gang.Node, error) { return DecodeNode(n.Name, b) }, n)
+		mayBe(t, "node", enc)
 	})
 	t.Run("event", func(t *testing.T) {
-		e := filled[api.Event]()
+		e := made[api.Event](set)
 		enc, err := Event(e)
 		back(t, enc, err, func(b []byte) (api.Event, error) { return DecodeEvent(e.Seq, b) }, *e)
+		mayBe(t, "event", enc)
 	})
 	t.Run("letter", func(t *testing.T) {
-		l := filled[api.Letter]()
+		l := made[api.Letter](set)
 		enc, err := Letter(l)
 		back(t, enc, err, func(b []byte) (*api.Letter, error) { return DecodeLetter(l.ID, b) }, l)
+		mayBe(t, "letter", enc)
 	})
 	t.Run("step", func(t *testing.T) {
-		st := filled[api.Step]()
+		st := made[api.Step](set)
 		enc, err := Step(st)
 		back(t, enc, err, func(b []byte) (api.Step, error) { return DecodeStep(1, b) }, *st)
+		mayBe(t, "step", enc)
 	})
 	t.Run("reservation", func(t *testing.T) {
-		r := filled[api.Reservation]()
+		r := made[api.Reservation](set)
 		enc, err := Reservation(r)
 		r.Active = false // for a clock to say
 		back(t, enc, err, func(b []byte) (*api.Reservation, error) { return DecodeReservation(r.Name, b) }, r)
+		mayBe(t, "reservation", enc)
 	})
 	t.Run("partition", func(t *testing.T) {
-		c := filled[api.PartitionChange]()
+		c := made[api.PartitionChange](set)
 		enc, err := Partition(c)
 		back(t, enc, err, func(b []byte) (*api.PartitionChange, error) { return DecodePartition(c.Name, b) }, c)
+		mayBe(t, "partition", enc)
 	})
 	t.Run("crontab", func(t *testing.T) {
-		c := filled[api.Crontab]()
+		c := made[api.Crontab](set)
 		enc, err := Crontab(c)
 		back(t, enc, err, func(b []byte) (*api.Crontab, error) { return DecodeCrontab(c.User, b) }, c)
+		mayBe(t, "crontab", enc)
 	})
 	t.Run("spec", func(t *testing.T) {
-		s := filled[api.Spec]()
+		s := made[api.Spec](set)
 		enc, err := Spec(s)
 		back(t, enc, err, func(b []byte) (*api.Spec, error) { return DecodeSpec("h", b) }, s)
+		mayBe(t, "spec", enc)
 	})
+}
+
+func mayBe(t *testing.T, kind string, enc []byte) {
+	t.Helper()
+	if err := checks[kind](enc); err != nil {
+		t.Errorf("%v\n%s", err, enc)
+	}
 }
 
 // TestZeroComesBack: a zero that means something (exit code, trigger rank 0) is not lost
@@ -205,6 +314,11 @@ func TestBlank(t *testing.T) {
 	if r := (gang.Rank{State: api.RankBlocked}); !Blank(&r) {
 		t.Error("a blocked rank is not blank")
 	}
+	for _, s := range []cluster.Slot{{Node: "n1"}, {Cards: []string{"GPU-1"}}} {
+		if Blank(&gang.Rank{State: api.RankBlocked, Slot: s}) {
+			t.Errorf("a rank at %+v is blank", s)
+		}
+	}
 	rv := reflect.TypeFor[gang.Rank]()
 	for i := range rv.NumField() {
 		r := gang.Rank{State: api.RankBlocked}
@@ -213,6 +327,39 @@ func TestBlank(t *testing.T) {
 		if Blank(&r) {
 			t.Errorf("a rank with %s set is blank", rv.Field(i).Name)
 		}
+	}
+}
+
+// TestBookingOfAnEpoch: it is found in the row, if it is there.
+func TestBookingOfAnEpoch(t *testing.T) {
+	e := filled[gang.EpochRow]()
+	for range 2 {
+		enc, err := Epoch(e)
+		back(t, enc, err, EpochBooking, e.Booking)
+		e.Booking = nil
+	}
+	if _, err := EpochBooking([]byte("{")); err == nil {
+		t.Error("half a row is read")
+	}
+}
+
+// TestKeyOfAHeader: it stands before the name, and there alone.
+func TestKeyOfAHeader(t *testing.T) {
+	for data, want := range map[string]string{
+		`{"size":1,"key":"a","name":"b"}`: "a", `{"size":1,"name":"b","key":"a"}`: "", `{"size":1,"key":"a"}`: "", `{"size":1,"key":7,"name":"b"}`: "", `{"size":1,"name":"b"}`: "", "": "",
+	} {
+		if got := JobKey([]byte(data)); got != want {
+			t.Errorf("%s: %q, want %q", data, got, want)
+		}
+	}
+}
+
+// TestWaitingJobsShare what none of them has.
+func TestWaitingJobsShare(t *testing.T) {
+	a, errA := DecodeJob(1, "h", []byte(`{"size":1,"name":"a"}`))
+	b, errB := DecodeJob(2, "h", []byte(`{"size":1,"name":"b"}`))
+	if errA != nil || errB != nil || a.Past != b.Past || a.Wishes != b.Wishes {
+		t.Errorf("%v, %v: past %p and %p, wishes %p and %p", errA, errB, a.Past, b.Past, a.Wishes, b.Wishes)
 	}
 }
 

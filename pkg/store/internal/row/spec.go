@@ -62,7 +62,7 @@ func (o *Options) cut(data []byte) (texts int64, ok bool) {
 	for at := 1; ; {
 		colon := past(data, at)
 		end := past(data, colon+1)
-		if colon < 0 || data[colon] != ':' || end <= colon+1 {
+		if colon == -1 || data[colon] != ':' || end <= colon+1 {
 			return 0, false
 		}
 		switch value := data[colon+1 : end]; string(data[at:colon]) {
@@ -81,15 +81,15 @@ func (o *Options) cut(data []byte) (texts int64, ok bool) {
 			o.left = append(append(o.left, data[at:end]...), ',')
 		}
 		if at = end + 1; data[end] == '}' {
-			o.left[len(o.left)-1] = '}'
-			return texts, len(o.left) > 1
+			o.left = append(bytes.TrimSuffix(o.left, []byte(",")), '}')
+			return texts, true
 		}
 	}
 }
 
 // past is where the value ends that begins there, before a comma, a colon or a bracket; -1: nowhere.
 func past(data []byte, at int) int {
-	for depth, i := 0, at; i >= 0 && i < len(data); i++ {
+	for depth, i := 0, at; i < len(data); i++ {
 		switch data[i] {
 		case '"':
 			for i++; i < len(data) && data[i] != '"'; i++ {
@@ -113,15 +113,15 @@ func past(data []byte, at int) int {
 	return -1
 }
 
-// lengths is what the strings of a list come to.
+// lengths is what the strings of a list come to; false: it is no list of them, or an empty one, which no row has.
 func lengths(list []byte) (n int64, ok bool) {
 	for at := 1; list[0] == '['; {
 		end := past(list, at)
-		if end < 0 {
+		if end == -1 || list[at] != '"' {
 			return 0, false
 		}
 		one := list[at:end]
-		if bytes.IndexByte(one, '\\') >= 0 {
+		if bytes.Contains(one, []byte(`\`)) {
 			var text string
 			if json.Unmarshal(one, &text) != nil {
 				return 0, false

@@ -1,6 +1,7 @@
 package row
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -29,7 +30,8 @@ func TestOptions(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if rapid.Bool().Draw(t, "sum") {
+			sum := rapid.Bool().Draw(t, "sum")
+			if sum {
 				text = []byte(checksum.Add(text, "spec"))
 			}
 			whole, err := DecodeSpec("h", text) // a text that is no UTF-8 is stored as another
@@ -42,7 +44,9 @@ func TestOptions(t *testing.T) {
 			if err != nil || size != whole.TextBytes() || !cmp.Equal(got, want) {
 				t.Fatalf("%s: %d bytes of texts, want %d, %v\n%s", text, size, whole.TextBytes(), err, cmp.Diff(want, got))
 			}
-			if _, ok := o.cut(text); !ok {
+			if _, ok := o.cut(text); ok != sum {
+				t.Fatalf("%s: cut: %v", text, ok)
+			} else if !ok {
 				continue
 			}
 			if first := seen[string(o.left)]; first != nil && first != got {
@@ -51,6 +55,46 @@ func TestOptions(t *testing.T) {
 			seen[string(o.left)] = got
 		}
 	})
+}
+
+// TestCut: what is left of a row, and the size of its texts.
+func TestCut(t *testing.T) {
+	for data, want := range map[string]string{
+		`{"sum":"0"}`:          `{} 0`,
+		`{"sum":"0","size":1}`: `{"size":1} 0`,
+		`{"sum":"0","name":"]},{[\"\\","size":1,"a":[]}`:                   `{"size":1,"a":[]} 0`,
+		`{"sum":"0","a":{"b":[{"env":["c"]},2]},"name":"d","e":null}`:      `{"a":{"b":[{"env":["c"]},2]},"e":null} 0`,
+		`{"sum":"0","args":["a"],"size":1,"env":["","b,]","c\"\u00e4\\"]}`: `{"size":1} 9`,
+		`{"sum":"0","script":"eHl6"}`:                                      `{} 3`,
+		`{"sum":"0","script":"eHk=","env":["abc"]}`:                        `{} 5`,
+		`{"sum":"0","script":"eA=="}`:                                      `{} 1`,
+		`{"sum":"0","script":""}`:                                          `{} 0`,
+		`{"sum":"0","script":null}`:                                        `{} 0`,
+		// What no row is.
+		`{"size":1}`:                "",
+		`{"sum":"0","a","b"}`:       "",
+		`{"sum":"0","script":}`:     "",
+		`{"sum":"0","args":["a"}}`:  "",
+		`{"sum":"0","args":["\x"]}`: "",
+		`{"sum":"0","env":[]}`:      "",
+		`{"sum":"0","env":[7]}`:     "",
+		`{"sum":"0","env":"a"}`:     "",
+		`{"sum":"0","env":null}`:    "",
+		`{"sum":"0","env":["a",]}`:  "",
+		`{"sum":"0","size":1`:       "",
+		`{"sum":"0","size`:          "",
+		`{"sum":"0",}`:              "",
+	} {
+		var o Options
+		texts, ok := o.cut([]byte(data))
+		got := fmt.Sprintf("%s %d", o.left, texts)
+		if !ok {
+			got = ""
+		}
+		if got != want {
+			t.Errorf("%s: %q, want %q", data, got, want)
+		}
+	}
 }
 
 // TestOptionsOfWhatIsNone: no text makes it fail but with an error.
