@@ -277,6 +277,85 @@ func TestPiecesOfCheckpoints(t *testing.T) {
 	}
 }
 
+// TestTheFirstCheckpointAgain: its answer was lost, and it is put once more.
+func TestTheFirstCheckpointAgain(t *testing.T) {
+	ctx, s := context.Background(), openMemory(t)
+	key := store.SetKey{MemberKey: api.MemberKey{Job: 1, Epoch: 1}, Step: store.OfRanks}
+	for range 2 {
+		if set, _, err := s.PutCheckpoint(ctx, key, 0, "k", strings.NewReader("x")); err != nil || set != (store.CheckpointSet{Ranks: 1, Bytes: 1}) {
+			t.Fatal(set, err)
+		}
+	}
+	if n, err := s.w.Ints("SELECT (SELECT count(*) FROM checkpoint), (SELECT count(*) FROM checkpoint_piece)", 2); err != nil || n[0] != 1 || n[1] != 1 {
+		t.Errorf("%v rows and pieces, %v", n, err)
+	}
+}
+
+// TestReleasesOfAllStepsAreBounded: of all steps of an epoch together so many are kept, the newest.
+func TestReleasesOfAllStepsAreBounded(t *testing.T) {
+	ctx, s := context.Background(), openMemory(t)
+	if err := s.w.exec(fmt.Sprintf("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n WHERE i < %d) "+
+		"INSERT INTO release (id, job, epoch, step, name, keys) SELECT i, 1, 1, i/%d, 'b' || i, '{}' FROM n", store.MostReleases-1, store.KeptReleases)); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 2 {
+		if err := s.PutRelease(ctx, store.Release{SetKey: store.SetKey{MemberKey: api.MemberKey{Job: 1, Epoch: 1}, Step: 99}, Name: fmt.Sprint(i)}); err != nil {
+			t.Fatal(err)
+		}
+		all, err := s.Releases(ctx)
+		if err != nil || len(all) != store.MostReleases || all[0].Name != fmt.Sprintf("b%d", i+1) {
+			t.Errorf("%d are kept after %d more, %v", len(all), i+1, err)
+		}
+	}
+}
+
+// TestElementsAreDueOnce: an array goes whole, its first element before all others.
+func TestElementsAreDueOnce(t *testing.T) {
+	ctx := context.Background()
+	for _, c := range []struct {
+		hours []int // at which its elements end
+		want  []int64
+	}{{[]int{1, 2, 3}, []int64{1, 2, 3}}, {[]int{3, 1, 2}, []int64{1, 2, 3}}, {[]int{2, 3, 1}, []int64{1, 3, 2}}, {[]int{2, 2, 2}, []int64{1, 2, 3}}, {[]int{1, 2, 9}, nil}} {
+		s := openMemory(t)
+		var jobs []*gang.Job
+		for i, h := range c.hours {
+			j := storetest.NewJob(int64(i+1), 1)
+			j.ArrayID, j.ArrayIndex, j.Array = 1, i, &gang.ArrayInfo{Count: 3, Max: 2, Step: 1}
+			j.End, j.Verdict = storetest.T0.Add(time.Duration(h)*time.Hour), &gang.Verdict{Trigger: -1}
+			jobs = append(jobs, j)
+		}
+		if _, err := s.Commit(ctx, storetest.Submitted(jobs...)); err != nil {
+			t.Fatal(err)
+		}
+		if ids, err := s.Due(ctx, storetest.T0.Add(9*time.Hour), nil, 9); err != nil || !slices.Equal(ids, c.want) {
+			t.Errorf("%v: %v, %v, want %v", c.hours, ids, err, c.want)
+		}
+	}
+}
+
+// TestClaimsOfAVersionBefore are a list without a checksum, and are taken as they are.
+func TestClaimsOfAVersionBefore(t *testing.T) {
+	ctx, s := context.Background(), openMemory(t)
+	if _, err := s.Commit(ctx, &gang.Changes{NextID: 2, Claims: []byte("[1]")}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.w.exec("UPDATE claims SET data = '[7, 8]'"); err != nil {
+		t.Fatal(err)
+	}
+	if saved, err := s.Load(ctx, time.Time{}); err != nil || string(saved.Claims) != "[7, 8]" {
+		t.Errorf("%s, %v", saved.Claims, err)
+	}
+}
+
+// TestMemoryOfACallThatIsTooLate: none is made.
+func TestMemoryOfACallThatIsTooLate(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if s, err := OpenMemory(ctx); s != nil || !errors.Is(err, context.Canceled) {
+		t.Errorf("%v, %v", s, err)
+	}
+}
+
 // TestHistoryIsChosen: each field of a filter by itself, and after excludes the instant.
 func TestHistoryIsChosen(t *testing.T) {
 	ctx, s := context.Background(), openMemory(t)
@@ -550,7 +629,7 @@ func TestCanNotBeOpened(t *testing.T) {
 	if s, err := m.Open(ctx); s != nil || err == nil || !strings.HasPrefix(err.Error(), "state in memory has schema 99") {
 		t.Errorf("%v", err)
 	}
-	if pages, size, err := m.Pages(); err != nil || pages < 1 || size != 4096 {
+	if pages, size, err := m.Pages(); err != nil || pages < 1 || pages > 99 || size != 4096 {
 		t.Errorf("%d pages of %d, %v", pages, size, err)
 	}
 	if _, _, err := m.Ended(); err == nil {

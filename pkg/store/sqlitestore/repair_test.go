@@ -92,6 +92,7 @@ func TestRepair(t *testing.T) {
 		"job id far beyond":    {"UPDATE job SET id = (1 << 48) + 1 WHERE id = 3", "job 281474976710657: its id is out of range", "[1 2]"},
 		"job id nought":        {"UPDATE job SET id = 0 WHERE id = 2", "job 0: its id is out of range", "[1 3]"},
 		"lineage at most":      {"UPDATE meta SET lineage = (1 << 62) + 1", "meta lineage: 4611686018427387905 is impossible: 1 is put in its place", "[1 2 3]"},
+		"next id at most":      {"UPDATE meta SET next_id = (1 << 46) + 1", "meta next_id: 70368744177665 is impossible: 4 is put in its place", "[1 2 3]"},
 		"next event at most":   {"UPDATE meta SET next_seq = (1 << 46) + 1", "meta next_seq: 70368744177665 is impossible: 4 is put in its place", "[1 2 3]"},
 		"reservation":          {"UPDATE reservation SET data = ''", "reservation r1: unexpected end of JSON input", "[1 2 3]"},
 		"claims":               {"UPDATE claims SET data = '{'", "claims 1: row claims: it is no list", "[1 2 3]"},

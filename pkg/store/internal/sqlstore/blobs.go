@@ -111,7 +111,7 @@ func finishPut(w Writer, id int64, k store.SetKey, rank int, key string, size in
 }
 
 func sameKey(w Writer, id int64, key string) (bool, error) {
-	if id == 0 || key == "" {
+	if key == "" {
 		return false, nil
 	}
 	n, err := w.Ints("SELECT count(*) FROM checkpoint WHERE id = $1 AND key = $2", 1, id, key)
