@@ -10,20 +10,20 @@ import (
 )
 
 // drain begins the one coordinated stop of an epoch, for every cause, in one step. The
-// caller has marked the ranks that failed; trigger is the first of them, or -1. It reports
-// false when a drain is under way already: then the cause is only recorded.
-func (w *World) drain(e *entry, cause api.Cause, trigger int, text string) bool {
-	return w.drainAfter(e, cause, trigger, text, 0)
+// caller has marked the ranks that failed; trigger is the first of them, or -1. Of a
+// drain that is under way already the cause is only recorded.
+func (w *World) drain(e *entry, cause api.Cause, trigger int, text string) {
+	w.drainAfter(e, cause, trigger, text, 0)
 }
 
 // drainAfter is drain with a notice before the stop signal.
-func (w *World) drainAfter(e *entry, cause api.Cause, trigger int, text string, lead time.Duration) bool {
+func (w *World) drainAfter(e *entry, cause api.Cause, trigger int, text string, lead time.Duration) {
 	if d := e.job.Drain; d != nil {
 		if cause != d.Cause && !slices.Contains(d.Later, cause) {
 			j := w.edit(e)
 			j.Drain.Later = append(j.Drain.Later, cause)
 		}
-		return false
+		return
 	}
 	j := w.edit(e)
 	w.timers.cancel(timer{kind: timerLaunch, job: j.ID, epoch: j.Epoch})
@@ -53,7 +53,6 @@ func (w *World) drainAfter(e *entry, cause api.Cause, trigger int, text string, 
 			LeadSeconds: int64(lead.Seconds()), Text: text})
 	}
 	w.maybeComplete(e)
-	return true
 }
 
 // told: the drain is an event of its own. The proof that follows ranks which ended by

@@ -17,7 +17,6 @@ func (w *World) leave(h *host, l Left) {
 	n := w.editNode(h)
 	at, _ := findLeft(n, l.MemberKey)
 	n.Left = slices.Insert(n.Left, at, l)
-	w.desired = append(w.desired, n.Name)
 	w.countLeft(l, 1)
 	if l.Ran && n.State == api.NodeLost {
 		w.armLease(h, l.MemberKey)

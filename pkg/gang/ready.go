@@ -27,7 +27,7 @@ func (Ready) event() {}
 
 // AwaitsReady reports whether the ready gate of a job is still to be passed.
 func AwaitsReady(j *Job) bool {
-	return j.Spec.ReadyTimeout > 0 && j.ReadyAt.IsZero() && j.Drain == nil && j.Verdict == nil && admitted(j) && !reserved(j)
+	return j.Spec.ReadyTimeout > 0 && j.ReadyAt.IsZero() && j.Drain == nil && admitted(j) && !reserved(j)
 }
 
 func (w *World) saidReady(ev Ready) Outcome {

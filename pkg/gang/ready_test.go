@@ -65,6 +65,9 @@ func TestReadyGate(t *testing.T) {
 		{"the controller restarts after it was passed", func(b *bench, id int64) {
 			b.saidReady(id, 0, 1, 2)
 			b.reborn(time.Second)
+			if b.w.timers.armed(timer{kind: timerReady, job: id, epoch: 1}) {
+				t.Error("it is waited for again")
+			}
 			b.rejoin(id)
 			b.after(time.Hour)
 		}, true, ""},

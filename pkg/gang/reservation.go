@@ -453,7 +453,7 @@ func (w *World) clearing(h *host, j *Job, g *cluster.Grant) (by time.Time, text 
 
 // SchedReservations are the reservations as the scheduler sees them; not to be written to.
 func (w *World) SchedReservations() []sched.Reservation {
-	if w.schedReservations == nil && len(w.reservations) > 0 {
+	if w.schedReservations == nil {
 		for _, r := range w.Reservations() {
 			w.schedReservations = append(w.schedReservations, sched.Reservation{Name: r.Name, Nodes: r.Nodes, Start: r.Start, End: r.End, Every: r.Every(),
 				ClearBy: r.Start.Add(-w.set.StartTimeout)})

@@ -38,9 +38,9 @@ func TestLaterCauses(t *testing.T) {
 	b.start(id)
 	b.must(Preempt{Job: id, For: "job 9"})
 	e := b.w.jobs[id]
-	if b.w.drain(e, api.CausePreempted, -1, "again") || b.w.drain(e, api.CauseNodeLost, -1, "second") || b.w.drain(e, api.CauseNodeLost, -1, "third") {
-		t.Error("a second drain began")
-	}
+	b.w.drain(e, api.CausePreempted, -1, "again")
+	b.w.drain(e, api.CauseNodeLost, -1, "second")
+	b.w.drain(e, api.CauseNodeLost, -1, "third")
 	if d := b.w.Job(id).Drain; d.Cause != api.CausePreempted || d.Text != "preempted for job 9" || !slices.Equal(d.Later, []api.Cause{api.CauseNodeLost}) {
 		t.Errorf("%+v", d)
 	}

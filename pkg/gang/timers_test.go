@@ -28,4 +28,9 @@ func TestTimersThatDoNotCountAreDropped(t *testing.T) {
 	if k, ok := tm.pop(time.Hour); ok {
 		t.Errorf("one too many: %+v", k)
 	}
+	tm.set(timer{job: 1}, 0)
+	tm.cancel(timer{job: 1})
+	if k, ok := tm.pop(0); ok {
+		t.Errorf("one that was called off: %+v", k)
+	}
 }

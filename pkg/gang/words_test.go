@@ -489,6 +489,7 @@ func TestFindings(t *testing.T) {
 			"not known: n1 GPU-1 was used at up to 1%, how much of it by this gang the driver does not say; also there is a process that the driver does not name (1 card in 2 readings)"},
 		{api.Finding{State: api.CardsUnknown, Count: 1, Readings: 2, Hosts: []api.HostFinding{{Node: "n2", State: api.CardsUnknown}}},
 			"not known: what the processes on n2 move could not be read (1 card in 2 readings)"},
+		{api.Finding{State: api.CardsUnknown, Count: 1, Readings: 2, Hosts: []api.HostFinding{{Node: "n2", State: api.CardsQuiet}}}, "not known: no word of the cards (1 card in 2 readings)"},
 		{api.Finding{State: api.CardsUnknown, Count: 1, Readings: 2}, "not known: no word of the cards (1 card in 2 readings)"},
 	} {
 		if got := findingText(&c.f); got != c.want {
@@ -651,5 +652,414 @@ func TestStaleClaimsAreToldOnce(t *testing.T) {
 	claim(id)
 	if got := eventsSince(b); len(got) != 1 {
 		t.Errorf("in a new session: %q", got)
+	}
+}
+
+func TestRefs(t *testing.T) {
+	for want, j := range map[string]Job{"12": {ID: 12}, "13": {ID: 13, ArrayIndex: -1}, "14": {ID: 14, ArrayID: 14, ArrayIndex: -1}, "15_0": {ID: 15, ArrayID: 15}, "15_3": {ID: 17, ArrayID: 15, ArrayIndex: 3}} {
+		if got := j.Ref().String(); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}
+
+func TestMidnight(t *testing.T) {
+	day := time.Date(2026, 2, 28, 0, 0, 0, 0, time.UTC)
+	for _, at := range []time.Time{day, day.Add(time.Hour), day.Add(24*time.Hour - 1), day.Add(time.Hour).In(time.FixedZone("", 12*3600))} {
+		if got := midnight(at); !got.Equal(time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)) {
+			t.Errorf("%s: %s", at, got)
+		}
+	}
+}
+
+// TestOwnFailure: the first rank that failed by itself, of a gang on one node.
+func TestOwnFailure(t *testing.T) {
+	on := func(node string, own bool, code int) Rank {
+		return Rank{Slot: cluster.Slot{Node: node}, Own: own, ExitCode: code}
+	}
+	for _, c := range []struct {
+		ranks []Rank
+		want  int
+	}{
+		{[]Rank{on("n1", true, 3)}, 0}, {[]Rank{on("n1", true, 0)}, -1}, {[]Rank{on("n1", false, 3)}, -1},
+		{[]Rank{on("n1", true, 0), on("n1", false, 2), on("n1", true, 3), on("n1", true, 4)}, 2},
+		{[]Rank{on("n1", true, 3), on("n2", true, 0)}, -1},
+	} {
+		if got, failed := ownFailure(&Job{Ranks: c.ranks}); got != c.want || failed != (c.want >= 0) {
+			t.Errorf("%+v: rank %d, %v", c.ranks, got, failed)
+		}
+	}
+}
+
+// TestWhoAwaitsReadiness: only who runs, asked for it and has not passed.
+func TestWhoAwaitsReadiness(t *testing.T) {
+	for name, c := range map[string]struct {
+		edit func(j *Job)
+		want bool
+	}{
+		"it runs":      {func(j *Job) {}, true},
+		"did not ask":  {func(j *Job) { j.Spec.ReadyTimeout = 0 }, false},
+		"has passed":   {func(j *Job) { j.ReadyAt = epoch0 }, false},
+		"is stopped":   {func(j *Job) { j.Drain = &Drain{} }, false},
+		"is over":      {func(j *Job) { j.Verdict = &Verdict{} }, false},
+		"waits":        {func(j *Job) { j.Ranks[0].State = api.RankBlocked }, false},
+		"is prepared":  {func(j *Job) { j.Ranks[0].State = api.RankReserved }, false},
+		"has one done": {func(j *Job) { j.Ranks[0].State = api.RankDone }, true},
+	} {
+		j := &Job{Spec: &api.Spec{ReadyTimeout: 1}, Ranks: []Rank{{State: api.RankRunning}}, Past: &Past{}}
+		if c.edit(j); AwaitsReady(j) != c.want {
+			t.Errorf("%s: %v", name, !c.want)
+		}
+	}
+}
+
+// TestDistributions: which tasks each node of a step has.
+func TestDistributions(t *testing.T) {
+	for how, want := range map[string]string{
+		"": "[0 1 2] [3] [4 5]", "block": "[0 1 2] [3] [4 5]", "cyclic": "[0 3 5] [1] [2 4]", "plane=2": "[0 1 5] [2] [3 4]", "plane=9": "[0 1 2] [3] [4 5]",
+		"plane=0": `distribution "plane=0": want plane=N`, "plane": `distribution "plane": want plane=N`, "arbitrary": `distribution "arbitrary": want block, cyclic or plane=N`,
+	} {
+		parts := make([]StepPart, 3)
+		err := number(how, parts, []int{3, 1, 2})
+		got := fmt.Sprint(parts[0].Tasks, parts[1].Tasks, parts[2].Tasks)
+		if err != nil {
+			got = err.Message
+		}
+		if got != want {
+			t.Errorf("%s: %s, want %s", how, got, want)
+		}
+	}
+}
+
+// TestOnlyLostNodesAreFenced, and only where something ran.
+func TestOnlyLostNodesAreFenced(t *testing.T) {
+	b := newBench(t, 3)
+	b.unwritten()
+	for name, c := range map[string]struct {
+		state api.NodeState
+		ran   bool
+	}{"n1": {api.NodeLost, true}, "n2": {api.NodeUp, true}, "n3": {api.NodeLost, false}} {
+		n := b.w.nodes[name].node
+		n.State, n.Left = c.state, []Left{{Ran: c.ran}}
+	}
+	if got := b.w.Fenceable(); !slices.Equal(got, []string{"n1"}) {
+		t.Errorf("%v", got)
+	}
+}
+
+// TestANodeIsCalledDownInWords: the event says how it was taken out.
+func TestANodeIsCalledDownInWords(t *testing.T) {
+	for want, ev := range map[string]NodeDrain{
+		"disk": {Reason: "disk"}, "disk; down": {Reason: "disk", Down: true}, "no reason given": {}, "disk; to be empty by 2026-03-01T13:00:00Z": {Reason: "disk", By: epoch0.Add(time.Hour)},
+	} {
+		b := newBench(t, 1)
+		b.unwritten()
+		eventsSince(b)
+		ev.Node = "n1"
+		b.must(ev)
+		if got := eventsSince(b); !slices.Equal(got, []string{string(api.EventNodeDrained) + " n1: " + want}) {
+			t.Errorf("%q, want %q", got, want)
+		}
+		b.ignores(ev, "out of service already")
+	}
+}
+
+// TestAForgottenNodeIsNotStruck: it had refused a gang that another starts.
+func TestAForgottenNodeIsNotStruck(t *testing.T) {
+	b := newBench(t, 3)
+	id := b.by("ada")
+	b.on(id, "n1")
+	b.refuse(id, api.BlameFiles, "no home")
+	b.must(NodeGone{Node: "n1"})
+	b.after(b.w.set.NodeTimeout)
+	b.must(NodeForget{Node: "n1"})
+	b.on(id, "n2")
+	b.ready(id)
+	if j := b.w.Job(id); len(j.Refusals) != 0 || JobState(j) != api.JobRunning {
+		t.Errorf("%s, refused by %+v", JobState(j), j.Refusals)
+	}
+}
+
+// TestTheRecordOfLettersIsBounded: those that were given up first are forgotten, and those that lie there for too long.
+func TestTheRecordOfLettersIsBounded(t *testing.T) {
+	b := newBench(t, 1)
+	b.unwritten()
+	for i := range int64(mostGivenUp + 2) {
+		b.w.outbox.put(i+1, &api.Letter{ID: i + 1, GivenUp: epoch0.Add(time.Duration(i) * time.Second)})
+	}
+	left := func(want, first int64) {
+		t.Helper()
+		b.w.forgetGivenUp()
+		if all := b.w.givenUp(); int64(len(all)) != want || all[0].ID != first {
+			t.Errorf("%d letters, the first is %d", len(all), all[0].ID)
+		}
+	}
+	left(mostGivenUp, 3)
+	b.w.now.Wall = epoch0.Add(2*time.Second + api.GivenUpKept)
+	left(mostGivenUp, 3)
+	b.w.now.Wall = b.w.now.Wall.Add(1)
+	left(mostGivenUp-1, 4)
+}
+
+// TestWhoIsWaitedFor: a job, an array, and each element of one of which somebody waits for an element.
+func TestWhoIsWaitedFor(t *testing.T) {
+	d := newDepends()
+	watched := func(want string) {
+		t.Helper()
+		got := ""
+		for _, j := range []Job{{ID: 5}, {ID: 6}, {ID: 7, ArrayID: 7}, {ID: 8, ArrayID: 7}, {ID: 20, ArrayID: 20}} {
+			if d.watched(&j) {
+				got += fmt.Sprint(" ", j.ID)
+			}
+		}
+		if got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	watched("")
+	d.add(5, 0, 30)
+	watched(" 5")
+	d.add(8, 7, 30)
+	d.add(8, 7, 31)
+	d.add(7, 7, 30)
+	watched(" 5 7 8")
+	d.remove(8, 7, 30)
+	d.remove(7, 7, 30)
+	d.remove(7, 7, 30)
+	watched(" 5 7 8")
+	d.remove(8, 7, 31)
+	watched(" 5")
+	d.remove(5, 0, 30)
+	watched("")
+	if len(d.on)+len(d.arrays) != 0 {
+		t.Errorf("left are %v, %v", d.on, d.arrays)
+	}
+}
+
+// TestRowsOfRanksAddUp: what was given to be stored is what is.
+func TestRowsOfRanksAddUp(t *testing.T) {
+	b := newBench(t, 3)
+	id := b.submit(specOf(3))
+	stored := slices.Clone(b.w.Job(id).Ranks)
+	after := func(what string) {
+		t.Helper()
+		for _, r := range b.w.Take().Ranks {
+			stored[r.Index] = r.Rank
+		}
+		if got, want := text(stored), text(b.w.Job(id).Ranks); got != want {
+			t.Errorf("after %s: %s, want %s", what, got, want)
+		}
+	}
+	after("its submission")
+	b.must(b.spread(id))
+	after("its admission")
+	b.ready(id)
+	after("its start")
+	b.phase(id, "n2", api.PhaseRunning, api.RankActual{Rank: 1, PID: 7})
+	after("a process")
+	b.phase(id, "n2", api.PhaseStopped, exit(1, 0))
+	after("an end")
+	b.must(Preempt{Job: id, For: "job 9"})
+	after("an order to stop")
+	b.phase(id, "n1", api.PhaseStopped, exit(0, 143))
+	after("a stop")
+	b.must(Cancel{Job: id})
+	b.ack(id)
+	after("its end")
+}
+
+// TestAdmissionsOfOtherCards: each rank has the cards that it asked for, and more only where its job takes whole nodes.
+func TestAdmissionsOfOtherCards(t *testing.T) {
+	b := newBench(t, 2)
+	s := specOf(2)
+	s.GPUsPerRank = 2
+	id := b.submit(s)
+	cards := func(n ...int) Admit {
+		ev := b.spread(id)
+		for i, n := range n {
+			for c := range n {
+				ev.Slots[i].Cards = append(ev.Slots[i].Cards, fmt.Sprintf("GPU-n%d-%d", i+1, c))
+			}
+		}
+		return ev
+	}
+	b.refuses(cards(1, 2), fmt.Sprintf("1 cards for rank 0 of job %d, which asks for 2", id))
+	b.refuses(cards(2, 3), fmt.Sprintf("3 cards for rank 1 of job %d, which asks for 2", id))
+	short := cards(2, 2)
+	short.Slots = short.Slots[:1]
+	b.refuses(short, fmt.Sprintf("1 slots for the 2 ranks of job %d", id))
+	b.must(cards(2, 2))
+	whole := specOf(1)
+	whole.GPUsPerRank, whole.Exclusive, whole.Launch = 1, true, api.LaunchBatch
+	id = b.submit(whole)
+	for n, fits := range map[int]bool{0: false, 1: true, 4: true} {
+		if err := b.w.admissible(b.w.jobs[id], cards(n)); (err == nil) != fits {
+			t.Errorf("%d cards: %v", n, err)
+		}
+	}
+}
+
+// TestVerdictOfATrigger: a job that did not complete shows the code of the rank that it ended for, but never 0, and that of its cause before all.
+func TestVerdictOfATrigger(t *testing.T) {
+	j := &Job{Spec: specOf(3), Ranks: []Rank{{Exited: true, ExitCode: 3, Signal: 9}, {Exited: true}, {ExitCode: 4}}}
+	j.Share()
+	for _, c := range []struct {
+		cause   api.Cause
+		trigger int
+		want    Verdict
+	}{
+		{api.CauseCrash, 0, Verdict{State: api.JobFailed, ExitCode: 3, Signal: 9}}, {api.CauseCrash, 1, Verdict{State: api.JobFailed, ExitCode: 1}},
+		{api.CauseCrash, 2, Verdict{State: api.JobFailed, ExitCode: 1}}, {api.CauseCrash, -1, Verdict{State: api.JobFailed, ExitCode: 1}},
+		{api.CauseOOM, 0, Verdict{State: api.JobOutOfMemory, ExitCode: 3, Signal: 9}}, {api.CauseNodeLost, -1, Verdict{State: api.JobNodeFail, ExitCode: 1}},
+		{api.CausePreempted, -1, Verdict{State: api.JobPreempted, ExitCode: 1}}, {api.CauseRequeued, -1, Verdict{State: api.JobPreempted, ExitCode: 1}},
+		{api.CauseTimeout, 0, Verdict{State: api.JobTimeout, ExitCode: 75}}, {api.CauseStalled, 0, Verdict{State: api.JobFailed, ExitCode: 76}},
+		{api.CauseDeadline, -1, Verdict{State: api.JobDeadline, ExitCode: 1}}, {api.CauseCancelled, -1, Verdict{State: api.JobCancelled, ExitCode: 1}},
+		{api.CauseLaunch, -1, Verdict{State: api.JobFailed, ExitCode: 1}},
+	} {
+		c.want.Cause, c.want.Trigger, c.want.Text = c.cause, c.trigger, "why"
+		if got := verdictOf(j, c.cause, c.trigger, "why"); *got != c.want {
+			t.Errorf("%s of rank %d: %+v, want %+v", c.cause, c.trigger, *got, c.want)
+		}
+	}
+}
+
+// TestOutcomesOfADependency: how up to four jobs ended is said, of more nobody reads it.
+func TestOutcomesOfADependency(t *testing.T) {
+	b := newBench(t, 1)
+	b.unwritten()
+	d := &api.Dependency{}
+	add := func(j *Job) {
+		j.ID = int64(len(d.On) + 1)
+		j.Share()
+		b.w.jobs[j.ID] = &entry{job: j}
+		d.On = append(d.On, api.Condition{Kind: api.AfterOK, Job: j.ID})
+	}
+	failed := func() *Job { return &Job{Past: &Past{Verdict: &Verdict{State: api.JobFailed}}} }
+	add(&Job{})
+	array := failed()
+	array.Array = &ArrayInfo{}
+	add(array)
+	d.On = append(d.On, api.Condition{Kind: api.AfterOK, Job: 99})
+	for _, want := range []string{"", " (job 4 ended FAILED)", " (job 4 ended FAILED, job 5 ended FAILED)", " (job 4 ended FAILED, job 5 ended FAILED, job 6 ended FAILED)",
+		" (job 4 ended FAILED, job 5 ended FAILED, job 6 ended FAILED, job 7 ended FAILED)", ""} {
+		if got := b.w.outcomes(d); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+		add(failed())
+	}
+}
+
+// TestEndsOfAnArrayAreCounted: the least and the largest code, and the first that failed.
+func TestEndsOfAnArrayAreCounted(t *testing.T) {
+	a := &api.LetterArray{States: map[api.JobState]int{}}
+	countEnd(a, &api.Letter{State: api.JobCompleted, ExitCode: 2}, 0)
+	if a.MinExit != 2 || a.MaxExit != 2 || a.Failed != nil {
+		t.Errorf("%+v", a)
+	}
+	countEnd(a, &api.Letter{State: api.JobCancelled, ExitCode: 1}, 1)
+	for i := range api.MaxFailedListed + 1 {
+		countEnd(a, &api.Letter{State: api.JobFailed, ExitCode: 3}, 2+i)
+	}
+	if a.MinExit != 1 || a.MaxExit != 3 || len(a.Failed) != api.MaxFailedListed || a.Failed[0] != 2 || a.States[api.JobFailed] != api.MaxFailedListed+1 || len(a.States) != 3 {
+		t.Errorf("%+v", a)
+	}
+}
+
+// TestMeasuresAreCut: a node may say what it likes, booked is no more than what its member held.
+func TestMeasuresAreCut(t *testing.T) {
+	b, id := cardJob(t)
+	b.after(time.Hour)
+	e := b.w.jobs[id]
+	booked := func() (seen, used int64, cards BookedCards) {
+		k := e.job.Booking
+		return k.SeenCPUMS, k.UsedCPUMS, k.Cards[0]
+	}
+	const hour = int64(3600_000)
+	far := 1e12
+	card := api.CardMeasure{UUID: "GPU-n1-0", Utilization: &api.Figure{Seconds: far, Mean: 300}, IdleSeconds: &far, Joules: &far}
+	others := card
+	others.UUID = "GPU-n1-3"
+	b.w.measured(e, 0, nil)
+	if seen, used, cards := booked(); seen+used+cards.SeenMS != 0 {
+		t.Errorf("of nothing: %d %d %+v", seen, used, cards)
+	}
+	b.w.measured(e, 0, &api.Measure{Seconds: far, CPUSeconds: &far, Cards: []api.CardMeasure{others, card}})
+	seen, used, cards := booked()
+	if want := (BookedCards{Type: "H200", Cards: 2, SeenMS: hour, BusyMS: hour, IdleMS: hour, Joules: 10_000 * 3660}); seen != 6*hour || used != 8*(hour+60_000) || cards != want {
+		t.Errorf("%d of %d, cards %+v", used, seen, cards)
+	}
+	little, few := 10.0, 5.0
+	b.w.measured(e, 0, &api.Measure{Seconds: 20, CPUSeconds: &little, Cards: []api.CardMeasure{{UUID: "GPU-n1-1", Utilization: &api.Figure{Seconds: 10, Mean: 50}, IdleSeconds: &few, Joules: &few}}})
+	b.w.measured(e, 0, &api.Measure{Seconds: 20, Cards: []api.CardMeasure{{UUID: "GPU-n1-1", Utilization: &api.Figure{Seconds: 10, Mean: 50}}, {UUID: "GPU-n1-1", IdleSeconds: &few}}}) // of which not all is known
+	seen2, used2, cards2 := booked()
+	if want := (BookedCards{Type: "H200", Cards: 2, SeenMS: hour + 10_000, BusyMS: hour + 5000, IdleMS: hour + 5000, Joules: 10_000*3660 + 5}); seen2-seen != 6*20_000 || used2-used != 10_000 || cards2 != want {
+		t.Errorf("%d of %d more, cards %+v", used2-used, seen2-seen, cards2)
+	}
+	w := b.w.measures
+	if len(w) != 3 || len(w[0].Measure.Cards) != 1 || w[0].Measure.Node != "n1" || w[0].Epoch != 1 || w[0].Job != id {
+		t.Errorf("%s", text(w))
+	}
+	b.w.edit(e).Members[0].State = MemberStopped
+	if b.w.measured(e, 0, &api.Measure{Seconds: 20}); len(b.w.measures) != 3 {
+		t.Error("taken twice")
+	}
+}
+
+// TestEndsOfSteps: how a step ended by what its parts say, and by what ended it.
+func TestEndsOfSteps(t *testing.T) {
+	part := func(code int) StepPart { return StepPart{Known: true, ExitCode: code, Signal: code % 3} }
+	unknown := StepPart{}
+	stop := func(c api.Cause) *Job { return &Job{Past: &Past{Drain: &Drain{Cause: c}}} }
+	for _, c := range []struct {
+		job    *Job
+		step   Step
+		state  api.JobState
+		cause  api.Cause
+		code   int // -1: not known
+		signal int
+		err    string
+	}{
+		{&Job{}, Step{Parts: []StepPart{part(0), part(0)}}, api.JobCompleted, "", 0, 0, ""},
+		{&Job{}, Step{Parts: []StepPart{part(4), part(5), part(1)}}, api.JobFailed, "", 5, 2, ""},
+		{&Job{}, Step{Parts: []StepPart{part(5), part(5)}}, api.JobFailed, "", 5, 2, ""},
+		{&Job{}, Step{Parts: []StepPart{part(0), unknown}}, api.JobCancelled, api.CauseCancelled, -1, 0, ""},
+		{&Job{}, Step{Parts: []StepPart{part(2), unknown}}, api.JobCancelled, api.CauseCancelled, 2, 2, ""},
+		{&Job{}, Step{Stop: true, Parts: []StepPart{part(0)}}, api.JobCancelled, api.CauseCancelled, 0, 0, ""},
+		{&Job{}, Step{Stop: true, Late: true, Parts: []StepPart{part(0)}}, api.JobTimeout, api.CauseTimeout, 0, 0, ""},
+		{&Job{}, Step{Parts: []StepPart{{Known: true, ExitCode: 9, OOM: true}, part(0)}}, api.JobOutOfMemory, "", 9, 0, ""},
+		{&Job{}, Step{Parts: []StepPart{part(0), {Known: true, ExitCode: 1, Text: "no such file"}, {Known: true, Text: "later"}}}, api.JobFailed, "", 1, 0, "n2: no such file"},
+		{&Job{}, Step{Parts: []StepPart{{Known: true, Member: 9, Text: "nowhere"}}}, api.JobCompleted, "", 0, 0, ""},
+		{stop(api.CausePreempted), Step{Parts: []StepPart{unknown}}, api.JobPreempted, api.CausePreempted, -1, 0, ""},
+		{stop(api.CausePreempted), Step{Parts: []StepPart{part(2)}}, api.JobPreempted, api.CausePreempted, 2, 2, ""},
+		{stop(api.CausePreempted), Step{Parts: []StepPart{part(0)}}, api.JobCompleted, "", 0, 0, ""},
+		{stop(api.CauseCompleted), Step{Parts: []StepPart{part(2)}}, api.JobFailed, "", 2, 2, ""},
+	} {
+		c.job.Share()
+		c.job = c.job.Copy()
+		for i := range c.step.Parts {
+			c.job.Members = append(c.job.Members, Member{Node: fmt.Sprint("n", i+1)})
+			if c.step.Parts[i].Member == 0 {
+				c.step.Parts[i].Member = i
+			}
+		}
+		s := ShowStep(c.job, &c.step, epoch0)
+		code := -1
+		if s.ExitCode != nil {
+			code = *s.ExitCode
+		}
+		if s.State != c.state || s.Cause != c.cause || code != c.code || s.Signal != c.signal || s.Error != c.err {
+			t.Errorf("%s: %s %s, code %d, signal %d, %q", text(c.step), s.State, s.Cause, code, s.Signal, s.Error)
+		}
+	}
+}
+
+// TestAnyDone: one rank is enough.
+func TestAnyDone(t *testing.T) {
+	j := &Job{Ranks: []Rank{{State: api.RankRunning}, {State: api.RankFailed}}}
+	if AnyDone(j) {
+		t.Error("none is done")
+	}
+	if j.Ranks[1].State = api.RankDone; !AnyDone(j) {
+		t.Error("one is done")
 	}
 }
