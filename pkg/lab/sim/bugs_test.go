@@ -90,7 +90,7 @@ var bugs = []bug{
 	}},
 	{"reservation-ignored", "gangs are admitted to nodes that are reserved for others", []mutate.Change{
 		replace("gang/admit.go", "w.barred(e.job, m.Node, until); err != nil {", "w.barred(e.job, m.Node, until); err != nil && !bug() {"),
-		except("gang/reservation.go", "w.schedReservations == nil && len(w.reservations) > 0"),
+		except("gang/reservation.go", "w.schedReservations == nil"),
 	}},
 	{"array-limit-off-by-one", "one element more than its limit of an array is admitted", []mutate.Change{
 		replace("gang/queue.go", "\tlimit := a.limit\n", "\tlimit := a.limit\n\tif bug() {\n\t\tlimit++\n\t}\n"),
@@ -118,7 +118,7 @@ var bugs = []bug{
 		replace("gang/drain.go", "j.Drain.Later = append(j.Drain.Later, cause)\n", "j.Drain.Later = append(j.Drain.Later, cause)\n\t\t\tif bug() && j.Used[budgetOf(j.Drain.Cause)] > 0 {\n\t\t\t\tj.Used[budgetOf(j.Drain.Cause)]--\n\t\t\t}\n"),
 	}},
 	{"verdict-later", "the last completion and the verdict are two commits", []mutate.Change{
-		insert("gang/drain.go", "\tw.maybeComplete(e)\n}\n", "\tif bug() && e.alive == 0 {\n\t\tw.in(1e6, timer{kind: timerForce, job: j.ID, epoch: j.Epoch})\n\t\treturn\n\t}\n"),
+		replace("gang/drain.go", "ExitCodes: codes, Text: text})\n", "ExitCodes: codes, Text: text})\n\tif bug() && e.alive == 0 {\n\t\tw.in(1e6, timer{kind: timerForce, job: j.ID, epoch: j.Epoch})\n\t\treturn\n\t}\n"),
 		replace("gang/drain.go", "\t\tw.fence(e, i, text)\n\t}\n", "\t\tw.fence(e, i, text)\n\t}\n\tif bug() {\n\t\tw.maybeComplete(e)\n\t}\n"),
 	}},
 	{"verdict-overwritten", "a job that has ended is ended again", []mutate.Change{
@@ -147,7 +147,7 @@ var bugs = []bug{
 		replace("gang/report.go", "func earlier(a, b *api.RankActual) bool {\n", "func earlier(a, b *api.RankActual) bool {\n\tif bug() {\n\t\ta, b = b, a\n\t}\n"),
 	}},
 	{"no-requeue-protects", "a gang that may not run again can't be preempted", []mutate.Change{
-		insert("gang/control.go", "\tdefault:\n\t\tw.drainAfter(e, c, -1, text,", "\tcase Limit(&w.set, j.Spec, c) == 0 && bug():\n\t\treturn ignored(\"\")\n"),
+		insert("gang/control.go", "\tdefault:\n\t\tw.drainAfter(e, c, -1, text,", "\tcase limit(&w.set, j.Spec, c) == 0 && bug():\n\t\treturn ignored(\"\")\n"),
 	}},
 	{"done-protects", "a gang of which a rank is done can't be preempted", []mutate.Change{
 		insert("gang/control.go", "\tcase reserved(j):\n\t\tw.rollback(e, text, nil, func", "\tcase done >= 0 && bug():\n\t\treturn ignored(\"\")\n"),
