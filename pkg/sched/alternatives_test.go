@@ -3,6 +3,7 @@ package sched
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -394,5 +395,49 @@ func TestAdmitsCountsNodes(t *testing.T) {
 		if got := pl.admits(d.Alternatives, slots); got != tt.want {
 			t.Errorf("on %v: %t", tt.on, got)
 		}
+	}
+}
+
+// TestReadings: parts that say the same have the same alternative, and all else is combined, the last to change first.
+func TestReadings(t *testing.T) {
+	of := func(prefer string, constraints ...string) *cluster.Need {
+		s := api.Spec{Prefer: prefer}
+		for i, c := range constraints {
+			s.Roles = append(s.Roles, api.Role{Name: fmt.Sprint("r", i), Count: 1, CPUsPerRank: 1, Constraint: c})
+			s.Size++
+		}
+		return needOf(t, s)
+	}
+	many := []string{}
+	for i := range 4 {
+		many = append(many, fmt.Sprintf("[a%d|b%d|c%d]", i, i, i))
+	}
+	for _, tt := range []struct {
+		d    *cluster.Need
+		want string
+	}{
+		{of("", "", "ib"), "--"},
+		{of("", "[a|b]", "", "[c|d|e]"), "0-0 0-1 0-2 1-0 1-1 1-2"},
+		{of("", "[a|b]", "[a|b]", "[c|d]"), "000 001 110 111"},
+		{of("", "[a|b]", "[c|d]", "[e|f]"), "000 001 010 011 100 101 110 111"},
+	} {
+		var got []string
+		for _, parts := range readings(tt.d, false) {
+			text := ""
+			for i, p := range parts {
+				if at := slices.Index(tt.d.Parts[i].Alternatives, p); at >= 0 {
+					text += fmt.Sprint(at)
+				} else {
+					text += "-"
+				}
+			}
+			got = append(got, text)
+		}
+		if strings.Join(got, " ") != tt.want {
+			t.Errorf("%q, want %q", got, tt.want)
+		}
+	}
+	if got := len(readings(of("", many...), false)); got != maxReadings {
+		t.Errorf("%d readings of 81", got)
 	}
 }

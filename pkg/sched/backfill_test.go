@@ -362,3 +362,176 @@ func TestPlacesBesideANodeThatIsAway(t *testing.T) {
 		t.Errorf("starts %s, backfills %s", s, c)
 	}
 }
+
+// TestTakersOfOneNode: each starts beside what is kept there for the other, at its own places, also where the node just failed it.
+func TestTakersOfOneNode(t *testing.T) {
+	for name, avoid := range map[string][]string{"any": nil, "it failed": {"n00001"}} {
+		var waiting []*Candidate
+		var kept []Backfill
+		for i := range 3 {
+			c := lasting(int64(i+1), 2, 60)
+			c.Avoid = avoid
+			waiting = append(waiting, c)
+			if i < 2 {
+				kept = append(kept, Backfill{Job: c.Job, SearchedAt: epoch0, Slots: []cluster.Slot{{Node: "n00001", Cards: []string{fmt.Sprintf("n00001-%d", 2*i), fmt.Sprintf("n00001-%d", 2*i+1)}}}})
+			}
+		}
+		t.Run(name, func(t *testing.T) {
+			plan := planned(t, epoch0, &View{Nodes: testNodes(1, 8, 4, 80), Queue: queueOf(waiting...), Backfills: kept}, &Policy{BackfillDepth: 4})
+			if got := started(plan); got != "[1@n00001 2@n00001]" {
+				t.Errorf("started %s", got)
+			}
+		})
+	}
+}
+
+// TestGrantsAreOfTheirBackfill: what is remembered of one is not said of it when it has other places, ends at another time or its gang asks for something else.
+func TestGrantsAreOfTheirBackfill(t *testing.T) {
+	pl := new(Planner).planner(epoch0, &View{Nodes: testNodes(2, 8, 4, 80), Queue: queueOf()}, &Policy{})
+	slots := []cluster.Slot{{Node: "n00001"}, {Node: "n00002"}}
+	of := func(cpus, n int, until time.Time) backfill {
+		return backfill{Backfill: Backfill{Job: 1, Slots: slots[:n], Until: until}, c: candidate(1, api.Spec{Size: n, CPUsPerRank: cpus})}
+	}
+	first := of(1, 2, time.Time{})
+	was := pl.backfillGrants(&first)
+	pl.mem.backfillGrants[1].heldAt = pl.mem.capacity
+	if again := pl.backfillGrants(&first); &again[0] != &was[0] || !pl.stands(&first) {
+		t.Error("the same backfill is not known again")
+	}
+	for name, b := range map[string]backfill{"other CPUs": of(2, 2, time.Time{}), "fewer places": of(1, 1, time.Time{}), "another end": of(1, 2, epoch0.Add(time.Hour))} {
+		pl.backfillGrants(&first)
+		got := pl.backfillGrants(&b)
+		if len(got) != len(b.Slots) || got[0].CPUs != b.c.Ask.Spec.CPUsPerRank || !got[0].Until.Equal(b.Until) {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+	moved := of(1, 2, time.Time{})
+	pl.backfillGrants(&first)
+	moved.Slots = []cluster.Slot{slots[1], slots[0]}
+	if got := pl.backfillGrants(&moved); got[0].at != 1 || pl.stands(&moved) {
+		t.Errorf("other places: %+v", got)
+	}
+	pl.mem.backfillGrants[1].heldAt = pl.mem.capacity
+	if pl.mem.capacity++; pl.stands(&moved) {
+		t.Error("it stands though the nodes are others")
+	}
+}
+
+// TestChoiceGroups: nodes that are alike are one choice, in their order, as often as it is asked.
+func TestChoiceGroups(t *testing.T) {
+	var gs choiceGroups
+	for range 2 {
+		gs.reset()
+		gs.add([]int32{5}, 1, 4, 2, 1)
+		gs.add([]int32{7, 9}, 20, 4, 2, 2)
+		gs.add([]int32{1, 3}, 6, 4, 2, 1)
+		gs.add([]int32{8}, 1, 4, 1, 2)
+		gs.add([]int32{0}, 1, 3, 2, 2)
+		text := ""
+		for _, c := range gs.made() {
+			text += fmt.Sprintf("%d %v of %d: %d %d %d; ", c.at, c.like.runs, c.like.count, c.ranks, c.now, c.free)
+		}
+		if want := "1 [[1 3 5]] of 7: 4 2 1; 7 [[7 9]] of 20: 4 2 2; 8 [[8]] of 1: 4 1 2; 0 [[0]] of 1: 3 2 2; "; text != want {
+			t.Errorf("%s, want %s", text, want)
+		}
+	}
+}
+
+// TestWhoMayDelayABackfill: a higher tier, and who is ahead of its taker for more than being shorter.
+func TestWhoMayDelayABackfill(t *testing.T) {
+	at := func(tier, priority int64, size int, bucket int64, minute int) *Candidate {
+		c := candidate(int64(minute+1), api.Spec{Size: size})
+		c.Tier, c.Priority, c.bucket, c.Submit = tier, priority, bucket, epoch0.Add(time.Duration(minute)*time.Minute)
+		return c
+	}
+	for _, tt := range []struct {
+		name  string
+		order Order
+		c, of *Candidate
+		move  bool
+		want  bool
+	}{
+		{"a higher tier", OrderService, at(1, 0, 1, 9, 9), at(0, 5, 9, 1, 0), false, true},
+		{"a higher tier of a move", OrderService, at(1, 0, 1, 9, 9), at(0, 5, 9, 1, 0), true, true},
+		{"a higher priority", OrderService, at(1, 5, 1, 9, 9), at(1, 4, 9, 1, 0), false, true},
+		{"a lower tier", OrderService, at(0, 9, 9, 1, 0), at(1, 0, 1, 9, 9), false, false},
+		{"shorter", OrderService, at(0, 0, 1, 1, 0), at(0, 0, 1, 2, 9), false, false},
+		{"as short and larger", OrderService, at(0, 0, 2, 1, 9), at(0, 0, 1, 1, 0), false, true},
+		{"as short and larger than that of a move", OrderService, at(0, 0, 2, 1, 9), at(0, 0, 1, 1, 0), true, false},
+		{"as short and earlier", OrderService, at(0, 0, 1, 1, 0), at(0, 0, 1, 1, 9), false, true},
+		{"as short and later", OrderService, at(0, 0, 1, 1, 9), at(0, 0, 1, 1, 0), false, false},
+		{"itself", OrderService, at(0, 0, 1, 1, 0), at(0, 0, 1, 1, 0), false, false},
+		{"earlier in turn", OrderFIFO, at(0, 0, 1, 0, 0), at(0, 0, 1, 0, 9), false, true},
+		{"later in turn", OrderFIFO, at(0, 0, 9, 0, 9), at(0, 0, 1, 0, 0), false, false},
+		{"who used less", OrderFair, at(0, 0, 1, 1, 9), at(0, 0, 1, 2, 0), false, true},
+		{"a larger one of a lower tier", OrderLargest, at(0, 0, 9, 0, 9), at(5, 5, 1, 0, 0), false, true},
+		{"a smaller one of a higher tier", OrderLargest, at(5, 5, 1, 0, 0), at(0, 0, 9, 0, 9), false, false},
+	} {
+		p := &Policy{Order: tt.order}
+		for _, c := range []*Candidate{tt.c, tt.of} {
+			c.order = p.orderOf(c.Terms)
+		}
+		b := &backfill{c: tt.of}
+		if tt.move {
+			b.Until = epoch0
+		}
+		if got := p.before(tt.c, b); got != tt.want {
+			t.Errorf("%s: %t", tt.name, got)
+		}
+	}
+}
+
+// TestTimesOfABackfill: from when it is in the way, and of whom.
+func TestTimesOfABackfill(t *testing.T) {
+	at := func(minutes int) time.Time { return epoch0.Add(time.Duration(minutes) * time.Minute) }
+	plain, move, open, away := backfill{Backfill: Backfill{At: at(10)}}, backfill{Backfill: Backfill{At: at(10), Until: at(60)}}, backfill{}, backfill{away: true}
+	for _, tt := range []struct {
+		name           string
+		b              backfill
+		from           time.Time
+		open, isMove   bool
+		ten, eleven    bool // in the way of who ends then
+		without, limit bool
+	}{
+		{"plain", plain, at(10), false, false, false, true, true, true},
+		{"move", move, time.Time{}, false, true, true, true, true, true},
+		{"open", open, beyondLimits, true, false, false, false, true, false},
+		{"away", away, time.Time{}, false, false, true, true, true, true},
+	} {
+		b := &tt.b
+		if !b.from().Equal(tt.from) || b.isOpen() != tt.open || b.isMove() != tt.isMove || b.inWayOf(at(10)) != tt.ten || b.inWayOf(at(11)) != tt.eleven ||
+			b.inWayOf(never) != tt.without || b.inWayOf(at(1<<20)) != tt.limit {
+			t.Errorf("%s: from %v, open %t, move %t", tt.name, b.from(), b.isOpen(), b.isMove())
+		}
+	}
+	for minutes, want := range map[int]bool{59: false, 60: true, 61: true} {
+		if o := (&backfill{Backfill: Backfill{At: at(minutes)}}); move.over(o) != want {
+			t.Errorf("a move until 60 is over by %d: %t", minutes, !want)
+		}
+	}
+	if move.over(&open) || move.over(&move) {
+		t.Error("it is not known when the other starts")
+	}
+	c := lasting(1, 1, 60)
+	c.Stop, c.TimeMin = time.Minute, 10*time.Minute
+	pl := &planner{now: epoch0}
+	for _, tt := range []struct {
+		change     func(c *Candidate)
+		end, least time.Time
+	}{
+		{func(c *Candidate) {}, at(61), at(11)},
+		{func(c *Candidate) { c.TimeMin = 0 }, at(61), at(61)},
+		{func(c *Candidate) { c.TimeLimit, c.TimeMin = 0, 0 }, never, never},
+		{func(c *Candidate) { c.TimeLimit = 0 }, never, at(11)},
+		{func(c *Candidate) { c.Deadline = at(30) }, at(31), at(11)},
+		{func(c *Candidate) { c.Deadline = at(5) }, at(6), at(6)},
+		{func(c *Candidate) { c.Deadline = at(90) }, at(61), at(11)},
+		{func(c *Candidate) { c.Deadline, c.TimeLimit = at(90), 0 }, at(91), at(11)},
+	} {
+		own := c.apart()
+		tt.change(own)
+		if end, least := pl.end(own), pl.leastEnd(own); !end.Equal(tt.end) || !least.Equal(tt.least) {
+			t.Errorf("%s: ends by %v, %v at the least", printer.Value(own), end.Sub(epoch0), least.Sub(epoch0))
+		}
+	}
+}

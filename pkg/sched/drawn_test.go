@@ -2,6 +2,8 @@ package sched
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -13,13 +15,38 @@ import (
 // change of the planner that moves none of the cases that were thought of moves one of these; which is right, whoever
 // changes it says by reading the difference.
 func TestDrawnSites(t *testing.T) {
-	for site := range 40 {
+	drawnSites(t, 40, func(*past) {}, func(*past, *transcript.Part) {})
+}
+
+// TestDrawnRichSites: the same of sites with accounts, tiers, protection and gangs that come back. The first that waits is
+// explained, and so is the last.
+func TestDrawnRichSites(t *testing.T) {
+	drawnSites(t, 16, (*past).enrich, func(h *past, part *transcript.Part) {
+		for i, c := range h.view.Queue.Slice() {
+			if i == 0 || i == h.view.Queue.Len()-1 {
+				part.Printf("%d explained: %s", c.Job, indented(Explain(h.now, &h.view, h.policy, c.Job).Text))
+			}
+		}
+		expected := Forecast(h.now, &h.view, h.policy)
+		for _, job := range slices.Sorted(maps.Keys(expected)) {
+			part.Printf("%d expected %s", job, printer.Value(expected[job]))
+		}
+	})
+}
+
+// drawnSites plans five times for each of some sites; tell adds what else is said of a plan.
+func drawnSites(t *testing.T, sites int, begin func(*past), tell func(*past, *transcript.Part)) {
+	for site := range sites {
 		t.Run(fmt.Sprint(site), func(t *testing.T) {
 			rapid.Custom(func(rt *rapid.T) int {
 				h := newPast(rt)
+				begin(h)
 				planner := new(Planner)
 				tr := transcript.Of(t, *update)
 				for step := range 5 {
+					if h.rich {
+						h.submit()
+					}
 					h.step()
 					plan := planner.Make(h.now, &h.view, h.policy)
 					part := tr.Part()
@@ -28,6 +55,7 @@ func TestDrawnSites(t *testing.T) {
 					for _, r := range plan.Reasons(h.view.Queue) {
 						part.Printf("%d %s: %s", r.Job, r.Word, r.Text)
 					}
+					tell(h, part)
 					h.take(plan)
 				}
 				return 0

@@ -23,6 +23,7 @@ type past struct {
 	ledger *Ledger
 	known  map[int64]*Candidate // whoever starts
 	next   int64
+	rich   bool // see enrich
 }
 
 // newPast draws a site: a few unequal nodes, or more equal ones on which classes have many
@@ -46,6 +47,39 @@ func newPast(t *rapid.T) *past {
 	}
 	h.view.Queue = NewQueue(h.policy, h.ledger)
 	return h
+}
+
+// enrich draws what few sites have: accounts with bounds, tiers, protection, and gangs that save, come back or may not run again.
+func (h *past) enrich() {
+	t, p := h.t, h.policy
+	h.rich = true
+	p.Accounts = []Account{{Name: "lab", Cards: rapid.SampledFrom([]int{0, 8, 20}).Draw(t, "bound"), Quota: rapid.SampledFrom([]int{0, 0, 4, 8}).Draw(t, "quota")}, {Name: "own", Share: 2}}
+	p.MinRun = time.Duration(rapid.SampledFrom([]int{0, 0, 4}).Draw(t, "min run")) * time.Minute
+	p.ProtectDone, p.Hysteresis = rapid.Bool().Draw(t, "protect done"), rapid.SampledFrom([]float64{0, 1, 2}).Draw(t, "hysteresis")
+	p.GuardShare = rapid.SampledFrom([]float64{0, 0.5}).Draw(t, "share")
+	p.MaxSwitchWait = 5 * time.Minute
+}
+
+// enrichGang does so for one that comes.
+func (h *past) enrichGang(c *Candidate) {
+	t := h.t
+	c.Tier = int64(rapid.IntRange(0, 3).Draw(t, "tier") / 3)
+	c.Nice = int64(rapid.IntRange(0, 2).Draw(t, "nice") / 2)
+	c.Priority -= c.Nice
+	c.Name, c.Account = rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "name"), rapid.SampledFrom([]string{"", "lab", "own"}).Draw(t, "account")
+	c.Attained = time.Duration(rapid.SampledFrom([]int{0, 0, 5}).Draw(t, "attained")) * time.Minute
+	c.Submit = h.now.Add(-time.Duration(rapid.SampledFrom([]int{0, 0, 50}).Draw(t, "ago")) * time.Minute)
+	if rapid.IntRange(0, 3).Draw(t, "eligible") == 0 {
+		c.Eligible = h.now
+	}
+}
+
+// enrichRun does so for one that starts.
+func (h *past) enrichRun(r *Running, why Turn) {
+	t := h.t
+	r.Turn, r.Final, r.Done = why, rapid.IntRange(0, 3).Draw(t, "final") == 0, rapid.IntRange(0, 5).Draw(t, "done") == 0
+	r.MinRun = time.Duration(rapid.SampledFrom([]int{0, 0, 6}).Draw(t, "own min run")) * time.Minute
+	r.Lead = min(r.Stop, time.Duration(rapid.IntRange(0, 60).Draw(t, "lead"))*time.Second)
 }
 
 // step lets something happen.
@@ -105,6 +139,9 @@ func (h *past) submit() {
 	if rapid.IntRange(0, 7).Draw(t, "deadline") == 0 {
 		c.Deadline = h.now.Add(2 * time.Hour)
 	}
+	if h.rich {
+		h.enrichGang(c)
+	}
 	h.view.Queue.Insert(c)
 }
 
@@ -152,7 +189,11 @@ func (h *past) take(plan Plan) {
 			until = h.now.Add(limit + c.Stop)
 		}
 		r := &Running{Job: s.Job, Epoch: 1, Tier: c.Tier, Priority: c.Priority, User: c.User, Cards: CardsOf(c.Ask),
-			Submit: c.Submit, Start: h.now, TimeLimit: limit, Attained: c.Attained, KeepsWork: c.KeepsWork, Stop: c.Stop}
+			Submit: c.Submit, Start: h.now, TimeLimit: limit, Attained: c.Attained, KeepsWork: c.KeepsWork, Stop: c.Stop,
+			Nice: c.Nice, Account: c.Account, Name: c.Name}
+		if h.rich {
+			h.enrichRun(r, s.Turn)
+		}
 		by := make(map[string][]int)
 		for rank, slot := range s.Slots {
 			by[slot.Node] = append(by[slot.Node], rank)

@@ -121,7 +121,7 @@ func (l layout) members(t *tally) int {
 	if l.perNode > 0 {
 		full, rest := l.size/l.perNode, l.size%l.perNode
 		m := full + min(1, rest)
-		if m < l.lo || m > l.hi || t.atLeast(l.perNode) < full || rest > 0 && t.atLeast(rest) < m {
+		if m < l.lo || m > l.hi || t.atLeast(l.perNode) < full || t.atLeast(rest) < m {
 			return 0
 		}
 		return m

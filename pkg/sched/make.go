@@ -337,7 +337,7 @@ func (pl *planner) startNow(c *Candidate, sh *askClass, fewer bool) bool {
 	}
 	// One that waits for fewer switches tells nothing of its like whose wait is over.
 	waits := pl.switchLimit(c) > 0
-	if !stays && !waits && (sh.blocked.IsZero() || least.Before(sh.blocked)) {
+	if !waits && (sh.blocked.IsZero() || least.Before(sh.blocked)) {
 		sh.blocked = least
 	}
 	if pl.yields(c) && sh.bad == nil && !sh.blockedStrict {

@@ -44,7 +44,7 @@ func (pl *planner) nodeLines(d *cluster.Need) []string {
 		line := hosts(g.names) + ": " + g.text
 		if len(g.holders) > 0 {
 			line += "; held by " + pl.view.Names.list(g.holders)
-			if !g.by.IsZero() && g.apart {
+			if g.apart { // of one at least it is known when
 				line += ", the first of these nodes is free at the latest at " + clock(pl.now, g.by)
 			} else if !g.by.IsZero() {
 				line += ", free at the latest at " + clock(pl.now, g.by)

@@ -387,3 +387,182 @@ func TestPriceOfAPlace(t *testing.T) {
 		t.Errorf("of who may not run again: %d", got)
 	}
 }
+
+// TestLostWork: what a gang did since its last checkpoint, all of it where it does not run again.
+func TestLostWork(t *testing.T) {
+	hour := func(h int) time.Time { return epoch0.Add(time.Duration(h-10) * time.Hour) }
+	for _, tt := range []struct {
+		r    Running
+		want int
+	}{
+		{Running{}, 0},
+		{Running{KeepsWork: true, Attained: time.Hour}, 0},
+		{Running{Start: hour(4)}, 6},
+		{Running{Start: hour(4), Attained: time.Hour}, 6},
+		{Running{Start: hour(4), KeepsWork: true}, 0},
+		{Running{Start: hour(4), KeepsWork: true, Final: true, Attained: time.Hour}, 7},
+		{Running{Start: hour(4), Final: true, Saved: hour(9)}, 6},
+		{Running{Start: hour(4), Saved: hour(9)}, 1},
+		{Running{Start: hour(4), Saved: hour(3)}, 6},
+		{Running{Final: true, Attained: time.Hour}, 0},
+	} {
+		if got := (&planner{now: hour(10)}).lost(&tt.r); got != time.Duration(tt.want)*time.Hour {
+			t.Errorf("%s: %v, want %d hours", printer.Value(tt.r), got, tt.want)
+		}
+	}
+}
+
+// TestMayTake: of whom a gang may take the place, one below, at and above each bound.
+func TestMayTake(t *testing.T) {
+	mine := []Account{{Name: "own", Quota: 4}, {Name: "other", Quota: 1}, {Name: "none"}}
+	holds := &Running{Job: 2, Account: "other", Cards: 2}
+	for _, tt := range []struct {
+		name    string
+		p       Policy
+		c       Terms
+		r       Running
+		left    float64
+		service float64
+		want    bool
+	}{
+		{"off", Policy{}, Terms{Tier: 2}, Running{}, 10, 1, false},
+		{"a higher tier", Policy{Preempt: PreemptTier}, Terms{Tier: 1}, Running{}, 0, 0, true},
+		{"a higher tier by service", Policy{Preempt: PreemptService}, Terms{Tier: 1}, Running{Priority: 9}, 0, 0, true},
+		{"a lower tier", Policy{Preempt: PreemptService}, Terms{Priority: 9}, Running{Tier: 1, KeepsWork: true}, 10, 1, false},
+		{"a higher priority", Policy{Preempt: PreemptTier}, Terms{Priority: 1}, Running{}, 0, 0, true},
+		{"a lower priority", Policy{Preempt: PreemptTier}, Terms{}, Running{Priority: 1}, 0, 0, false},
+		{"it is nicer", Policy{Preempt: PreemptTier}, Terms{Priority: 2, Nice: 3}, Running{Priority: 4}, 0, 0, true},
+		{"only the other is nice", Policy{Preempt: PreemptTier}, Terms{Priority: 4}, Running{Priority: 1, Nice: 3}, 0, 0, false},
+		{"equals by tier", Policy{Preempt: PreemptTier}, Terms{}, Running{KeepsWork: true}, 10, 1, false},
+		{"needs much less", Policy{Preempt: PreemptService}, Terms{}, Running{KeepsWork: true}, 12, 10, true},
+		{"needs little less", Policy{Preempt: PreemptService}, Terms{}, Running{KeepsWork: true}, 11.9, 10, false},
+		{"as little as the site says", Policy{Preempt: PreemptService, Hysteresis: 1}, Terms{}, Running{KeepsWork: true}, 10, 10, true},
+		{"and no less", Policy{Preempt: PreemptService, Hysteresis: 3}, Terms{}, Running{KeepsWork: true}, 29, 10, false},
+		{"it is not known what it needs", Policy{Preempt: PreemptService}, Terms{}, Running{KeepsWork: true}, 12, 0, false},
+		{"the other would lose its work", Policy{Preempt: PreemptService}, Terms{}, Running{}, 12, 1, false},
+		{"the other would not run again", Policy{Preempt: PreemptService}, Terms{}, Running{KeepsWork: true, Final: true}, 12, 1, false},
+		{"the other had its turn", Policy{Preempt: PreemptService}, Terms{}, Running{KeepsWork: true, Turn: TurnOwn}, 12, 1, false},
+		{"the other had waited", Policy{Preempt: PreemptService, GuardAfter: time.Hour}, Terms{}, Running{KeepsWork: true, Submit: epoch0, Start: epoch0.Add(time.Hour)}, 12, 1, false},
+		{"not for long", Policy{Preempt: PreemptService, GuardAfter: time.Hour}, Terms{}, Running{KeepsWork: true, Submit: epoch0, Start: epoch0.Add(time.Hour - 1)}, 12, 1, true},
+		{"for it ran before", Policy{Preempt: PreemptService, GuardAfter: time.Hour}, Terms{}, Running{KeepsWork: true, Submit: epoch0, Start: epoch0.Add(time.Hour), Attained: 1}, 12, 1, true},
+		{"what was lent", Policy{Accounts: mine}, Terms{Account: "own"}, Running{Account: "other", Tier: 5}, 0, 0, true},
+		{"what is the other's own", Policy{Accounts: mine}, Terms{Account: "own"}, Running{Account: "own", Tier: 5}, 0, 0, false},
+		{"who has no quota", Policy{Accounts: mine}, Terms{Account: "none"}, Running{Account: "other", Tier: 5}, 0, 0, false},
+		{"who has no account", Policy{Accounts: mine}, Terms{}, Running{Account: "other", Tier: 5}, 0, 0, false},
+	} {
+		p := tt.p
+		p.GuardShare = 0.5
+		nodes := testNodes(1, 16, 8, 80)
+		c := candidate(1, api.Spec{Size: 4, GPUsPerRank: 1})
+		ask := c.Ask
+		*c.Terms = tt.c
+		c.Size, c.Ask = 4, ask
+		pl := new(Planner).planner(epoch0, &View{Nodes: nodes, Queue: queueOf(), Running: []*Running{holds}}, &p)
+		if got := pl.mayTake(c, tt.service, &victimCandidate{Running: &tt.r, left: tt.left}); got != tt.want {
+			t.Errorf("%s: %t", tt.name, got)
+		}
+	}
+}
+
+// TestServiceLeft: the time of all cards that a gang may run yet, of one at least, by what it ran in all.
+func TestServiceLeft(t *testing.T) {
+	l := NewLedger(0)
+	v := &View{Nodes: testNodes(1, 16, 8, 80), Queue: NewQueue(&Policy{}, l)}
+	pl := new(Planner).planner(epoch0, v, &Policy{})
+	of := func(ran time.Duration, cards int) float64 {
+		return l.Remaining(10*time.Hour, ran, Peer{Cards: cards}).Seconds() * float64(cards)
+	}
+	for _, tt := range []struct {
+		r    Running
+		want float64
+	}{
+		{Running{Cards: 4}, unknown},
+		{Running{TimeLimit: 10 * time.Hour}, of(0, 1)},
+		{Running{TimeLimit: 10 * time.Hour, Cards: 1}, of(0, 1)},
+		{Running{TimeLimit: 10 * time.Hour, Cards: 4}, of(0, 4)},
+		{Running{TimeLimit: 10 * time.Hour, Cards: 4, Attained: time.Hour}, of(time.Hour, 4)},
+		{Running{TimeLimit: 10 * time.Hour, Cards: 4, Attained: time.Hour, Start: epoch0.Add(-2 * time.Hour)}, of(3*time.Hour, 4)},
+	} {
+		if got := pl.serviceLeft(&tt.r); got != tt.want {
+			t.Errorf("%s: %v, want %v", printer.Value(tt.r), got, tt.want)
+		}
+	}
+}
+
+// TestVictimsInTurn: the cheapest first, by what each loses, its tier, its priority, whether it runs again, what it needs yet
+// and when it began; neither who is being stopped nor who is protected.
+func TestVictimsInTurn(t *testing.T) {
+	began := func(job int64, hours int, change func(r *Running)) *Running {
+		r := &Running{Job: job, Epoch: 1, Cards: 1, Start: epoch0.Add(-time.Duration(hours) * time.Hour), TimeLimit: 20 * time.Hour}
+		change(r)
+		return r
+	}
+	same := func(*Running) {}
+	running := []*Running{
+		began(1, 5, same), began(2, 5, func(r *Running) { r.Tier = 1 }), began(3, 5, func(r *Running) { r.Priority = 1 }),
+		began(4, 5, func(r *Running) { r.Final = true }), began(5, 5, func(r *Running) { r.Cards = 2 }), began(6, 4, same),
+		began(7, 5, same), began(8, 9, func(r *Running) { r.Saved = epoch0.Add(-5 * time.Hour) }), began(9, 8, func(r *Running) { r.KeepsWork = true }),
+		began(10, 1, func(r *Running) { r.Stopping = true }), began(11, 1, func(r *Running) { r.MinRun = 2 * time.Hour }), began(12, 1, func(r *Running) { r.MinRun = time.Hour }),
+		began(13, 5, func(r *Running) { r.TimeLimit = 0 }), began(14, 3, func(r *Running) { r.KeepsWork = true }),
+	}
+	p := &Policy{Preempt: PreemptService}
+	pl := new(Planner).planner(epoch0, &View{Nodes: testNodes(1, 16, 8, 80), Queue: NewQueue(p, NewLedger(0)), Running: running}, p)
+	var got []int64
+	for range 2 {
+		got = nil
+		for _, v := range pl.victimCandidates() {
+			got = append(got, v.Job)
+		}
+	}
+	if want := "[14 9 12 6 13 5 1 7 8 4 3 2]"; fmt.Sprint(got) != want {
+		t.Errorf("%v, want %s", got, want)
+	}
+	if !pl.next.Equal(epoch0.Add(time.Hour)) {
+		t.Errorf("next at %v, want when the protection of job 11 is over", pl.next.Sub(epoch0))
+	}
+}
+
+// TestVictimsAreToldInTime: so that all are through with their notice together; who is told already or not yet due is not told.
+func TestVictimsAreToldInTime(t *testing.T) {
+	victim := func(job int64, lead int) *victimCandidate {
+		return &victimCandidate{Running: &Running{Job: job, Epoch: 2, Lead: time.Duration(lead) * time.Second}}
+	}
+	pl := &planner{now: epoch0, moved: map[int64]bool{}}
+	b := &backfill{Backfill: Backfill{Job: 9, Victims: pl.timed([]*victimCandidate{victim(1, 10), victim(2, 60), victim(3, 0)})}}
+	pl.tell(b)
+	if got := printer.Value(b.Victims); got != "[{Job:1 Epoch:2 At:50s} {Job:2 Epoch:2 At:0s Notified:true} {Job:3 Epoch:2 At:1m0s}]" || len(pl.moved) != 3 {
+		t.Errorf("%s, of a move %v", got, pl.moved)
+	}
+	pl.now = epoch0.Add(50 * time.Second)
+	pl.tell(b)
+	pl.tell(b)
+	if got := printer.Value(pl.stops); got != "[{Job:2 Epoch:2 For:9} {Job:1 Epoch:2 For:9}]" {
+		t.Errorf("told %s", got)
+	}
+}
+
+// TestVictimsLeft: of those of a move who is gone or came back, is protected now or was stopped by somebody else.
+func TestVictimsLeft(t *testing.T) {
+	running := []*Running{
+		{Job: 1, Epoch: 1}, {Job: 2, Epoch: 2}, {Job: 3, Epoch: 1, Stopping: true}, {Job: 4, Epoch: 1, Done: true}, {Job: 5, Epoch: 1, Done: true, Stopping: true},
+	}
+	pl := new(Planner).planner(epoch0, &View{Nodes: testNodes(1, 8, 4, 80), Queue: queueOf(), Running: running}, &Policy{Preempt: PreemptTier, ProtectDone: true})
+	if pl.victimsLeft(nil) != nil {
+		t.Error("none are left of none")
+	}
+	for _, told := range []bool{false, true} {
+		var all []Victim
+		for job := range int64(6) {
+			all = append(all, Victim{Job: job + 1, Epoch: 1, Notified: told})
+		}
+		clear(pl.moved)
+		want := map[bool]string{false: "1:false 3:true 5:true ", true: "3:true 5:true "}[told]
+		got := ""
+		for _, v := range pl.victimsLeft(all) {
+			got += fmt.Sprintf("%d:%t ", v.Job, v.Notified)
+		}
+		if got != want || len(pl.moved) != 4 || pl.moved[2] || pl.moved[6] {
+			t.Errorf("told %t: %s, want %s; of a move %v", told, got, want, pl.moved)
+		}
+	}
+}

@@ -255,3 +255,74 @@ func TestABoundHoldsItsAccountAlone(t *testing.T) {
 		t.Errorf("started %s", got)
 	}
 }
+
+// TestTermsThatDiffer: what differs in one thing is not shared, and is of another class where that can decide on a start.
+func TestTermsThatDiffer(t *testing.T) {
+	one, other := cluster.AskOf(&api.Spec{Size: 1}, []string{"gpu"}), cluster.AskOf(&api.Spec{Size: 2}, []string{"gpu"})
+	base := Terms{Ask: one, Avoid: []string{"n1"}, User: "lea", Account: "lab", Deadline: epoch0, TimeLimit: time.Hour}
+	if again := base; !again.same(&base) {
+		t.Error("the same terms differ")
+	}
+	policies := map[string]Policy{"any": {}, "user": {UserCards: 1}, "account": {Accounts: []Account{{Name: "lab"}}}, "preempt": {Preempt: PreemptService}, "tier": {Preempt: PreemptTier}}
+	apart := map[string]string{"Ask": "any", "Avoid": "any", "TimeLimit": "any", "Stop": "any", "TimeMin": "any", "Deadline": "any", "User": "user", "Account": "account", "KeepsWork": "preempt"}
+	for i := range reflect.TypeFor[Terms]().NumField() {
+		field := reflect.TypeFor[Terms]().Field(i)
+		if field.Anonymous {
+			continue
+		}
+		terms := base
+		switch v := reflect.ValueOf(&terms).Elem().Field(i); v.Interface().(type) {
+		case string:
+			v.SetString("max")
+		case bool:
+			v.SetBool(true)
+		case *cluster.Ask:
+			v.Set(reflect.ValueOf(other))
+		case []string:
+			v.Set(reflect.ValueOf([]string{"n2"}))
+		case time.Time:
+			v.Set(reflect.ValueOf(epoch0.Add(1)))
+		default:
+			v.SetInt(v.Int() + 1)
+		}
+		if terms.same(&base) || base.same(&terms) {
+			t.Errorf("of another %s they are the same", field.Name)
+		}
+		for name, p := range policies {
+			q := NewQueue(&p, nil)
+			is := q.key(&Candidate{Terms: &terms}) != q.key(&Candidate{Terms: &base})
+			if want := apart[field.Name] == "any" || apart[field.Name] == name; is != want {
+				t.Errorf("policy %s, another %s: another class %t", name, field.Name, is)
+			}
+		}
+	}
+	noDeadline := base
+	noDeadline.Deadline = time.Time{}
+	if k := NewQueue(&Policy{}, nil).key(&Candidate{Terms: &noDeadline}); k.deadline != 0 {
+		t.Error(k)
+	}
+}
+
+// TestSharedTerms: those that come with the same terms as somebody before share them.
+func TestSharedTerms(t *testing.T) {
+	q, ask := NewQueue(&Policy{}, nil), cluster.AskOf(&api.Spec{Size: 1}, []string{"gpu"})
+	for job := range int64(3) {
+		q.Insert(&Candidate{Job: job + 1, Submit: epoch0, Terms: &Terms{Size: 1, Ask: ask, TimeLimit: time.Duration(job/2) * time.Hour}})
+	}
+	if a, b, c := q.Get(1), q.Get(2), q.Get(3); a.Terms != b.Terms || a.Terms == c.Terms {
+		t.Errorf("%p %p %p", a.Terms, b.Terms, c.Terms)
+	}
+}
+
+// TestPlacesOfClasses: a class that is gone leaves its number to the next.
+func TestPlacesOfClasses(t *testing.T) {
+	q := NewQueue(&Policy{}, nil)
+	for n := range int64(20) {
+		q.Insert(candidate(1, api.Spec{Size: 1, CPUsPerRank: int(n + 1)}))
+		q.Insert(candidate(2, api.Spec{Size: 1, CPUsPerRank: int(n + 100)}))
+		if a, b := q.JobClass(1).slot, q.JobClass(2).slot; a == b || q.slots > 3 {
+			t.Fatalf("%d and %d of %d", a, b, q.slots)
+		}
+		q.Remove(2)
+	}
+}

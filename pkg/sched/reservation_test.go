@@ -244,3 +244,65 @@ func TestPlacesBesideAReservation(t *testing.T) {
 		t.Errorf("around the node that failed it: %s", got)
 	}
 }
+
+// TestReservationsOpen: a node is open from the first minute on from which a gang is in the way of no occurrence, minute by minute.
+func TestReservationsOpen(t *testing.T) {
+	minutes := func(n int) time.Duration { return time.Duration(n) * time.Minute }
+	rapid.Check(t, func(t *rapid.T) {
+		var list []Reservation
+		for i := range rapid.IntRange(1, 3).Draw(t, "reservations") {
+			begin := rapid.IntRange(-5, 20).Draw(t, "begin")
+			length := rapid.IntRange(max(1, 1-begin), 12).Draw(t, "length")
+			w := window(string(rune('a'+i)), minutes(begin), minutes(length), rapid.SampledFrom([][]string{{"n1"}, {"n2"}, {"n1", "n2"}}).Draw(t, "nodes")...)
+			w.ClearBy = w.Start
+			if rapid.Bool().Draw(t, "again") {
+				w.Every = minutes(rapid.SampledFrom([]int{15, 30, 60}).Draw(t, "every"))
+			}
+			list = append(list, w)
+		}
+		nodes := []*cluster.Node{testNode("n1", 4, 0, 0), testNode("n2", 4, 0, 0)}
+		w := newReservations(&View{Nodes: nodes, Reservations: list}, epoch0)
+		own := rapid.SampledFrom([]string{"", "", "a", "lost"}).Draw(t, "own")
+		c := limited(1, 0, api.Spec{Size: 1, Reservation: own, GraceMax: minutes(rapid.IntRange(0, 2).Draw(t, "grace"))})
+		c.Stop = minutes(rapid.IntRange(0, 2).Draw(t, "stop"))
+		length := minutes(rapid.IntRange(0, 20).Draw(t, "span"))
+		from := epoch0.Add(minutes(rapid.IntRange(0, 70).Draw(t, "from")))
+		inWay := func(x *Reservation, at time.Time) bool {
+			for n := range 200 {
+				begin, end := x.ClearBy.Add(time.Duration(n)*x.Every), x.End.Add(time.Duration(n)*x.Every)
+				if at.Before(end) && (length == 0 || at.Add(length).After(begin)) {
+					return true
+				}
+				if x.Every == 0 {
+					break
+				}
+			}
+			return false
+		}
+		for at, n := range nodes {
+			mine := own == ""
+			for i := range list {
+				mine = mine || list[i].Name == own && slices.Contains(list[i].Nodes, n.Name)
+			}
+			var want time.Time
+			for minute := 0; mine && want.IsZero() && minute < 600; minute++ {
+				t := from.Add(minutes(minute))
+				if !slices.ContainsFunc(list, func(x Reservation) bool { return x.Name != own && slices.Contains(x.Nodes, n.Name) && inWay(&x, t) }) {
+					want = t
+				}
+			}
+			if got := w.opensAt(c, at, from, length); !got.Equal(want) {
+				t.Fatalf("%s opens at %v, want %v, of span %v from %v: %+v", n.Name, got, want, length, from, list)
+			}
+			gone := from.Add(max(c.Ask.Spec.GraceMax, c.Stop) - c.Stop)
+			shut := !mine || slices.ContainsFunc(list, func(x Reservation) bool {
+				return x.Name != own && slices.Contains(x.Nodes, n.Name) && x.ClearBy.Before(gone)
+			})
+			for range 2 { // the second time it is remembered
+				if got := w.closedTo(c, from); got[at] != shut {
+					t.Fatalf("%s is shut %t to who ends at %v: %+v", n.Name, got[at], from, list)
+				}
+			}
+		}
+	})
+}

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"gangd/pkg/lab/transcript"
 )
 
 // TestStoppedGangsAreNotForgotten: of a hundred gangs half end after a minute, and half are
@@ -82,4 +84,44 @@ func TestExpectationsAreWithinTheLimit(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestExpectations: what is expected of gangs with limits and without, of one user and of others, fresh ones and such as have run.
+func TestExpectations(t *testing.T) {
+	hours := func(h float64) time.Duration { return time.Duration(h * float64(time.Hour)) }
+	empty, some := NewLedger(0), NewLedger(time.Hour)
+	for i := range 60 {
+		u := Usage{Peer: Peer{User: []string{"lea", "max", ""}[i%3], Name: []string{"a", "b"}[i%2], Cards: i % 9, Job: int64(max(0, 2*i-8))}, Account: "lab", Ended: epoch0.Add(hours(float64(i)))}
+		u.Ran = hours(float64(i%7)/2 + 0.01)
+		if u.Limit = hours([]float64{0, 1, 8, 30}[i%4]); u.Limit > 0 {
+			u.Ran = min(u.Ran, u.Limit)
+		}
+		if i%5 == 0 {
+			u.Alive = u.Ran
+		} else if i%11 != 0 {
+			u.Whole = u.Ran
+		}
+		if i%10 == 1 {
+			u.Before, u.Whole = u.Ran/3, u.Ran
+		}
+		some.Add(u)
+	}
+	tr := transcript.Of(t, *update)
+	for name, l := range map[string]*Ledger{"none": nil, "empty": empty, "sixty ends": some, "and a copy": some.snapshot()} {
+		for _, of := range []Peer{{}, {User: "lea", Name: "a", Cards: 4, Job: 61}, {User: "max", Name: "a", Cards: 1, Job: 1000}, {User: "max", Name: "b", Cards: 64, Job: 1}, {User: "eva", Cards: 2, Job: 7}} {
+			part := tr.Part()
+			part.Printf("# %s: of %s", name, printer.Value(of))
+			for _, limit := range []float64{0, 0.01, 1, 8, 30, 2000} {
+				for _, ran := range []float64{0, 0.001, 0.6, 1, 7, 40} {
+					r := func(d time.Duration) time.Duration { return d.Round(time.Millisecond) }
+					part.Printf("limit %v ran %v: %v, mean %v, on average %v", hours(limit), hours(ran), r(l.Remaining(hours(limit), hours(ran), of)),
+						r(l.Mean(hours(limit), hours(ran), of)), r(l.Average(hours(limit), hours(ran), of)))
+				}
+			}
+		}
+	}
+	part := tr.Part()
+	for _, user := range []string{"lea", "max", ""} {
+		part.Printf("%q used %.3f of %.3f", user, some.users[user], some.accounts["lab"])
+	}
 }

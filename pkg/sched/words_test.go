@@ -397,3 +397,46 @@ func TestTurnBesideAReservation(t *testing.T) {
 		t.Errorf("%s\nlacks %s", got, want)
 	}
 }
+
+// TestUnknownNames: each that is known is listed once, in its order, and one that is spelled much like it is offered.
+func TestUnknownNames(t *testing.T) {
+	for _, tt := range []struct {
+		asked, known []string
+		want, hint   string
+	}{
+		{nil, []string{"a"}, "", ""},
+		{[]string{"n1"}, []string{"n1"}, "", ""},
+		{[]string{"n1", "x"}, nil, `unknown thing "n1"`, "there is no thing yet"},
+		{[]string{"n1", "zzz"}, []string{"n10", "n2", "n1", "n2"}, `unknown thing "zzz"`, "things: n1 n2 n10"},
+		{[]string{"fast1"}, []string{"slow", "fast"}, `unknown thing "fast1"`, `did you mean "fast"? things: fast slow`},
+	} {
+		e := checkKnown("thing", "", tt.asked, func() []string { return tt.known }, func(all []string) string { return strings.Join(all, " ") })
+		if e == nil && tt.want == "" {
+			continue
+		}
+		if e == nil || e.Message != tt.want || e.Hint != tt.hint {
+			t.Errorf("%v of %v: %+v, want %s; %s", tt.asked, tt.known, e, tt.want, tt.hint)
+		}
+	}
+	for want, s := range map[string]api.Spec{"": {}, "--nodelist=n1": {NodeList: []string{"n1"}}, "--exclude=n[1-2]": {Exclude: []string{"n1", "n2"}},
+		"--nodelist=n3 and --exclude=n4": {NodeList: []string{"n3"}, Exclude: []string{"n4"}}} {
+		if got := nodeOptions(&s); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// TestNodesOutOfService: three causes are named, and how many more there are.
+func TestNodesOutOfService(t *testing.T) {
+	for causes := 1; causes <= 5; causes++ {
+		nodes := testNodes(6, 8, 2, 80)
+		for i := range nodes {
+			n := *nodes[i]
+			if n.Ready = false; i%causes > 0 {
+				n.NotReady = fmt.Sprint("cause ", i%causes)
+			}
+			nodes[i] = &n
+		}
+		planned(t, epoch0, &View{Nodes: nodes, Queue: queueOf(candidate(1, api.Spec{Size: 1, GPUsPerRank: 1}))}, &Policy{})
+	}
+}
