@@ -40,7 +40,6 @@ func (w *World) admit(ev Admit) Outcome {
 	if err != nil {
 		return w.shortOfPorts(e, err)
 	}
-	w.timers.cancel(timer{kind: timerEligible, job: ev.Job})
 	j := w.edit(e)
 	j.Epoch++
 	j.ReservedAt, j.CutTimeLimit, j.Turn = w.now.Wall, ev.TimeLimit, ev.Turn

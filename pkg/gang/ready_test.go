@@ -57,6 +57,9 @@ func TestReadyGate(t *testing.T) {
 			b.saidReady(id, 0, 1)
 			b.after(50 * time.Second)
 			b.reborn(time.Second)
+			if !b.w.timers.armed(timer{kind: timerReady, job: id, epoch: 1}) {
+				t.Error("it is not waited for any more")
+			}
 			b.rejoin(id)
 			b.after(50 * time.Second)
 			b.saidReady(id, 0, 1, 2)

@@ -231,6 +231,7 @@ func TestReadyGateOfAllocation(t *testing.T) {
 	}{
 		{"the script says so", func(b *bench) { b.srun(4); b.saidReady(1, 0) }, true, ""},
 		{"all tasks do", func(b *bench) { b.tasksReady(b.srun(4), 0, 1, 2); b.tasksReady(0, 2, 3) }, true, ""},
+		{"the only one does", func(b *bench) { b.tasksReady(b.srun(1), 0) }, true, ""},
 		{"one does not", func(b *bench) { b.tasksReady(b.srun(4), 0, 1, 3) }, false, "task 2 of step 1.0 not ready within 1m0s (3 of 4 were)"},
 		{"those of a narrow step do", func(b *bench) { b.srun(4); b.tasksReady(b.srun(2), 0, 1) }, false, "tasks 0, 1, 2 and 3 of step 1.0 not ready within 1m0s (0 of 4 were)"},
 		{"nobody is", func(b *bench) {}, false, "rank 0 not ready within 1m0s (0 of 1 were)"},

@@ -158,6 +158,9 @@ func TestRenameAmongSingletons(t *testing.T) {
 	b.waits(next, "singleton(unfulfilled)")
 	b.run(x, 0)
 	b.waits(next, "")
+	if len(b.w.deps.named) != 0 {
+		t.Errorf("of names for which nobody waits is kept %v", b.w.deps.named)
+	}
 }
 
 // A requeue that holds lets a running gang end and wait, over a restart too.

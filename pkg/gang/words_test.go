@@ -10,6 +10,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/cluster"
+	"gangd/pkg/sched"
 	"gangd/pkg/watchdog"
 )
 
@@ -1061,5 +1062,220 @@ func TestAnyDone(t *testing.T) {
 	}
 	if j.Ranks[1].State = api.RankDone; !AnyDone(j) {
 		t.Error("one is done")
+	}
+}
+
+// TestWhatIsBeingStoppedIsNotChanged, and what runs is changed in little.
+func TestWhatIsBeingStoppedIsNotChanged(t *testing.T) {
+	b := newBench(t, 1)
+	id := b.submit(specOf(1))
+	b.start(id)
+	for what, ev := range map[string]Update{"partition": {Partition: new("night")}, "constraint": {Constraint: new("ib")}, "begin time": {Begin: new(epoch0)}, "dependency": {Dependency: &api.Dependency{}}} {
+		ev.Job = id
+		if err := b.w.updatable(b.w.jobs[id], &ev); err == nil || err.Message != fmt.Sprintf("job %d is running: its %s can be changed only while it waits", id, what) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	b.must(Preempt{Job: id, For: "job 9"})
+	b.refuses(Update{Job: id, TimeLimit: new(time.Hour)}, fmt.Sprintf("job %d is being stopped: its time limit has no effect any more", id))
+	b.refuses(Update{Job: id, Deadline: new(epoch0.Add(time.Hour))}, fmt.Sprintf("job %d is being stopped: a deadline has no effect any more", id))
+}
+
+// TestWhatWaitsAgainBeginsAnew: nothing of its life before counts but what is on record of it.
+func TestWhatWaitsAgainBeginsAnew(t *testing.T) {
+	b := newBench(t, 1)
+	id := b.submit(specOf(1))
+	b.run(id, 1)
+	b.after(time.Minute)
+	e := b.w.jobs[id]
+	j := b.w.edit(e)
+	was := *j.Past
+	j.Cancelled, j.CancelledBy, j.Elsewhere, j.Used, j.Rollbacks, j.BackoffUntil = true, "ada", true, map[api.Cause]int{api.CauseCrash: 1}, 2, epoch0
+	j.Refusals, j.Avoid, j.Checkpoint, j.TaskCheckpoint, j.Acked, j.Kept, j.Ran = []Refusal{{Node: "n1"}}, []string{"n1"}, &Checkpoint{}, &TaskCheckpoint{}, 1, 2, 3
+	j.CutTimeLimit, j.Turn, j.Ports, j.Steps, j.NextStep, j.ReservedAt, j.Held = 1, sched.NoTurn+1, []int{1}, []Step{{}}, 4, epoch0, HeldAdmin
+	b.w.editRank(e, 0).Own = true
+	b.w.now = b.now
+	j = b.w.waitAgain(e)
+	want := Past{Start: was.Start, Epoch: was.Epoch, Booking: was.Booking, Queued: b.now.Wall}
+	if text(*j.Past) != text(want) || j.Held != "" || !j.Eligible.Equal(b.now.Wall) || j.Ranks[0].State != api.RankBlocked || j.Ranks[0].Own {
+		t.Errorf("%s\nwant\n%s\nheld %q, eligible %s, %+v", text(*j.Past), text(want), j.Held, j.Eligible, j.Ranks[0])
+	}
+	if e.leaves != 0 || e.ask.Spec != nil && len(e.ask.Spec.Exclude) != 0 {
+		t.Errorf("leaves at %s, asks for %+v", e.leaves, e.ask)
+	}
+}
+
+// TestAsDoneIsAnother: a job is looked at as if its late results counted, and is not written to.
+func TestAsDoneIsAnother(t *testing.T) {
+	j := &Job{Ranks: []Rank{{State: api.RankBlocked, Own: true}, {State: api.RankBlocked, Own: true, ExitCode: 1}, {State: api.RankBlocked}}}
+	j.Share()
+	as := asDone(j)
+	if as.Ranks[0].State != api.RankDone || as.Ranks[1].State != api.RankBlocked || as.Ranks[2].State != api.RankBlocked || j.Ranks[0].State != api.RankBlocked {
+		t.Errorf("%+v of %+v", as.Ranks, j.Ranks)
+	}
+}
+
+// TestMembersAndTheirRanks: in which states ranks are by that of their member.
+func TestMembersAndTheirRanks(t *testing.T) {
+	all := []api.RankState{api.RankBlocked, api.RankReserved, api.RankRunning, api.RankPreempting, api.RankPreempted, api.RankDone, api.RankFailed, api.RankCancelled}
+	for m, want := range map[MemberState][]api.RankState{
+		MemberPreparing: {api.RankReserved}, MemberStarting: {api.RankRunning}, MemberRunning: {api.RankRunning, api.RankPreempted, api.RankDone},
+		MemberStopping: {api.RankPreempting, api.RankPreempted, api.RankDone, api.RankFailed}, MemberStopped: {api.RankPreempted, api.RankDone, api.RankFailed}, MemberFenced: {api.RankPreempted, api.RankDone, api.RankFailed},
+	} {
+		for _, r := range all {
+			if got := memberFits(m, r); got != slices.Contains(want, r) {
+				t.Errorf("a rank that is %s in a member that is %s: %v", r, m, got)
+			}
+		}
+	}
+}
+
+// TestWhereAJobIsFenced: the nodes on which a past epoch of it may run, and no other's.
+func TestWhereAJobIsFenced(t *testing.T) {
+	b := newBench(t, 4)
+	b.unwritten()
+	for name, l := range map[string]Left{"n1": {MemberKey: memberKey(7, 1), Ran: true}, "n2": {MemberKey: memberKey(8, 1), Ran: true}, "n3": {MemberKey: memberKey(7, 2)}, "n4": {MemberKey: memberKey(7, 2), Ran: true}} {
+		b.w.nodes[name].node.Left = []Left{l}
+	}
+	b.w.jobs[7] = &entry{left: 2}
+	if got := b.w.Fenced(7); !slices.Equal(got, []string{"n1", "n4"}) {
+		t.Errorf("%v", got)
+	}
+}
+
+// TestTheFirstWorld: ids and events begin with 1.
+func TestTheFirstWorld(t *testing.T) {
+	w := Restore(Instant{Wall: epoch0, Mono: mono0}, settings(), &Snapshot{})
+	if w.NextID() != 1 || w.nextSeq != 1 {
+		t.Errorf("job %d, event %d", w.NextID(), w.nextSeq)
+	}
+}
+
+// TestARestartForgetsSuspicion: what a new controller has not heard of is unknown to it.
+func TestARestartForgetsSuspicion(t *testing.T) {
+	b := newBench(t, 2)
+	b.must(NodeGone{Node: "n1"})
+	if n := b.w.Node("n1"); n.State != api.NodeSuspect || n.Res.NotReady != "suspect" || !n.Res.Away {
+		t.Errorf("%s, %+v", n.State, n.Res)
+	}
+	b.reborn(time.Second)
+	for _, name := range []string{"n1", "n2"} {
+		if n := b.w.Node(name); n.State != api.NodeUnknown || n.Res.NotReady != "unknown" || !n.Res.Away || n.Res.Ready {
+			t.Errorf("%s is %s, %+v", name, n.State, n.Res)
+		}
+	}
+}
+
+// TestImagesOfStepsAreBounded: of so many the digest is kept.
+func TestImagesOfStepsAreBounded(t *testing.T) {
+	b := newBench(t, 1)
+	id := b.submit(specOf(1))
+	b.start(id)
+	e := b.w.jobs[id]
+	j := b.w.edit(e)
+	j.StepImages = make([]StepImage, maxStepImages-1)
+	for i, want := range []bool{true, false} {
+		j.Steps = []Step{{Parts: make([]StepPart, 1)}}
+		j.Steps[0].Ask.Container = &api.Container{Image: fmt.Sprint("torch:", i)}
+		if got := b.w.stepImage(e, 0, 0, &api.StepActual{Image: "sha256:1"}); got != want || len(e.job.StepImages) != maxStepImages {
+			t.Errorf("image %d: kept %v, %d in all", i, got, len(e.job.StepImages))
+		}
+		j = e.job
+	}
+}
+
+// TestVerifyLooksAtWhatIsShared: nobody may write to what all gangs have that have none of their own.
+func TestVerifyLooksAtWhatIsShared(t *testing.T) {
+	b := newBench(t, 1)
+	b.unwritten()
+	for want, spoil := range map[string]func(){
+		"the past and the wishes of the gangs that have none are ": func() { noPast.Epoch = 1 },
+		"the past and the wishes of the gangs":                     func() { noWishes.Held = "x" },
+		"the epoch of the gangs that have none is ":                func() { b.w.noEpoch.alive = 1 },
+		"rank 0 of the gangs that never had nodes is ":             func() { blank[0].State = api.RankDone },
+		"rank 1 of the gangs that never had nodes is ":             func() { blank[1].Slot.Node = "n1" },
+		"rank 2 of the gangs that never had nodes is ":             func() { blank[2].Slot.Cards = []string{} },
+		"rank 3 of the gangs that never had nodes is ":             func() { blank[3].PID = 1 },
+		"rank 4 of the gangs that never had nodes is ":             func() { blank[4].Exited = true },
+		"rank 5 of the gangs that never had nodes is ":             func() { blank[5].Own = true },
+		"rank 6 of the gangs that never had nodes is ":             func() { blank[6].Start = epoch0 },
+		"rank 4095 of the gangs that never had nodes is ":          func() { blank[4095].End = epoch0 },
+	} {
+		spoil()
+		if found := b.w.Verify(); len(found) != 1 || !strings.HasPrefix(found[0], want) {
+			t.Errorf("%q, want %q", found, want)
+		}
+		*noPast, *noWishes, *b.w.noEpoch = Past{}, Wishes{}, epoch{}
+		copy(blank, newBlank(maxBlank))
+	}
+}
+
+// TestRequeuesOfAnArrayAreCounted in its letter, and told once by themselves.
+func TestRequeuesOfAnArrayAreCounted(t *testing.T) {
+	b := newBench(t, 2)
+	ids := arrayOf(b, 2, mailed(1, api.NotifyRequeue, api.NotifyEnd))
+	for n := range 2 {
+		b.after(time.Hour)
+		b.start(ids[0])
+		b.must(Requeue{Job: ids[0], By: "ada"})
+		b.ack(ids[0])
+		all := b.w.Outbox()
+		if i := slices.IndexFunc(all, func(l *api.Letter) bool { return l.Draft }); i < 0 || all[i].Array.Requeued != n+1 || len(all) != 2 {
+			t.Errorf("%s", text(all))
+		}
+	}
+}
+
+// TestALostNodeThatWasDrained is lost, for the reason for which it was drained.
+func TestALostNodeThatWasDrained(t *testing.T) {
+	b := newBench(t, 2)
+	b.must(NodeDrain{Node: "n1", Reason: "disk"})
+	b.must(NodeGone{Node: "n1"})
+	b.after(b.w.set.NodeTimeout)
+	if n := b.w.Node("n1"); n.State != api.NodeLost || n.Reason != "disk" || n.Res.NotReady != "lost: disk" || n.Res.Away {
+		t.Errorf("%s %q, %+v", n.State, n.Reason, n.Res)
+	}
+}
+
+// TestWhoIsInTheWayOfAnEmptying: who may run beyond the start of a reservation that empties its nodes.
+func TestWhoIsInTheWayOfAnEmptying(t *testing.T) {
+	b := newBench(t, 1)
+	b.must(PutReservation{R: b.reservation("talk", time.Hour, time.Hour, []string{"n1"}, api.FlagDrain)})
+	j := b.w.Job(b.submit(specOf(1)))
+	start := epoch0.Add(time.Hour)
+	for until, in := range map[time.Time]bool{{}: true, start: false, start.Add(-time.Hour): false, start.Add(1): true} {
+		by, text := b.w.clearing(b.w.nodes["n1"], j, &cluster.Grant{Until: until})
+		if by.Equal(start) != in || by.IsZero() == in || (text == "node n1 is to be empty by 2026-03-01T13:00:00Z for reservation talk") != in {
+			t.Errorf("until %s: by %s, %q", until, by, text)
+		}
+	}
+}
+
+// TestCardsOfAStepOnThreeNodes: none has a number of them below nought, and what is left over is refused.
+func TestCardsOfAStepOnThreeNodes(t *testing.T) {
+	for gpus, want := range map[int]string{1: "1 CPU and 1 GPUs in all asked, node n1 has 2 GPUs for the step", 3: "", 6: "", 7: "7 GPUs asked, its nodes have 6"} {
+		a := asks(api.StepComponent{Tasks: 3, GPUs: gpus})
+		parts, got := make([]StepPart, 3), ""
+		if err := giveCards(&a, []room{{node: "n1", cardFree: []string{"a", "b"}}, {node: "n2", cardFree: []string{"c", "d"}}, {node: "n3", cardFree: []string{"e", "f"}}}, parts); err != nil {
+			got = err.Message
+		}
+		if got != want || want == "" && (len(parts[0].Cards) != gpus/3 || len(parts[1].Cards) != gpus/3 || len(parts[2].Cards) != gpus/3) {
+			t.Errorf("%d: %q, %+v", gpus, got, parts)
+		}
+	}
+}
+
+// TestNextTimesOfALine: never, of a schedule or a zone that is none.
+func TestNextTimesOfALine(t *testing.T) {
+	b := newBench(t, 1)
+	for want, c := range map[string]api.Cron{"2026-03-02T00:00:00Z": {Schedule: "@daily"}, "2026-03-01T12:05:00Z": {Schedule: "*/5 * * * *"}} {
+		if got := b.w.due(&c, epoch0); got.Format(time.RFC3339) != want {
+			t.Errorf("%s: %s", c.Schedule, got)
+		}
+	}
+	for _, c := range []api.Cron{{Schedule: "x"}, {Schedule: "@daily", Zone: "Mars"}} {
+		if got := b.w.due(&c, epoch0); !got.IsZero() {
+			t.Errorf("%+v: %s", c, got)
+		}
 	}
 }
