@@ -369,7 +369,7 @@ func TestTakersOfOneNode(t *testing.T) {
 		var waiting []*Candidate
 		var kept []Backfill
 		for i := range 3 {
-			c := lasting(int64(i+1), 2, 60)
+			c := lasting(int64(i+1), 2, []int{60, 600, 60}[i]) // the first is ahead for being shorter alone
 			c.Avoid = avoid
 			waiting = append(waiting, c)
 			if i < 2 {
@@ -532,6 +532,75 @@ func TestTimesOfABackfill(t *testing.T) {
 		tt.change(own)
 		if end, least := pl.end(own), pl.leastEnd(own); !end.Equal(tt.end) || !least.Equal(tt.least) {
 			t.Errorf("%s: ends by %v, %v at the least", printer.Value(own), end.Sub(epoch0), least.Sub(epoch0))
+		}
+	}
+}
+
+// TestViewsOfATaker: what is kept for others is in its way until they are served, but for its own; in the time of its
+// reservation only what others of that have, and moves.
+func TestViewsOfATaker(t *testing.T) {
+	in := func(job int64, reservation string) *Candidate {
+		c := candidate(job, api.Spec{Size: 1, CPUsPerRank: 2, Reservation: reservation})
+		c.order = (&Policy{}).orderOf(c.Terms)
+		return c
+	}
+	for _, tt := range []struct {
+		name         string
+		c            *Candidate
+		reservations bool
+		kept         int
+		own          int64
+		minutes      int
+		want         string // which nodes are full
+	}{
+		{"another", in(9, ""), false, 4, 0, 5, "1 2 3"},
+		{"one that takes long", in(9, ""), false, 4, 0, 11, "1 2 3 4"},
+		{"the taker of the first", in(1, ""), false, 4, 1, 5, "2 3"},
+		{"the taker of the last", in(4, ""), false, 4, 4, 11, "1 2 3"},
+		{"the only one", in(1, ""), false, 1, 1, 5, ""},
+		{"of two", in(1, ""), false, 2, 1, 5, "2"},
+		{"beside reservations", in(9, ""), true, 4, 0, 5, "1 2 3"},
+		{"of a reservation", in(9, "w"), true, 4, 0, 11, "2 3"},
+		{"the taker of a reservation", in(3, "w"), true, 4, 3, 11, "2"},
+		{"of a reservation that is gone", in(9, "w"), false, 4, 0, 5, "1 2 3"},
+	} {
+		v := &View{Nodes: testNodes(4, 2, 0, 0), Queue: queueOf()}
+		if tt.reservations {
+			v.Reservations = []Reservation{window("w", 0, time.Hour, "n00001", "n00002", "n00003", "n00004")}
+		}
+		pl := new(Planner).planner(epoch0, v, &Policy{})
+		for i, c := range []*Candidate{in(1, ""), in(2, ""), in(3, "w"), in(4, "")}[:tt.kept] {
+			b := backfill{Backfill: Backfill{Job: c.Job, At: epoch0, Slots: []cluster.Slot{{Node: v.Nodes[i].Name}}}, c: c}
+			switch c.Job {
+			case 2:
+				b.Until = epoch0.Add(time.Hour)
+			case 4:
+				b.At = epoch0.Add(10 * time.Minute)
+			}
+			b.grants = pl.backfillGrants(&b)
+			pl.addBackfill(b)
+		}
+		end := epoch0.Add(time.Duration(tt.minutes) * time.Minute)
+		full := func(l *nodeView) string {
+			var out []string
+			for at := range v.Nodes {
+				if l.node(at).FreeCPUs() == 0 {
+					out = append(out, fmt.Sprint(at+1))
+				}
+			}
+			return strings.Join(out, " ")
+		}
+		if got := full(pl.viewWithout(tt.c, pl.backfillOf(tt.own), end)); got != tt.want {
+			t.Errorf("%s: full are %q, want %q", tt.name, got, tt.want)
+		}
+		if got := full(pl.viewFor(tt.c, end)); tt.own == 0 && got != tt.want {
+			t.Errorf("%s: without a backfill full are %q, want %q", tt.name, got, tt.want)
+		}
+		for len(pl.backfills) > 0 {
+			pl.removeBackfill(0)
+		}
+		if got := full(pl.topView()); got != "" {
+			t.Errorf("%s: none is left, and full are %q", tt.name, got)
 		}
 	}
 }

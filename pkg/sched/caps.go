@@ -128,11 +128,11 @@ func (pl *planner) reclaims(c *Candidate) bool {
 	return a != nil && a.Quota > 0 && pl.cardsHeld().account[c.Account]+CardsOf(c.Ask) <= a.Quota
 }
 
-// borrows reports whether a gang's account has more than its own.
+// borrows reports whether a gang's account has more than its own, where somebody reclaims.
 func (pl *planner) borrows(r *victimCandidate) bool {
 	quota := 0
 	if a := pl.policy.account(r.Account); a != nil {
 		quota = a.Quota
 	}
-	return pl.policy.hasQuotas() && pl.cardsHeld().account[r.Account] > quota
+	return pl.cardsHeld().account[r.Account] > quota
 }

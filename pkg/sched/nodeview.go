@@ -216,8 +216,7 @@ func (p *pool) clone(l *nodeView) *nodeView {
 	// Neither writes to what it had so far. The base is not written to while it has clones.
 	p.ids++
 	if c.id = baseView + p.ids; l.id != baseView {
-		p.ids++
-		l.id = baseView + p.ids
+		l.id = c.id
 	}
 	return c
 }

@@ -130,3 +130,39 @@ func TestAskedOnce(t *testing.T) {
 		t.Errorf("shares %v, of the copy %v", own.shares, copied.shares)
 	}
 }
+
+// TestTypicalAsks: those for cards that come most often, each as often as it fits on a node; made again when a tenth more was asked for.
+func TestTypicalAsks(t *testing.T) {
+	asks := []asksOf{{9, api.Spec{Size: 4}}, {7, api.Spec{Size: 2, CPUsPerRank: 1, Roles: []api.Role{{Name: "a", Count: 2, CPUsPerRank: 1, GPUsPerRank: 1}}}},
+		{3, api.Spec{Size: 8, GPUsPerRank: 2, RanksPerNode: 3, MinNodes: 3, MaxNodes: 3, Exclusive: true, NodeList: []string{"n1"}, Exclude: []string{"n2"}}},
+		{4, api.Spec{Size: 2, GPUsPerNode: 1, RanksPerNode: 5}}, {1, api.Spec{Size: 1, GPUsPerRank: 1}}}
+	l, last := ledgerOf(asks...)
+	m := l.typical()
+	text := ""
+	for i, a := range m.asks {
+		s := a.Need.Ask.Spec
+		text += fmt.Sprintf("%dx%d+%d at %.3f; ", a.Most, s.GPUsPerRank, s.GPUsPerNode, m.shares[i])
+		if s.Size != 1<<10 || s.RanksPerNode+s.MinNodes+s.MaxNodes > 0 || s.Exclusive || s.NodeList != nil || s.Exclude != nil {
+			t.Errorf("%s is not any part of it", printer.Value(s))
+		}
+	}
+	if want := "2x0+1 at 0.500; 3x2+0 at 0.375; 1x1+0 at 0.125; "; text != want || len(m.orders) == 0 {
+		t.Errorf("%s, want %s", text, want)
+	}
+	for more := range 4 {
+		spec := api.Spec{Size: 1, GPUsPerRank: 1}
+		if again := l.typical(); (again == m) != (more < 3) || again != m && again.turn != m.turn+1 {
+			t.Errorf("after %d more asks: the same %t", more, again == m)
+		}
+		last++
+		l.asked(&Candidate{Job: last, Terms: &Terms{Ask: cluster.AskOf(&spec, []string{"gpu"})}})
+	}
+	var many []asksOf
+	for i := range typicalAsks + 5 {
+		many = append(many, asksOf{1 + i/50, part(int64(i+1), 1)})
+	}
+	l, _ = ledgerOf(many...)
+	if got := l.typical(); len(got.asks) != typicalAsks || got.asks[0].Need.VRAM <= 50*gib || got.asks[5].Need.VRAM > 50*gib {
+		t.Errorf("%d of %d asks", len(got.asks), len(many))
+	}
+}

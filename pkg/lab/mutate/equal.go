@@ -34,6 +34,7 @@ var equals = map[string]string{
 	`pkg/sched/counted.go countedLayout.dealRanks: off by one "0" #3`:                                                                    "with one rank a node no member is short",
 	`pkg/sched/ends.go planner.endsFrom: negate "!e.t.Equal(at)" #1`:                                                                     "it says from where on to look, and from the start the same is found",
 	`pkg/sched/hopeless.go planner.mostFree: bound "len(pl.views[0].live) <= fewClasses*(1+m.looks)" #1`:                                 "it says how often the most is counted anew, and an older one is no less",
+	`pkg/sched/grants.go grantsMemo.are: drop "k.n == len(b.Slots)" #1`:                                                                  "of one ask there are as many places",
 	`pkg/sched/ledger.go Ledger.Remaining: bound "len(l.expected) >= maxExpected" #1`:                                                    "it says when what was worked out is forgotten, to be worked out anew",
 	`pkg/sched/make.go Planner.planner: skip "m.keepGrants(v.Backfills)" #1`:                                                             "what is kept of backfills that are gone takes memory, and is asked for by nobody",
 	`pkg/sched/make.go planner.visit: bound "len(passed) > 0" #1`:                                                                        "what is known of the ask class saves a look that finds no place again",
