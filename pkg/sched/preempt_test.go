@@ -277,7 +277,7 @@ func TestNobodyIsPreemptedInVain(t *testing.T) {
 		checkMoves(t, v, p, plan)
 		moves += len(plan.Stops)
 	})
-	if moves == 0 {
+	if moves == 0 && !testing.Short() { // a short run draws a fifth
 		t.Error("nobody was ever preempted")
 	}
 }
