@@ -474,23 +474,7 @@ func TestEachStepOfARepairFails(t *testing.T) {
 	defer db.Close()
 	before, path := content(t, m, s), filepath.Join(t.TempDir(), "aside")
 	repair := func() error {
-		tx, err := db.BeginTx(ctx, nil)
-		if err != nil {
-			return err
-		}
-		defer func() { _ = tx.Rollback() }()
-		r := sqlstore.NewReader(ctx, tx)
-		if err := whole(ctx, tx, r); err != nil {
-			return err
-		}
-		found, err := sqlstore.Examine(r)
-		if err == nil {
-			found, err = examineCounters(r, found)
-		}
-		if err != nil {
-			return err
-		}
-		return setAside(tx, r, found, path)
+		return examining(ctx, db, func(tx *sql.Tx, r *sqlstore.Reader, found []Finding) error { return setAside(tx, r, found, path) })
 	}
 	for n := 1; ; n++ {
 		*b = breaking{at: n}

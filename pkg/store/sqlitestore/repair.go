@@ -63,7 +63,7 @@ func Repair(ctx context.Context, dir string, fix bool, now time.Time) (found []F
 	})
 }
 
-// repairing looks at all rows in one transaction, and then does something.
+// repairing is examining of a file.
 func repairing(ctx context.Context, name, mode string, then func(*sql.Tx, *sqlstore.Reader, []Finding) error) (err error) {
 	defer func() { err = malformed(name, err) }()
 	connector, err := sqlite.NewConnector("file:" + uriPath(name) + "?mode=" + mode + "&" + pragmas)
@@ -73,6 +73,11 @@ func repairing(ctx context.Context, name, mode string, then func(*sql.Tx, *sqlst
 	db := sql.OpenDB(connector)
 	db.SetMaxOpenConns(1)
 	defer func() { err = errors.Join(err, db.Close()) }()
+	return examining(ctx, db, then)
+}
+
+// examining looks at all rows in one transaction, and then does something.
+func examining(ctx context.Context, db *sql.DB, then func(*sql.Tx, *sqlstore.Reader, []Finding) error) error {
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {
 		return err
