@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"gangd/pkg/api"
@@ -112,19 +113,16 @@ func batch(j *api.Job) api.Step {
 	return s
 }
 
-// Slurm's signal for a step that was told to end, and its code for one that ran out of memory.
-const (
-	sigTerm = 15
-	codeOOM = 125
-)
+// SignalOOM is Slurm's signal for what ran out of memory.
+const SignalOOM = 125
 
 // StepExit is how a step ended, as Slurm counts it.
 func StepExit(s *api.Step) (code, signal int) {
 	switch {
 	case s.State == api.JobOutOfMemory:
-		return 0, codeOOM
+		return 0, SignalOOM
 	case s.State == api.JobCancelled && s.Signal == 0 && s.ExitCode == nil:
-		return 0, sigTerm
+		return 0, int(syscall.SIGTERM)
 	case s.Signal != 0:
 		return 0, s.Signal
 	case s.ExitCode != nil:

@@ -262,9 +262,6 @@ func (r *record) cancelledBy() (uint32, bool) {
 	return uint32(uid), err == nil
 }
 
-// codeOOM is Slurm's signal for what ran out of memory.
-const codeOOM = 125
-
 // exit is CODE:SIGNAL.
 func (r *record) exit() string {
 	code, signal := r.exitOf()
@@ -277,7 +274,7 @@ func (r *record) exitOf() (code, signal int) {
 	}
 	switch state := r.plainState(); {
 	case state == string(api.JobOutOfMemory):
-		return 0, codeOOM
+		return 0, jobs.SignalOOM
 	case state != string(api.JobFailed):
 		return 0, 0
 	case r.last && r.job.Signal != 0:
