@@ -1,6 +1,7 @@
 package transcript
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"slices"
@@ -78,7 +79,7 @@ func (p *Printer) value(v reflect.Value) string {
 		if e := v.Elem(); e.Kind() != reflect.Struct && e.IsZero() {
 			return fmt.Sprintf("%v", e) // of a pointer the zero says something
 		}
-		return orEmpty(p.value(v.Elem()))
+		return cmp.Or(p.value(v.Elem()), "{}")
 	case reflect.Struct:
 		var parts []string
 		for _, f := range p.fields(v) {
@@ -139,11 +140,4 @@ func (p *Printer) element(v reflect.Value) string {
 		return fmt.Sprint(v.Interface())
 	}
 	return "{}"
-}
-
-func orEmpty(s string) string {
-	if s == "" {
-		return "{}"
-	}
-	return s
 }
