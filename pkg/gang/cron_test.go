@@ -263,3 +263,18 @@ func TestCronJobIsNotUpdated(t *testing.T) {
 		t.Errorf("%+v", out)
 	}
 }
+
+// TestNextTimesOfALine: never, of a schedule or a zone that is none.
+func TestNextTimesOfALine(t *testing.T) {
+	b := newBench(t, 1)
+	for want, c := range map[string]api.Cron{"2026-03-02T00:00:00Z": {Schedule: "@daily"}, "2026-03-01T12:05:00Z": {Schedule: "*/5 * * * *"}} {
+		if got := b.w.due(&c, epoch0); got.Format(time.RFC3339) != want {
+			t.Errorf("%s: %s", c.Schedule, got)
+		}
+	}
+	for _, c := range []api.Cron{{Schedule: "x"}, {Schedule: "@daily", Zone: "Mars"}} {
+		if got := b.w.due(&c, epoch0); !got.IsZero() {
+			t.Errorf("%+v: %s", c, got)
+		}
+	}
+}

@@ -399,3 +399,29 @@ func TestDependencyAfterARestart(t *testing.T) {
 	}
 	b.waits(b.must(Submit{Spec: s, SpecHash: hashOf(s), Partition: "main", Recalled: []*Job{gone}}).JobIDs[0], "")
 }
+
+// TestOutcomesOfADependency: how up to four jobs ended is said, of more nobody reads it.
+func TestOutcomesOfADependency(t *testing.T) {
+	b := newBench(t, 1)
+	b.unwritten()
+	d := &api.Dependency{}
+	add := func(j *Job) {
+		j.ID = int64(len(d.On) + 1)
+		j.Share()
+		b.w.jobs[j.ID] = &entry{job: j}
+		d.On = append(d.On, api.Condition{Kind: api.AfterOK, Job: j.ID})
+	}
+	failed := func() *Job { return &Job{Past: &Past{Verdict: &Verdict{State: api.JobFailed}}} }
+	add(&Job{})
+	array := failed()
+	array.Array = &ArrayInfo{}
+	add(array)
+	d.On = append(d.On, api.Condition{Kind: api.AfterOK, Job: 99})
+	for _, want := range []string{"", " (job 4 ended FAILED)", " (job 4 ended FAILED, job 5 ended FAILED)", " (job 4 ended FAILED, job 5 ended FAILED, job 6 ended FAILED)",
+		" (job 4 ended FAILED, job 5 ended FAILED, job 6 ended FAILED, job 7 ended FAILED)", ""} {
+		if got := b.w.outcomes(d); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+		add(failed())
+	}
+}

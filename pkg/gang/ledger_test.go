@@ -161,3 +161,52 @@ func TestBookedKept(t *testing.T) {
 		}
 	}
 }
+
+func TestMidnight(t *testing.T) {
+	day := time.Date(2026, 2, 28, 0, 0, 0, 0, time.UTC)
+	for _, at := range []time.Time{day, day.Add(time.Hour), day.Add(24*time.Hour - 1), day.Add(time.Hour).In(time.FixedZone("", 12*3600))} {
+		if got := midnight(at); !got.Equal(time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)) {
+			t.Errorf("%s: %s", at, got)
+		}
+	}
+}
+
+// TestMeasuresAreCut: a node may say what it likes, booked is no more than what its member held.
+func TestMeasuresAreCut(t *testing.T) {
+	b, id := cardJob(t)
+	b.after(time.Hour)
+	e := b.w.jobs[id]
+	booked := func() (seen, used int64, cards BookedCards) {
+		k := e.job.Booking
+		return k.SeenCPUMS, k.UsedCPUMS, k.Cards[0]
+	}
+	const hour = int64(3600_000)
+	far := 1e12
+	card := api.CardMeasure{UUID: "GPU-n1-0", Utilization: &api.Figure{Seconds: far, Mean: 300}, IdleSeconds: &far, Joules: &far}
+	others := card
+	others.UUID = "GPU-n1-3"
+	b.w.measured(e, 0, nil)
+	if seen, used, cards := booked(); seen+used+cards.SeenMS != 0 {
+		t.Errorf("of nothing: %d %d %+v", seen, used, cards)
+	}
+	b.w.measured(e, 0, &api.Measure{Seconds: far, CPUSeconds: &far, Cards: []api.CardMeasure{others, card}})
+	seen, used, cards := booked()
+	if want := (BookedCards{Type: "H200", Cards: 2, SeenMS: hour, BusyMS: hour, IdleMS: hour, Joules: 10_000 * 3660}); seen != 6*hour || used != 8*(hour+60_000) || cards != want {
+		t.Errorf("%d of %d, cards %+v", used, seen, cards)
+	}
+	little, few := 10.0, 5.0
+	b.w.measured(e, 0, &api.Measure{Seconds: 20, CPUSeconds: &little, Cards: []api.CardMeasure{{UUID: "GPU-n1-1", Utilization: &api.Figure{Seconds: 10, Mean: 50}, IdleSeconds: &few, Joules: &few}}})
+	b.w.measured(e, 0, &api.Measure{Seconds: 20, Cards: []api.CardMeasure{{UUID: "GPU-n1-1", Utilization: &api.Figure{Seconds: 10, Mean: 50}}, {UUID: "GPU-n1-1", IdleSeconds: &few}}}) // of which not all is known
+	seen2, used2, cards2 := booked()
+	if want := (BookedCards{Type: "H200", Cards: 2, SeenMS: hour + 10_000, BusyMS: hour + 5000, IdleMS: hour + 5000, Joules: 10_000*3660 + 5}); seen2-seen != 6*20_000 || used2-used != 10_000 || cards2 != want {
+		t.Errorf("%d of %d more, cards %+v", used2-used, seen2-seen, cards2)
+	}
+	w := b.w.measures
+	if len(w) != 3 || len(w[0].Measure.Cards) != 1 || w[0].Measure.Node != "n1" || w[0].Epoch != 1 || w[0].Job != id {
+		t.Errorf("%s", text(w))
+	}
+	b.w.edit(e).Members[0].State = MemberStopped
+	if b.w.measured(e, 0, &api.Measure{Seconds: 20}); len(b.w.measures) != 3 {
+		t.Error("taken twice")
+	}
+}

@@ -282,3 +282,89 @@ func TestReports(t *testing.T) {
 		t.Errorf("%d letters, the last is %+v", len(all), all[len(all)-1])
 	}
 }
+
+// TestLettersAreValues: a letter that was handed out is not changed by what comes after; the last one of an array has the state that
+// says most of it, not that of its last element.
+func TestLettersAreValues(t *testing.T) {
+	b := newBench(t, 2)
+	ids := arrayOf(b, 3, mailed(1, api.NotifyEnd, api.NotifyBegin, api.NotifyRequeue))
+	for i, id := range ids {
+		before := b.w.Outbox()
+		was := text(before)
+		b.run(id, []int{0, 3, 0}[i])
+		if text(before) != was {
+			t.Fatalf("changed by the end of job %d:\n%s\n%s", id, was, text(before))
+		}
+	}
+	all := b.w.Outbox()
+	if i := slices.IndexFunc(all, func(l *api.Letter) bool { return l.Type == api.NotifyEnd }); i < 0 || all[i].State != api.JobFailed || all[i].ExitCode != 3 || all[i].Draft {
+		t.Errorf("%s", text(all))
+	}
+}
+
+// TestNotifyTypes: which kinds of letters each event is, the one that says most first.
+func TestNotifyTypes(t *testing.T) {
+	type types = []api.NotifyType
+	ended := func(s api.JobState, c api.Cause) api.Event {
+		return api.Event{Type: api.EventEnded, State: s, Cause: c}
+	}
+	stop := func(c api.Cause) api.Event { return api.Event{Type: api.EventDrainStarted, Cause: c} }
+	for _, c := range []struct {
+		job  *Job
+		ev   api.Event
+		want types
+	}{
+		{nil, api.Event{Type: api.EventStarted}, types{api.NotifyBegin}},
+		{nil, ended(api.JobCompleted, api.CauseCompleted), types{api.NotifyEnd}},
+		{nil, ended(api.JobCancelled, api.CauseCancelled), types{api.NotifyEnd}},
+		{nil, ended(api.JobFailed, api.CauseCrash), types{api.NotifyFail, api.NotifyEnd}},
+		{&Job{Wishes: &Wishes{Waits: "afterok:1"}}, ended(api.JobCancelled, api.CauseCancelled), types{api.NotifyInvalidDepend, api.NotifyEnd}},
+		{&Job{Wishes: &Wishes{Waits: "afterok:1"}, Past: &Past{CancelledBy: "ada"}}, ended(api.JobCancelled, api.CauseCancelled), types{api.NotifyEnd}},
+		{&Job{Wishes: &Wishes{Waits: "afterok:1"}}, ended(api.JobFailed, api.CauseCrash), types{api.NotifyFail, api.NotifyEnd}},
+		{nil, api.Event{Type: api.EventDependencyFailed}, types{api.NotifyInvalidDepend}},
+		{nil, stop(api.CauseTimeout), types{api.NotifyTimeLimit}},
+		{nil, stop(api.CauseStalled), types{api.NotifyStall}},
+		{nil, stop(api.CauseGPUHang), types{api.NotifyStall}},
+		{nil, stop(api.CausePreempted), types{api.NotifyPreempt}},
+		{nil, stop(api.CauseCrash), nil},
+		{nil, api.Event{Type: api.EventDrainCompleted, Outcome: string(api.RankBlocked)}, types{api.NotifyRequeue}},
+		{nil, api.Event{Type: api.EventDrainCompleted, Outcome: string(api.RankFailed)}, nil},
+		{nil, api.Event{Type: api.EventRequeued}, types{api.NotifyRequeue}},
+		{nil, api.Event{Type: api.EventIdleWarned}, types{api.NotifyIdle}},
+		{nil, api.Event{Type: api.EventTimeLimitNear, Percent: 50}, types{api.NotifyTimeLimit50}},
+		{nil, api.Event{Type: api.EventTimeLimitNear, Percent: 80}, types{api.NotifyTimeLimit80}},
+		{nil, api.Event{Type: api.EventTimeLimitNear, Percent: 90}, types{api.NotifyTimeLimit90}},
+		{nil, api.Event{Type: api.EventTimeLimitNear, Percent: 70}, nil},
+		{nil, api.Event{Type: api.EventHeld}, nil},
+	} {
+		j := c.job
+		if j == nil {
+			j = &Job{}
+		}
+		j.Share()
+		if got := notifyTypes(j, &c.ev); !slices.Equal(got, c.want) {
+			t.Errorf("%s %s%s%s: %v, want %v", c.ev.Type, c.ev.Cause, c.ev.State, c.ev.Outcome, got, c.want)
+		}
+	}
+}
+
+// TestTheRecordOfLettersIsBounded: those that were given up first are forgotten, and those that lie there for too long.
+func TestTheRecordOfLettersIsBounded(t *testing.T) {
+	b := newBench(t, 1)
+	b.unwritten()
+	for i := range int64(mostGivenUp + 2) {
+		b.w.outbox.put(i+1, &api.Letter{ID: i + 1, GivenUp: epoch0.Add(time.Duration(i) * time.Second)})
+	}
+	left := func(want, first int64) {
+		t.Helper()
+		b.w.forgetGivenUp()
+		if all := b.w.givenUp(); int64(len(all)) != want || all[0].ID != first {
+			t.Errorf("%d letters, the first is %d", len(all), all[0].ID)
+		}
+	}
+	left(mostGivenUp, 3)
+	b.w.now.Wall = epoch0.Add(2*time.Second + api.GivenUpKept)
+	left(mostGivenUp, 3)
+	b.w.now.Wall = b.w.now.Wall.Add(1)
+	left(mostGivenUp-1, 4)
+}

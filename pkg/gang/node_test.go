@@ -456,3 +456,112 @@ func TestForgetNode(t *testing.T) {
 		t.Fatalf("after it came back: %+v", n)
 	}
 }
+
+func TestNodesThatAreNotThere(t *testing.T) {
+	b := newBench(t, 2)
+	for _, ev := range []Event{NodeSample{Node: "n9"}, NodeGone{Node: "n9"}, Watched{Node: "n9"}, CardDrain{Node: "n9"}, NodeForget{Node: "n9"}, NodeFence{Node: "n9"}} {
+		b.refuses(ev, `no node "n9"`)
+	}
+	b.refuses(NodeReport{Node: "n9"}, `node "n9" is not known`)
+	b.refuses(NodeHello{}, "the hello names no node")
+	if got := b.w.Desired("n9"); got != nil {
+		t.Errorf("%v", got)
+	}
+	for _, ev := range []Event{CardDrain{Node: "n1", UUID: "x"}, CardResume{Node: "n1", UUID: "x"}} {
+		b.refuses(ev, "node n1 has no card x")
+	}
+	b.must(CardDrain{Node: "n1", UUID: "GPU-n1-2", Reason: "hot"})
+	b.ignores(CardDrain{Node: "n1", UUID: "GPU-n1-2", Reason: "hot"}, "out of service already")
+	b.must(CardDrain{Node: "n1", UUID: "GPU-n1-2", Reason: "cold"})
+	b.must(CardResume{Node: "n1", UUID: "GPU-n1-2"})
+	b.ignores(CardResume{Node: "n1", UUID: "GPU-n1-2"}, "in service already")
+	b.ignores(NodeSample{Node: "n1", Cards: []api.CardSample{{UUID: "x"}}}, "nothing new")
+	if e := NoNode("n9", nil); e.Hint != "there are none" || e.Reason != api.ReasonNode || e.Subject != "n9" {
+		t.Errorf("%+v", e)
+	}
+	if e := NoNode("n9", []string{"a1", "a2"}); !strings.Contains(e.Hint, "a[1-2]") {
+		t.Errorf("%+v", e)
+	}
+	if e := NoReservation("x", nil); e.Hint != "there are none" {
+		t.Errorf("%+v", e)
+	}
+	if e := NoReservation("x", []string{"aaaa", "bbbb"}); !strings.Contains(e.Hint, "reservations are aaaa, bbbb") {
+		t.Errorf("%+v", e)
+	}
+}
+
+func TestJobsOnANode(t *testing.T) {
+	h := newBench(t, 1).w.nodes["n1"]
+	for i := range 10 {
+		h.members[memberKey(int64(20-i), 1)] = place{}
+	}
+	h.node.Left = []Left{{MemberKey: memberKey(15, 1)}}
+	want := "job 11 12 13 14 15 16 17 18 19 20"
+	if got := jobsOn(h); got != want+" and others" && got != want {
+		t.Errorf("%q", got)
+	}
+	delete(h.members, memberKey(20, 1))
+	if got := jobsOn(h); got != strings.TrimSuffix(want, " 20") {
+		t.Errorf("%q", got)
+	}
+}
+
+// TestOnlyLostNodesAreFenced, and only where something ran.
+func TestOnlyLostNodesAreFenced(t *testing.T) {
+	b := newBench(t, 3)
+	b.unwritten()
+	for name, c := range map[string]struct {
+		state api.NodeState
+		ran   bool
+	}{"n1": {api.NodeLost, true}, "n2": {api.NodeUp, true}, "n3": {api.NodeLost, false}} {
+		n := b.w.nodes[name].node
+		n.State, n.Left = c.state, []Left{{Ran: c.ran}}
+	}
+	if got := b.w.Fenceable(); !slices.Equal(got, []string{"n1"}) {
+		t.Errorf("%v", got)
+	}
+}
+
+// TestANodeIsCalledDownInWords: the event says how it was taken out.
+func TestANodeIsCalledDownInWords(t *testing.T) {
+	for want, ev := range map[string]NodeDrain{
+		"disk": {Reason: "disk"}, "disk; down": {Reason: "disk", Down: true}, "no reason given": {}, "disk; to be empty by 2026-03-01T13:00:00Z": {Reason: "disk", By: epoch0.Add(time.Hour)},
+	} {
+		b := newBench(t, 1)
+		b.unwritten()
+		eventsSince(b)
+		ev.Node = "n1"
+		b.must(ev)
+		if got := eventsSince(b); !slices.Equal(got, []string{string(api.EventNodeDrained) + " n1: " + want}) {
+			t.Errorf("%q, want %q", got, want)
+		}
+		b.ignores(ev, "out of service already")
+	}
+}
+
+// TestAForgottenNodeIsNotStruck: it had refused a gang that another starts.
+func TestAForgottenNodeIsNotStruck(t *testing.T) {
+	b := newBench(t, 3)
+	id := b.by("ada")
+	b.on(id, "n1")
+	b.refuse(id, api.BlameFiles, "no home")
+	b.must(NodeGone{Node: "n1"})
+	b.after(b.w.set.NodeTimeout)
+	b.must(NodeForget{Node: "n1"})
+	b.on(id, "n2")
+	b.ready(id)
+	if j := b.w.Job(id); len(j.Refusals) != 0 || JobState(j) != api.JobRunning {
+		t.Errorf("%s, refused by %+v", JobState(j), j.Refusals)
+	}
+}
+
+// TestALostNodeThatWasDrained is lost, for the reason for which it was drained.
+func TestALostNodeThatWasDrained(t *testing.T) {
+	b := newBench(t, 2)
+	b.must(NodeDrain{Node: "n1", Reason: "disk"})
+	b.must(NodeGone{Node: "n1"})
+	b.after(b.w.set.NodeTimeout)
+	if n := b.w.Node("n1"); n.State != api.NodeLost || n.Reason != "disk" || n.Res.NotReady != "lost: disk" || n.Res.Away {
+		t.Errorf("%s %q, %+v", n.State, n.Reason, n.Res)
+	}
+}

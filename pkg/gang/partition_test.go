@@ -1,6 +1,7 @@
 package gang
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -81,5 +82,38 @@ func TestPartitions(t *testing.T) {
 	w.Step(b.now, ResetPartitions{By: "root"})
 	if p := w.Partitions(); len(p) != 1 || p[0].State != api.PartitionUp || len(w.PartitionChanges()) != 0 || len(w.Node("n1").Res.Features) != 0 {
 		t.Errorf("reset: %+v", p)
+	}
+}
+
+func TestPartitionsThatAreRefused(t *testing.T) {
+	b := newBench(t, 2)
+	b.w.SetPartitions([]api.Partition{{Name: "main", Default: true}})
+	put := func(old bool, r api.PartitionRequest) PutPartition { return PutPartition{Ask: r, Old: old, By: "root"} }
+	b.refuses(put(true, api.PartitionRequest{Name: "night"}), `no partition "night"`)
+	b.refuses(put(false, api.PartitionRequest{Name: "main"}), "there is a partition main already")
+	b.refuses(put(false, api.PartitionRequest{Name: "night", Nodes: &[]string{"n9"}}), `no node "n9"`)
+	b.refuses(put(false, api.PartitionRequest{Name: "night", State: new(api.PartitionState("odd"))}), `state "odd": want up, down, drain or inactive`)
+	b.refuses(put(false, api.PartitionRequest{Name: "night", MaxTime: new(-time.Second)}), "a time may not be negative")
+	b.refuses(put(false, api.PartitionRequest{Name: "night", DefaultTime: new(-time.Second)}), "a time may not be negative")
+	b.refuses(put(false, api.PartitionRequest{Name: "night", DefaultTime: new(time.Hour + 1), MaxTime: new(time.Hour)}),
+		"the default time 1h0m0.000000001s of partition night is above its longest, 1h0m0s")
+	b.must(put(false, api.PartitionRequest{Name: "night", DefaultTime: new(time.Hour), MaxTime: new(time.Hour), Nodes: &[]string{"all"}}))
+	b.ignores(put(true, api.PartitionRequest{Name: "night", MaxTime: new(time.Hour)}), "it is so already")
+	b.refuses(DropPartition{Name: "knight"}, `no partition "knight"`)
+	id := b.must(Submit{Spec: specOf(1), SpecHash: "h", Partition: "main,night"}).JobIDs[0]
+	b.refuses(DropPartition{Name: "night"}, fmt.Sprintf("job %d is of partition night", id))
+	b.must(Cancel{Job: id})
+	b.must(DropPartition{Name: "night", By: "root"})
+}
+
+func TestPartitionsInALine(t *testing.T) {
+	for want, p := range map[string]api.Partition{
+		"p: every node, up, tier 0, time limit unlimited, at most unlimited":  {State: api.PartitionUp},
+		"p: n[1-2], down, tier 3, time limit 1h0m0s, at most 2h0m0s, default": {State: api.PartitionDown, Nodes: []string{"n1", "n2"}, Tier: 3, DefaultTime: time.Hour, MaxTime: 2 * time.Hour, Default: true},
+	} {
+		p.Name = "p"
+		if got := partitionText(&p); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
 	}
 }

@@ -121,3 +121,28 @@ func TestTakePorts(t *testing.T) {
 		}
 	}
 }
+
+// TestPortsThatCanBeHad: the most that can ever be reserved, and one more.
+func TestPortsThatCanBeHad(t *testing.T) {
+	five, none := fivePorts(), settings()
+	none.Ports = ""
+	for _, c := range []struct {
+		set        api.Settings
+		ask, ranks int
+		want       string
+	}{
+		{five, 0, 9, ""}, {five, 5, 1, ""}, {five, 6, 1, "6 ports asked, 5 can be reserved (12000-12004)"},
+		{five, api.PortEach, 5, ""}, {five, api.PortEach, 6, "6 ports asked, 5 can be reserved (12000-12004)"},
+		{none, 0, 1, ""}, {none, 1, 1, "the site reserves no ports"},
+	} {
+		got := ""
+		if err := CheckPorts(&c.set, c.ask, c.ranks); err != nil {
+			if got = err.Message; err.Reason != api.ReasonPorts || err.Code != api.CodeUnsatisfiable {
+				t.Errorf("%+v", err)
+			}
+		}
+		if got != c.want {
+			t.Errorf("%d ports, %d ranks: %q, want %q", c.ask, c.ranks, got, c.want)
+		}
+	}
+}

@@ -129,3 +129,25 @@ func TestReadyGateOfEachRun(t *testing.T) {
 		t.Errorf("%s %q, want %q", v.State, v.Text, want)
 	}
 }
+
+// TestWhoAwaitsReadiness: only who runs, asked for it and has not passed.
+func TestWhoAwaitsReadiness(t *testing.T) {
+	for name, c := range map[string]struct {
+		edit func(j *Job)
+		want bool
+	}{
+		"it runs":      {func(j *Job) {}, true},
+		"did not ask":  {func(j *Job) { j.Spec.ReadyTimeout = 0 }, false},
+		"has passed":   {func(j *Job) { j.ReadyAt = epoch0 }, false},
+		"is stopped":   {func(j *Job) { j.Drain = &Drain{} }, false},
+		"is over":      {func(j *Job) { j.Verdict = &Verdict{} }, false},
+		"waits":        {func(j *Job) { j.Ranks[0].State = api.RankBlocked }, false},
+		"is prepared":  {func(j *Job) { j.Ranks[0].State = api.RankReserved }, false},
+		"has one done": {func(j *Job) { j.Ranks[0].State = api.RankDone }, true},
+	} {
+		j := &Job{Spec: &api.Spec{ReadyTimeout: 1}, Ranks: []Rank{{State: api.RankRunning}}, Past: &Past{}}
+		if c.edit(j); AwaitsReady(j) != c.want {
+			t.Errorf("%s: %v", name, !c.want)
+		}
+	}
+}

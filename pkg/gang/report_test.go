@@ -1,6 +1,8 @@
 package gang
 
 import (
+	"fmt"
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -127,5 +129,90 @@ func TestUpdatesOfARunningGang(t *testing.T) {
 		if out := b.step(ev); out.Refused == nil || out.Refused.Code != api.CodeConflict {
 			t.Errorf("%+v: %+v", ev, out)
 		}
+	}
+}
+
+// TestARankIsWarned: what it is warned of is an event, once, and so is that it is over.
+func TestARankIsWarned(t *testing.T) {
+	b := newBench(t, 1)
+	id := b.submit(specOf(1))
+	b.start(id)
+	warn := func(text string, applied bool) {
+		t.Helper()
+		if out := b.phase(id, "n1", api.PhaseRunning, api.RankActual{PID: 100, Warning: text}); out.Applied != applied {
+			t.Errorf("%q: %+v", text, out)
+		}
+	}
+	warn("uses 9G of 8G", true)
+	warn("uses 9G of 8G", false)
+	warn("", true)
+	warn("", false)
+	warn("uses 9G of 8G", true)
+	if got := slices.Sorted(maps.Keys(b.w.jobs[id].warned)); !slices.Equal(got, []int{0}) {
+		t.Errorf("%v", got)
+	}
+	b.phase(id, "n1", api.PhaseStopped, api.RankActual{PID: 100, Exited: true, Warning: "uses 10G of 8G"})
+}
+
+// TestStopsOfTheNodesOwn: a stop that nobody ordered here is the loss of the node.
+func TestStopsOfTheNodesOwn(t *testing.T) {
+	for _, cause := range []api.Cause{api.CauseNodeLost, api.CausePreempted, api.CauseRequeued, api.CauseOOM, api.CauseStalled, api.CauseTimeout} {
+		t.Run(string(cause), func(t *testing.T) {
+			b := newBench(t, 2)
+			id := b.submit(timed(2, time.Hour))
+			b.start(id)
+			b.say("n2", api.MemberActual{MemberKey: b.key(id), Phase: api.PhaseRunning, Stopping: cause, Text: map[bool]string{true: "9G of 8G"}[cause == api.CauseOOM]})
+			b.say("n2", api.MemberActual{MemberKey: b.key(id), Phase: api.PhaseRunning, Stopping: cause})
+			for range 2 { // a later cause, and again
+				b.say("n2", api.MemberActual{MemberKey: b.key(id), Phase: api.PhaseRunning, Stopping: api.CauseGPUHang})
+			}
+			b.ack(id)
+		})
+	}
+}
+
+// TestAnImageThatIsMoved: members that found other images of one name don't start together.
+func TestAnImageThatIsMoved(t *testing.T) {
+	b := newBench(t, 2)
+	s := specOf(2)
+	s.Container = &api.Container{Image: "torch:1"}
+	id := b.submit(s)
+	b.must(b.spread(id))
+	ready := func(node, image string) {
+		b.say(node, api.MemberActual{MemberKey: b.key(id), Phase: api.PhaseReady, Port: 4000, Image: image})
+	}
+	ready("n1", "sha256:1")
+	ready("n2", "sha256:2")
+	if j := b.w.Job(id); !blocked(j) || j.Image != "sha256:1" || len(j.Refusals) != 1 || j.Refusals[0].Text != "the image is sha256:2 here and sha256:1 elsewhere" {
+		t.Errorf("%+v", j.Refusals)
+	}
+}
+
+// TestStaleClaimsAreToldOnce a session, though they are refused each time.
+func TestStaleClaimsAreToldOnce(t *testing.T) {
+	b := newBench(t, 2)
+	id := b.submit(specOf(1))
+	claim := func(job int64) {
+		t.Helper()
+		out := b.say("n1", api.MemberActual{MemberKey: memberKey(job, 7), Phase: api.PhaseRunning})
+		if out.Refused == nil || out.Refused.Message != fmt.Sprintf("stale epoch 7 of job %d", job) {
+			t.Errorf("%+v", out)
+		}
+	}
+	eventsSince(b)
+	for range 2 {
+		claim(id)
+		claim(99)
+	}
+	want := []string{string(api.EventStaleRefused) + " n1: running", string(api.EventStaleRefused) + " n1: running, of job 99 which is not known"}
+	if got := eventsSince(b); !slices.Equal(got, want) {
+		t.Errorf("%q", got)
+	}
+	b.must(NodeGone{Node: "n1"})
+	b.hello("n1")
+	eventsSince(b)
+	claim(id)
+	if got := eventsSince(b); len(got) != 1 {
+		t.Errorf("in a new session: %q", got)
 	}
 }

@@ -1,11 +1,13 @@
 package gang
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"gangd/pkg/api"
+	"gangd/pkg/cluster"
 )
 
 func (b *bench) reservation(name string, from, length time.Duration, nodes []string, flags ...api.ReservationFlag) api.Reservation {
@@ -226,5 +228,77 @@ func TestNotAdmittedWithoutItsReservation(t *testing.T) {
 	b.must(DropReservation{Name: "talk"})
 	if out := b.step(b.spread(id)); api.CodeOf(out.Refused) != api.CodeConflict || out.Refused.Message != "reservation talk is not there for job 1 now" {
 		t.Errorf("%+v", out)
+	}
+}
+
+func TestReservationsThatAreRefused(t *testing.T) {
+	b := newBench(t, 3)
+	put := func(edit func(*api.Reservation)) PutReservation {
+		r := b.reservation("talk", time.Hour, time.Hour, []string{"n1"})
+		edit(&r)
+		return PutReservation{R: r}
+	}
+	same := func(*api.Reservation) {}
+	b.refuses(DropReservation{Name: "talk"}, `no reservation "talk"`)
+	b.refuses(PutReservation{R: put(same).R, Old: true}, `no reservation "talk"`)
+	b.refuses(put(func(r *api.Reservation) { r.End = r.Start }), "reservation talk would end at 2026-03-01T13:00:00Z, which is not after its start at 2026-03-01T13:00:00Z")
+	b.refuses(put(func(r *api.Reservation) { r.Start, r.End = epoch0.Add(-time.Hour), epoch0 }), "reservation talk would be over already: it ends at 2026-03-01T12:00:00Z")
+	b.refuses(put(func(r *api.Reservation) { r.Nodes = nil }), "reservation talk has no nodes")
+	b.refuses(put(func(r *api.Reservation) { r.Users = nil }), "reservation talk is for nobody")
+	b.refuses(put(func(r *api.Reservation) { r.Flags = []api.ReservationFlag{api.FlagDaily, api.FlagWeekly} }), "flags daily and weekly exclude each other")
+	b.refuses(put(func(r *api.Reservation) {
+		r.End, r.Flags = r.Start.Add(24*time.Hour+time.Second), []api.ReservationFlag{api.FlagDaily}
+	}), "reservation talk lasts 24h0m1s, longer than the 24h0m0s until its next one")
+	b.refuses(put(func(r *api.Reservation) { r.Nodes = []string{"n1", "n9"} }), `no node "n9"`)
+	b.must(PutReservation{R: put(same).R, By: "root"})
+	b.refuses(put(same), "there is a reservation talk already")
+	b.ignores(PutReservation{R: put(same).R, Old: true}, "it is so already")
+	// Each of its parts makes it another.
+	for _, edit := range []func(*api.Reservation){
+		func(r *api.Reservation) { r.Start = r.Start.Add(time.Minute) }, func(r *api.Reservation) { r.End = r.End.Add(time.Minute) },
+		func(r *api.Reservation) { r.Nodes = []string{"n2"} }, func(r *api.Reservation) { r.Users = []string{"ada"} },
+		func(r *api.Reservation) { r.Accounts = []string{"lab"} }, func(r *api.Reservation) { r.Picked = true },
+		func(r *api.Reservation) { r.Flags = []api.ReservationFlag{api.FlagMaint} },
+	} {
+		ev := put(edit)
+		ev.Old = true
+		b.must(ev)
+		b.must(PutReservation{R: put(same).R, Old: true})
+	}
+	other := put(func(r *api.Reservation) { r.Name, r.Nodes = "other", []string{"n2", "n1"} })
+	b.refuses(other, "reservation talk has n1 from 2026-03-01T13:00:00Z to 2026-03-01T14:00:00Z already")
+	other.R.Start, other.R.End = other.R.End, other.R.End.Add(time.Hour)
+	b.must(other) // one begins as the other ends
+	s := specOf(1)
+	s.Reservation = "talk"
+	id := b.must(Submit{Spec: s, SpecHash: hashOf(s), User: "bob", Partition: "main"}).JobIDs[0]
+	b.refuses(b.spread(id), fmt.Sprintf("reservation talk is not there for job %d now", id))
+	b.after(time.Hour)
+	b.refuses(Admit{Job: id, Slots: []cluster.Slot{{Node: "n3"}}}, "node n3 is not in reservation talk")
+	b.must(DropReservation{Name: "talk", By: "root"})
+	b.refuses(Admit{Job: id, Slots: []cluster.Slot{{Node: "n1"}}}, fmt.Sprintf("reservation talk is not there for job %d now", id))
+}
+
+// TestForgottenNodeOfAReservation: it is of that as long as it is named there.
+func TestForgottenNodeOfAReservation(t *testing.T) {
+	b := newBench(t, 2)
+	b.must(PutReservation{R: b.reservation("talk", time.Hour, time.Hour, []string{"n2"})})
+	b.must(NodeGone{Node: "n2"})
+	b.after(b.w.set.NodeTimeout)
+	b.refuses(NodeForget{Node: "n2"}, "node n2 is of reservation talk")
+	b.must(DropReservation{Name: "talk"})
+	b.must(NodeForget{Node: "n2", By: "root"})
+}
+
+func TestReservationsInALine(t *testing.T) {
+	at := time.Date(2030, 1, 2, 3, 0, 0, 0, time.UTC)
+	for want, r := range map[string]api.Reservation{
+		"": {}, " for users ada,bob": {Users: []string{"ada", "bob"}}, " for accounts lab": {Accounts: []string{"lab"}},
+		" for users ada under accounts lab MAINT DAILY": {Users: []string{"ada"}, Accounts: []string{"lab"}, Flags: []api.ReservationFlag{api.FlagMaint, api.FlagDaily}},
+	} {
+		r.Start, r.End, r.Nodes = at, at.Add(time.Hour), []string{"n1", "n2"}
+		if got := reservationText(&r); got != "n[1-2] from 2030-01-02T03:00:00Z to 2030-01-02T04:00:00Z"+want {
+			t.Errorf("%q", got)
+		}
 	}
 }

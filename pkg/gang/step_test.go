@@ -302,3 +302,101 @@ func TestStopOfAStep(t *testing.T) {
 		t.Errorf("the next step: %s", got)
 	}
 }
+
+// TestEndsOfSteps: how a step ended by what its parts say, and by what ended it.
+func TestEndsOfSteps(t *testing.T) {
+	part := func(code int) StepPart { return StepPart{Known: true, ExitCode: code, Signal: code % 3} }
+	unknown := StepPart{}
+	stop := func(c api.Cause) *Job { return &Job{Past: &Past{Drain: &Drain{Cause: c}}} }
+	for _, c := range []struct {
+		job    *Job
+		step   Step
+		state  api.JobState
+		cause  api.Cause
+		code   int // -1: not known
+		signal int
+		err    string
+	}{
+		{&Job{}, Step{Parts: []StepPart{part(0), part(0)}}, api.JobCompleted, "", 0, 0, ""},
+		{&Job{}, Step{Parts: []StepPart{part(4), part(5), part(1)}}, api.JobFailed, "", 5, 2, ""},
+		{&Job{}, Step{Parts: []StepPart{part(5), part(5)}}, api.JobFailed, "", 5, 2, ""},
+		{&Job{}, Step{Parts: []StepPart{part(0), unknown}}, api.JobCancelled, api.CauseCancelled, -1, 0, ""},
+		{&Job{}, Step{Parts: []StepPart{part(2), unknown}}, api.JobCancelled, api.CauseCancelled, 2, 2, ""},
+		{&Job{}, Step{Stop: true, Parts: []StepPart{part(0)}}, api.JobCancelled, api.CauseCancelled, 0, 0, ""},
+		{&Job{}, Step{Stop: true, Late: true, Parts: []StepPart{part(0)}}, api.JobTimeout, api.CauseTimeout, 0, 0, ""},
+		{&Job{}, Step{Parts: []StepPart{{Known: true, ExitCode: 9, OOM: true}, part(0)}}, api.JobOutOfMemory, "", 9, 0, ""},
+		{&Job{}, Step{Parts: []StepPart{part(0), {Known: true, ExitCode: 1, Text: "no such file"}, {Known: true, Text: "later"}}}, api.JobFailed, "", 1, 0, "n2: no such file"},
+		{&Job{}, Step{Parts: []StepPart{{Known: true, Member: 9, Text: "nowhere"}}}, api.JobCompleted, "", 0, 0, ""},
+		{stop(api.CausePreempted), Step{Parts: []StepPart{unknown}}, api.JobPreempted, api.CausePreempted, -1, 0, ""},
+		{stop(api.CausePreempted), Step{Parts: []StepPart{part(2)}}, api.JobPreempted, api.CausePreempted, 2, 2, ""},
+		{stop(api.CausePreempted), Step{Parts: []StepPart{part(0)}}, api.JobCompleted, "", 0, 0, ""},
+		{stop(api.CauseCompleted), Step{Parts: []StepPart{part(2)}}, api.JobFailed, "", 2, 2, ""},
+	} {
+		c.job.Share()
+		c.job = c.job.Copy()
+		for i := range c.step.Parts {
+			c.job.Members = append(c.job.Members, Member{Node: fmt.Sprint("n", i+1)})
+			if c.step.Parts[i].Member == 0 {
+				c.step.Parts[i].Member = i
+			}
+		}
+		s := ShowStep(c.job, &c.step, epoch0)
+		code := -1
+		if s.ExitCode != nil {
+			code = *s.ExitCode
+		}
+		if s.State != c.state || s.Cause != c.cause || code != c.code || s.Signal != c.signal || s.Error != c.err {
+			t.Errorf("%s: %s %s, code %d, signal %d, %q", text(c.step), s.State, s.Cause, code, s.Signal, s.Error)
+		}
+	}
+}
+
+// TestImagesOfStepsAreBounded: of so many the digest is kept.
+func TestImagesOfStepsAreBounded(t *testing.T) {
+	b := newBench(t, 1)
+	id := b.submit(specOf(1))
+	b.start(id)
+	e := b.w.jobs[id]
+	j := b.w.edit(e)
+	j.StepImages = make([]StepImage, maxStepImages-1)
+	for i, want := range []bool{true, false} {
+		j.Steps = []Step{{Parts: make([]StepPart, 1)}}
+		j.Steps[0].Ask.Container = &api.Container{Image: fmt.Sprint("torch:", i)}
+		if got := b.w.stepImage(e, 0, 0, &api.StepActual{Image: "sha256:1"}); got != want || len(e.job.StepImages) != maxStepImages {
+			t.Errorf("image %d: kept %v, %d in all", i, got, len(e.job.StepImages))
+		}
+		j = e.job
+	}
+}
+
+// TestDistributions: which tasks each node of a step has.
+func TestDistributions(t *testing.T) {
+	for how, want := range map[string]string{
+		"": "[0 1 2] [3] [4 5]", "block": "[0 1 2] [3] [4 5]", "cyclic": "[0 3 5] [1] [2 4]", "plane=2": "[0 1 5] [2] [3 4]", "plane=9": "[0 1 2] [3] [4 5]",
+		"plane=0": `distribution "plane=0": want plane=N`, "plane": `distribution "plane": want plane=N`, "arbitrary": `distribution "arbitrary": want block, cyclic or plane=N`,
+	} {
+		parts := make([]StepPart, 3)
+		err := number(how, parts, []int{3, 1, 2})
+		got := fmt.Sprint(parts[0].Tasks, parts[1].Tasks, parts[2].Tasks)
+		if err != nil {
+			got = err.Message
+		}
+		if got != want {
+			t.Errorf("%s: %s, want %s", how, got, want)
+		}
+	}
+}
+
+// TestCardsOfAStepOnThreeNodes: none has a number of them below nought, and what is left over is refused.
+func TestCardsOfAStepOnThreeNodes(t *testing.T) {
+	for gpus, want := range map[int]string{1: "1 CPU and 1 GPUs in all asked, node n1 has 2 GPUs for the step", 3: "", 6: "", 7: "7 GPUs asked, its nodes have 6"} {
+		a := asks(api.StepComponent{Tasks: 3, GPUs: gpus})
+		parts, got := make([]StepPart, 3), ""
+		if err := giveCards(&a, []room{{node: "n1", cardFree: []string{"a", "b"}}, {node: "n2", cardFree: []string{"c", "d"}}, {node: "n3", cardFree: []string{"e", "f"}}}, parts); err != nil {
+			got = err.Message
+		}
+		if got != want || want == "" && (len(parts[0].Cards) != gpus/3 || len(parts[1].Cards) != gpus/3 || len(parts[2].Cards) != gpus/3) {
+			t.Errorf("%d: %q, %+v", gpus, got, parts)
+		}
+	}
+}

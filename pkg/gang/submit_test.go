@@ -1,6 +1,7 @@
 package gang
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -130,5 +131,34 @@ func TestWorst(t *testing.T) {
 		if got := worst(states); got != want {
 			t.Errorf("%v: %s, want %s", states, got, want)
 		}
+	}
+}
+
+func TestSubmissionsThatAreRefused(t *testing.T) {
+	b := newBench(t, 1)
+	sub := func(edit func(*Submit)) Submit {
+		ev := Submit{Spec: specOf(1), SpecHash: "h", User: "ada", Partition: "main"}
+		edit(&ev)
+		return ev
+	}
+	b.refuses(sub(func(ev *Submit) { ev.Spec = nil }), "the submission has no spec")
+	b.refuses(sub(func(ev *Submit) { ev.Spec = specOf(0) }), fmt.Sprintf("invalid size 0: want 1 to %d ranks", api.MaxGangSize))
+	b.refuses(sub(func(ev *Submit) { ev.Spec = specOf(api.MaxGangSize + 1) }), fmt.Sprintf("invalid size %d: want 1 to %d ranks", api.MaxGangSize+1, api.MaxGangSize))
+	roles := specOf(3)
+	roles.Roles = []api.Role{{Name: "a", Count: 1}, {Name: "b", Count: 1}}
+	b.refuses(sub(func(ev *Submit) { ev.Spec = roles }), "invalid size 3: the roles come to 2 ranks")
+	b.refuses(sub(func(ev *Submit) { ev.Array = &api.Array{} }), fmt.Sprintf("invalid array of 0 elements: want 1 to %d", api.MaxArraySize))
+	b.w.SetPartitions([]api.Partition{{Name: "main", Default: true}, {Name: "night"}})
+	b.refuses(sub(func(ev *Submit) { ev.Partition = "main,nite" }), `no partition "nite"`)
+	b.must(sub(func(ev *Submit) { ev.Partition = "main,night" }))
+}
+
+// TestIDsAreSkipped: never back.
+func TestIDsAreSkipped(t *testing.T) {
+	b := newBench(t, 1)
+	b.w.SkipIDs(7)
+	b.w.SkipIDs(3)
+	if id := b.submit(specOf(1)); id != 7 || b.w.NextID() != 8 {
+		t.Errorf("job %d, then %d", id, b.w.NextID())
 	}
 }

@@ -1,6 +1,8 @@
 package gang
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -180,4 +182,72 @@ func TestRequeueThatHolds(t *testing.T) {
 	if j := b.w.Job(id); j.Held != "" {
 		t.Errorf("held by %s", j.Held)
 	}
+}
+
+// TestUpdatesInWords: what is changed is said with what it was, and what is so already is no change.
+func TestUpdatesInWords(t *testing.T) {
+	b := newBench(t, 2)
+	s := specOf(2)
+	s.Comment, s.Nice, s.Constraint, s.Prefer = "old", 3, "ib", "big"
+	s.Roles = []api.Role{{Name: "a", Count: 1, Constraint: "ib"}, {Name: "b", Count: 1, Constraint: "fast"}}
+	id := b.submit(s)
+	says := func(ev Update, want string) {
+		t.Helper()
+		ev.Job = id
+		eventsSince(b)
+		b.must(ev)
+		if got := eventsSince(b); !slices.Equal(got, []string{string(api.EventUpdated) + " : " + want}) {
+			t.Errorf("%q, want %q", got, want)
+		}
+		b.ignores(ev, "it is so already")
+	}
+	j := func() *Job { return b.w.Job(id) }
+	if SpecOf(j()) != j().Spec {
+		t.Error("a spec of its own without a change")
+	}
+	says(Update{Priority: new(int64(5))}, "priority 5, was 0")
+	says(Update{Nice: new(int64(7)), By: "ada"}, "nice 7, was 3 (ada)")
+	says(Update{Nice: new(int64(0))}, "nice 0, was 7")
+	says(Update{Comment: new("new")}, `comment "new", was "old"`)
+	says(Update{Comment: new("")}, `comment "", was "new"`)
+	says(Update{Prefer: new("")}, "prefers none, was big")
+	if got := SpecOf(j()); got.Prefer != "" || got.Constraint != "ib" || got.Roles[0].Constraint != "ib" {
+		t.Errorf("%+v", got)
+	}
+	says(Update{Constraint: new("roce")}, "constraint roce, was ib")
+	if got := SpecOf(j()); got.Constraint != "roce" || got.Roles[0].Constraint != "roce" || got.Roles[1].Constraint != "fast" {
+		t.Errorf("roles that asked for the same have the new one: %+v", got.Roles)
+	}
+	if s.Roles[0].Constraint != "ib" {
+		t.Error("the spec was written to")
+	}
+	says(Update{Constraint: new(""), Prefer: new("ib")}, "constraint none, was roce; prefers ib, was none")
+	says(Update{Partition: new("night")}, "partition night, was main")
+	says(Update{Begin: new(epoch0.Add(time.Hour))}, "begins at 2026-03-01T13:00:00Z")
+	says(Update{Begin: new(epoch0.Add(-time.Hour))}, "begins at 2026-03-01T12:00:00Z")
+	says(Update{Name: new("other"), TimeLimit: new(time.Hour)}, "name other, was job; time limit 1h0m0s, was none")
+	if NiceOf(j()) != 0 || CommentOf(j()) != "" {
+		t.Errorf("nice %d, comment %q", NiceOf(j()), CommentOf(j()))
+	}
+	b.refuses(Update{Job: id, ArrayLimit: new(1)}, fmt.Sprintf("job %d is not of an array", id))
+	b.refuses(Update{Job: id, Dependency: on(api.AfterOK, id)}, fmt.Sprintf("dependency afterok:%d: a job can wait only for one that was submitted before it", id))
+	first := b.array(2, nil)
+	b.ignores(Update{Job: first, ArrayLimit: new(0)}, "it is so already")
+	b.ignores(Update{Job: first, Dependency: &api.Dependency{}}, "it is so already")
+}
+
+// TestWhatIsBeingStoppedIsNotChanged, and what runs is changed in little.
+func TestWhatIsBeingStoppedIsNotChanged(t *testing.T) {
+	b := newBench(t, 1)
+	id := b.submit(specOf(1))
+	b.start(id)
+	for what, ev := range map[string]Update{"partition": {Partition: new("night")}, "constraint": {Constraint: new("ib")}, "begin time": {Begin: new(epoch0)}, "dependency": {Dependency: &api.Dependency{}}} {
+		ev.Job = id
+		if err := b.w.updatable(b.w.jobs[id], &ev); err == nil || err.Message != fmt.Sprintf("job %d is running: its %s can be changed only while it waits", id, what) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	b.must(Preempt{Job: id, For: "job 9"})
+	b.refuses(Update{Job: id, TimeLimit: new(time.Hour)}, fmt.Sprintf("job %d is being stopped: its time limit has no effect any more", id))
+	b.refuses(Update{Job: id, Deadline: new(epoch0.Add(time.Hour))}, fmt.Sprintf("job %d is being stopped: a deadline has no effect any more", id))
 }

@@ -2,6 +2,7 @@ package gang
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -78,5 +79,31 @@ func TestVerifyFinds(t *testing.T) {
 		if found := b.w.Verify(); !slices.Contains(found, want) {
 			t.Errorf("%q, want %q", found, want)
 		}
+	}
+}
+
+// TestVerifyLooksAtWhatIsShared: nobody may write to what all gangs have that have none of their own.
+func TestVerifyLooksAtWhatIsShared(t *testing.T) {
+	b := newBench(t, 1)
+	b.unwritten()
+	for want, spoil := range map[string]func(){
+		"the past and the wishes of the gangs that have none are ": func() { noPast.Epoch = 1 },
+		"the past and the wishes of the gangs":                     func() { noWishes.Held = "x" },
+		"the epoch of the gangs that have none is ":                func() { b.w.noEpoch.alive = 1 },
+		"rank 0 of the gangs that never had nodes is ":             func() { blank[0].State = api.RankDone },
+		"rank 1 of the gangs that never had nodes is ":             func() { blank[1].Slot.Node = "n1" },
+		"rank 2 of the gangs that never had nodes is ":             func() { blank[2].Slot.Cards = []string{} },
+		"rank 3 of the gangs that never had nodes is ":             func() { blank[3].PID = 1 },
+		"rank 4 of the gangs that never had nodes is ":             func() { blank[4].Exited = true },
+		"rank 5 of the gangs that never had nodes is ":             func() { blank[5].Own = true },
+		"rank 6 of the gangs that never had nodes is ":             func() { blank[6].Start = epoch0 },
+		"rank 4095 of the gangs that never had nodes is ":          func() { blank[4095].End = epoch0 },
+	} {
+		spoil()
+		if found := b.w.Verify(); len(found) != 1 || !strings.HasPrefix(found[0], want) {
+			t.Errorf("%q, want %q", found, want)
+		}
+		*noPast, *noWishes, *b.w.noEpoch = Past{}, Wishes{}, epoch{}
+		copy(blank, newBlank(maxBlank))
 	}
 }

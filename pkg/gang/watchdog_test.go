@@ -12,6 +12,7 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/cluster"
 	"gangd/pkg/sched"
+	"gangd/pkg/watchdog"
 )
 
 // watchBench is a gang of two ranks on two nodes, a card each, that runs.
@@ -478,4 +479,68 @@ func TestStallNeedsEveryAnswer(t *testing.T) {
 			return
 		}
 	})
+}
+
+// TestFindings: what a watchdog measured is said by the card or process that speaks most against the suspicion.
+func TestFindings(t *testing.T) {
+	const gib = 1 << 30
+	card := func(c api.CardFinding) []api.CardFinding { c.Node, c.UUID = "n1", "GPU-1"; return []api.CardFinding{c} }
+	for _, c := range []struct {
+		f    api.Finding
+		want string
+	}{
+		{api.Finding{State: api.CardsQuiet, Count: 2, Readings: 3, Cards: []api.CardFinding{{Utilization: 4, MovedBytes: gib}, {MovedBytes: 2 * gib}},
+			Hosts: []api.HostFinding{{MemoryBytes: 3 * gib, IOBytes: gib}, {MemoryBytes: gib, IOBytes: 5 * gib}}},
+			"2 cards in 3 readings idle, used at most at 4%, memory moved by at most 2.0G; processes moved at most 3.0G of memory, and read and wrote 5.0G"},
+		{api.Finding{State: api.CardsQuiet, Count: 1, Readings: 1, Cards: card(api.CardFinding{})}, "1 card in 1 reading idle, used at most at 0%, memory moved by at most 0.0G"},
+		{api.Finding{State: api.CardsQuiet, Count: 1, Readings: 1}, "1 card in 1 reading"},
+		{api.Finding{State: api.CardsBusy, Count: 1, Readings: 2, Cards: card(api.CardFinding{State: api.CardsBusy, Utilization: 55})}, "not idle: n1 GPU-1 was used at 55% (1 card in 2 readings)"},
+		{api.Finding{State: api.CardsMoving, Count: 1, Readings: 2, Cards: card(api.CardFinding{State: api.CardsMoving, MovedBytes: gib / 4})},
+			"not still: the memory of n1 GPU-1 moved by 256.0M (1 card in 2 readings)"},
+		{api.Finding{State: api.CardsMoving, Count: 1, Readings: 2, Hosts: []api.HostFinding{{Node: "n2", State: api.CardsMoving, MemoryBytes: gib, IOBytes: 1 << 20}}},
+			"not still: the processes on n2 moved 1.0G of memory, and read and wrote 1.0M (1 card in 2 readings)"},
+		{api.Finding{State: api.CardsUnknown, Count: 1, Readings: 2, Cards: card(api.CardFinding{State: api.CardsUnknown})}, "not known: n1 GPU-1 could not be read (1 card in 2 readings)"},
+		{api.Finding{State: api.CardsUnknown, Count: 1, Readings: 2, Cards: card(api.CardFinding{State: api.CardsUnknown, AtMost: 1})},
+			"not known: n1 GPU-1 was used at up to 1%, how much of it by this gang the driver does not say; also there is a process that the driver does not name (1 card in 2 readings)"},
+		{api.Finding{State: api.CardsUnknown, Count: 1, Readings: 2, Hosts: []api.HostFinding{{Node: "n2", State: api.CardsUnknown}}},
+			"not known: what the processes on n2 move could not be read (1 card in 2 readings)"},
+		{api.Finding{State: api.CardsUnknown, Count: 1, Readings: 2, Hosts: []api.HostFinding{{Node: "n2", State: api.CardsQuiet}}}, "not known: no word of the cards (1 card in 2 readings)"},
+		{api.Finding{State: api.CardsUnknown, Count: 1, Readings: 2}, "not known: no word of the cards (1 card in 2 readings)"},
+	} {
+		if got := findingText(&c.f); got != c.want {
+			t.Errorf("%q\nwant %q", got, c.want)
+		}
+	}
+	if got := unseenText(&api.Finding{Cards: []api.CardFinding{{State: api.CardsBusy, AtMost: 3}, {UUID: "GPU-2", State: api.CardsUnknown, AtMost: 3, Others: "Xorg"}}}); got !=
+		"it can't be told what the gang does on its cards, GPU-2 was used at up to 3%, how much of it by this gang the driver does not say; also there is Xorg," {
+		t.Errorf("%q", got)
+	}
+	for _, f := range []*api.Finding{nil, {}, {Cards: []api.CardFinding{{State: api.CardsUnknown}}}} {
+		if got := unseenText(f); got != "the cards could not be read" {
+			t.Errorf("%+v: %q", f, got)
+		}
+	}
+	for n, want := range map[int64]string{-1: "an unknown size", 0: "0.0G", 1: "0.0M", 1<<29 - 1: "512.0M", 1 << 29: "0.5G", gib: "1.0G"} {
+		if got := sizeText(n); got != want {
+			t.Errorf("%d: %s, want %s", n, got, want)
+		}
+	}
+	if got := lastFigure(&cluster.Node{}, "x"); got != watchdog.Unknown {
+		t.Errorf("a card that is not there: %+v", got)
+	}
+}
+
+// TestARestartForgetsSuspicion: what a new controller has not heard of is unknown to it.
+func TestARestartForgetsSuspicion(t *testing.T) {
+	b := newBench(t, 2)
+	b.must(NodeGone{Node: "n1"})
+	if n := b.w.Node("n1"); n.State != api.NodeSuspect || n.Res.NotReady != "suspect" || !n.Res.Away {
+		t.Errorf("%s, %+v", n.State, n.Res)
+	}
+	b.reborn(time.Second)
+	for _, name := range []string{"n1", "n2"} {
+		if n := b.w.Node(name); n.State != api.NodeUnknown || n.Res.NotReady != "unknown" || !n.Res.Away || n.Res.Ready {
+			t.Errorf("%s is %s, %+v", name, n.State, n.Res)
+		}
+	}
 }

@@ -2,16 +2,13 @@ package gang
 
 import (
 	"fmt"
-	"maps"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
 	"gangd/pkg/api"
 	"gangd/pkg/cluster"
 	"gangd/pkg/sched"
-	"gangd/pkg/watchdog"
 )
 
 // What is said in words, and the figures that are computed from a job alone, at their bounds.
@@ -30,125 +27,6 @@ func (b *bench) ignores(ev Event, want string) {
 	if out := b.step(ev); out.Ignored != want {
 		b.t.Errorf("%T: %+v, want %q", ev, out, want)
 	}
-}
-
-func TestSubmissionsThatAreRefused(t *testing.T) {
-	b := newBench(t, 1)
-	sub := func(edit func(*Submit)) Submit {
-		ev := Submit{Spec: specOf(1), SpecHash: "h", User: "ada", Partition: "main"}
-		edit(&ev)
-		return ev
-	}
-	b.refuses(sub(func(ev *Submit) { ev.Spec = nil }), "the submission has no spec")
-	b.refuses(sub(func(ev *Submit) { ev.Spec = specOf(0) }), fmt.Sprintf("invalid size 0: want 1 to %d ranks", api.MaxGangSize))
-	b.refuses(sub(func(ev *Submit) { ev.Spec = specOf(api.MaxGangSize + 1) }), fmt.Sprintf("invalid size %d: want 1 to %d ranks", api.MaxGangSize+1, api.MaxGangSize))
-	roles := specOf(3)
-	roles.Roles = []api.Role{{Name: "a", Count: 1}, {Name: "b", Count: 1}}
-	b.refuses(sub(func(ev *Submit) { ev.Spec = roles }), "invalid size 3: the roles come to 2 ranks")
-	b.refuses(sub(func(ev *Submit) { ev.Array = &api.Array{} }), fmt.Sprintf("invalid array of 0 elements: want 1 to %d", api.MaxArraySize))
-	b.w.SetPartitions([]api.Partition{{Name: "main", Default: true}, {Name: "night"}})
-	b.refuses(sub(func(ev *Submit) { ev.Partition = "main,nite" }), `no partition "nite"`)
-	b.must(sub(func(ev *Submit) { ev.Partition = "main,night" }))
-}
-
-// TestUpdatesInWords: what is changed is said with what it was, and what is so already is no change.
-func TestUpdatesInWords(t *testing.T) {
-	b := newBench(t, 2)
-	s := specOf(2)
-	s.Comment, s.Nice, s.Constraint, s.Prefer = "old", 3, "ib", "big"
-	s.Roles = []api.Role{{Name: "a", Count: 1, Constraint: "ib"}, {Name: "b", Count: 1, Constraint: "fast"}}
-	id := b.submit(s)
-	says := func(ev Update, want string) {
-		t.Helper()
-		ev.Job = id
-		eventsSince(b)
-		b.must(ev)
-		if got := eventsSince(b); !slices.Equal(got, []string{string(api.EventUpdated) + " : " + want}) {
-			t.Errorf("%q, want %q", got, want)
-		}
-		b.ignores(ev, "it is so already")
-	}
-	j := func() *Job { return b.w.Job(id) }
-	if SpecOf(j()) != j().Spec {
-		t.Error("a spec of its own without a change")
-	}
-	says(Update{Priority: new(int64(5))}, "priority 5, was 0")
-	says(Update{Nice: new(int64(7)), By: "ada"}, "nice 7, was 3 (ada)")
-	says(Update{Nice: new(int64(0))}, "nice 0, was 7")
-	says(Update{Comment: new("new")}, `comment "new", was "old"`)
-	says(Update{Comment: new("")}, `comment "", was "new"`)
-	says(Update{Prefer: new("")}, "prefers none, was big")
-	if got := SpecOf(j()); got.Prefer != "" || got.Constraint != "ib" || got.Roles[0].Constraint != "ib" {
-		t.Errorf("%+v", got)
-	}
-	says(Update{Constraint: new("roce")}, "constraint roce, was ib")
-	if got := SpecOf(j()); got.Constraint != "roce" || got.Roles[0].Constraint != "roce" || got.Roles[1].Constraint != "fast" {
-		t.Errorf("roles that asked for the same have the new one: %+v", got.Roles)
-	}
-	if s.Roles[0].Constraint != "ib" {
-		t.Error("the spec was written to")
-	}
-	says(Update{Constraint: new(""), Prefer: new("ib")}, "constraint none, was roce; prefers ib, was none")
-	says(Update{Partition: new("night")}, "partition night, was main")
-	says(Update{Begin: new(epoch0.Add(time.Hour))}, "begins at 2026-03-01T13:00:00Z")
-	says(Update{Begin: new(epoch0.Add(-time.Hour))}, "begins at 2026-03-01T12:00:00Z")
-	says(Update{Name: new("other"), TimeLimit: new(time.Hour)}, "name other, was job; time limit 1h0m0s, was none")
-	if NiceOf(j()) != 0 || CommentOf(j()) != "" {
-		t.Errorf("nice %d, comment %q", NiceOf(j()), CommentOf(j()))
-	}
-	b.refuses(Update{Job: id, ArrayLimit: new(1)}, fmt.Sprintf("job %d is not of an array", id))
-	b.refuses(Update{Job: id, Dependency: on(api.AfterOK, id)}, fmt.Sprintf("dependency afterok:%d: a job can wait only for one that was submitted before it", id))
-	first := b.array(2, nil)
-	b.ignores(Update{Job: first, ArrayLimit: new(0)}, "it is so already")
-	b.ignores(Update{Job: first, Dependency: &api.Dependency{}}, "it is so already")
-}
-
-func TestReservationsThatAreRefused(t *testing.T) {
-	b := newBench(t, 3)
-	put := func(edit func(*api.Reservation)) PutReservation {
-		r := b.reservation("talk", time.Hour, time.Hour, []string{"n1"})
-		edit(&r)
-		return PutReservation{R: r}
-	}
-	same := func(*api.Reservation) {}
-	b.refuses(DropReservation{Name: "talk"}, `no reservation "talk"`)
-	b.refuses(PutReservation{R: put(same).R, Old: true}, `no reservation "talk"`)
-	b.refuses(put(func(r *api.Reservation) { r.End = r.Start }), "reservation talk would end at 2026-03-01T13:00:00Z, which is not after its start at 2026-03-01T13:00:00Z")
-	b.refuses(put(func(r *api.Reservation) { r.Start, r.End = epoch0.Add(-time.Hour), epoch0 }), "reservation talk would be over already: it ends at 2026-03-01T12:00:00Z")
-	b.refuses(put(func(r *api.Reservation) { r.Nodes = nil }), "reservation talk has no nodes")
-	b.refuses(put(func(r *api.Reservation) { r.Users = nil }), "reservation talk is for nobody")
-	b.refuses(put(func(r *api.Reservation) { r.Flags = []api.ReservationFlag{api.FlagDaily, api.FlagWeekly} }), "flags daily and weekly exclude each other")
-	b.refuses(put(func(r *api.Reservation) {
-		r.End, r.Flags = r.Start.Add(24*time.Hour+time.Second), []api.ReservationFlag{api.FlagDaily}
-	}), "reservation talk lasts 24h0m1s, longer than the 24h0m0s until its next one")
-	b.refuses(put(func(r *api.Reservation) { r.Nodes = []string{"n1", "n9"} }), `no node "n9"`)
-	b.must(PutReservation{R: put(same).R, By: "root"})
-	b.refuses(put(same), "there is a reservation talk already")
-	b.ignores(PutReservation{R: put(same).R, Old: true}, "it is so already")
-	// Each of its parts makes it another.
-	for _, edit := range []func(*api.Reservation){
-		func(r *api.Reservation) { r.Start = r.Start.Add(time.Minute) }, func(r *api.Reservation) { r.End = r.End.Add(time.Minute) },
-		func(r *api.Reservation) { r.Nodes = []string{"n2"} }, func(r *api.Reservation) { r.Users = []string{"ada"} },
-		func(r *api.Reservation) { r.Accounts = []string{"lab"} }, func(r *api.Reservation) { r.Picked = true },
-		func(r *api.Reservation) { r.Flags = []api.ReservationFlag{api.FlagMaint} },
-	} {
-		ev := put(edit)
-		ev.Old = true
-		b.must(ev)
-		b.must(PutReservation{R: put(same).R, Old: true})
-	}
-	other := put(func(r *api.Reservation) { r.Name, r.Nodes = "other", []string{"n2", "n1"} })
-	b.refuses(other, "reservation talk has n1 from 2026-03-01T13:00:00Z to 2026-03-01T14:00:00Z already")
-	other.R.Start, other.R.End = other.R.End, other.R.End.Add(time.Hour)
-	b.must(other) // one begins as the other ends
-	s := specOf(1)
-	s.Reservation = "talk"
-	id := b.must(Submit{Spec: s, SpecHash: hashOf(s), User: "bob", Partition: "main"}).JobIDs[0]
-	b.refuses(b.spread(id), fmt.Sprintf("reservation talk is not there for job %d now", id))
-	b.after(time.Hour)
-	b.refuses(Admit{Job: id, Slots: []cluster.Slot{{Node: "n3"}}}, "node n3 is not in reservation talk")
-	b.must(DropReservation{Name: "talk", By: "root"})
-	b.refuses(Admit{Job: id, Slots: []cluster.Slot{{Node: "n1"}}}, fmt.Sprintf("reservation talk is not there for job %d now", id))
 }
 
 // TestWhoIsInTheWay: the gangs that would outlast the start of a reservation are named, five of them.
@@ -213,137 +91,6 @@ func TestAdmissionsThatAreRefused(t *testing.T) {
 	b.must(Release{Job: held, Admin: true})
 }
 
-func TestNodesThatAreNotThere(t *testing.T) {
-	b := newBench(t, 2)
-	for _, ev := range []Event{NodeSample{Node: "n9"}, NodeGone{Node: "n9"}, Watched{Node: "n9"}, CardDrain{Node: "n9"}, NodeForget{Node: "n9"}, NodeFence{Node: "n9"}} {
-		b.refuses(ev, `no node "n9"`)
-	}
-	b.refuses(NodeReport{Node: "n9"}, `node "n9" is not known`)
-	b.refuses(NodeHello{}, "the hello names no node")
-	if got := b.w.Desired("n9"); got != nil {
-		t.Errorf("%v", got)
-	}
-	for _, ev := range []Event{CardDrain{Node: "n1", UUID: "x"}, CardResume{Node: "n1", UUID: "x"}} {
-		b.refuses(ev, "node n1 has no card x")
-	}
-	b.must(CardDrain{Node: "n1", UUID: "GPU-n1-2", Reason: "hot"})
-	b.ignores(CardDrain{Node: "n1", UUID: "GPU-n1-2", Reason: "hot"}, "out of service already")
-	b.must(CardDrain{Node: "n1", UUID: "GPU-n1-2", Reason: "cold"})
-	b.must(CardResume{Node: "n1", UUID: "GPU-n1-2"})
-	b.ignores(CardResume{Node: "n1", UUID: "GPU-n1-2"}, "in service already")
-	b.ignores(NodeSample{Node: "n1", Cards: []api.CardSample{{UUID: "x"}}}, "nothing new")
-	if e := NoNode("n9", nil); e.Hint != "there are none" || e.Reason != api.ReasonNode || e.Subject != "n9" {
-		t.Errorf("%+v", e)
-	}
-	if e := NoNode("n9", []string{"a1", "a2"}); !strings.Contains(e.Hint, "a[1-2]") {
-		t.Errorf("%+v", e)
-	}
-	if e := NoReservation("x", nil); e.Hint != "there are none" {
-		t.Errorf("%+v", e)
-	}
-	if e := NoReservation("x", []string{"aaaa", "bbbb"}); !strings.Contains(e.Hint, "reservations are aaaa, bbbb") {
-		t.Errorf("%+v", e)
-	}
-}
-
-// TestForgottenNodeOfAReservation: it is of that as long as it is named there.
-func TestForgottenNodeOfAReservation(t *testing.T) {
-	b := newBench(t, 2)
-	b.must(PutReservation{R: b.reservation("talk", time.Hour, time.Hour, []string{"n2"})})
-	b.must(NodeGone{Node: "n2"})
-	b.after(b.w.set.NodeTimeout)
-	b.refuses(NodeForget{Node: "n2"}, "node n2 is of reservation talk")
-	b.must(DropReservation{Name: "talk"})
-	b.must(NodeForget{Node: "n2", By: "root"})
-}
-
-func TestJobsOnANode(t *testing.T) {
-	h := newBench(t, 1).w.nodes["n1"]
-	for i := range 10 {
-		h.members[memberKey(int64(20-i), 1)] = place{}
-	}
-	h.node.Left = []Left{{MemberKey: memberKey(15, 1)}}
-	want := "job 11 12 13 14 15 16 17 18 19 20"
-	if got := jobsOn(h); got != want+" and others" && got != want {
-		t.Errorf("%q", got)
-	}
-	delete(h.members, memberKey(20, 1))
-	if got := jobsOn(h); got != strings.TrimSuffix(want, " 20") {
-		t.Errorf("%q", got)
-	}
-}
-
-func TestPartitionsThatAreRefused(t *testing.T) {
-	b := newBench(t, 2)
-	b.w.SetPartitions([]api.Partition{{Name: "main", Default: true}})
-	put := func(old bool, r api.PartitionRequest) PutPartition { return PutPartition{Ask: r, Old: old, By: "root"} }
-	b.refuses(put(true, api.PartitionRequest{Name: "night"}), `no partition "night"`)
-	b.refuses(put(false, api.PartitionRequest{Name: "main"}), "there is a partition main already")
-	b.refuses(put(false, api.PartitionRequest{Name: "night", Nodes: &[]string{"n9"}}), `no node "n9"`)
-	b.refuses(put(false, api.PartitionRequest{Name: "night", State: new(api.PartitionState("odd"))}), `state "odd": want up, down, drain or inactive`)
-	b.refuses(put(false, api.PartitionRequest{Name: "night", MaxTime: new(-time.Second)}), "a time may not be negative")
-	b.refuses(put(false, api.PartitionRequest{Name: "night", DefaultTime: new(-time.Second)}), "a time may not be negative")
-	b.refuses(put(false, api.PartitionRequest{Name: "night", DefaultTime: new(time.Hour + 1), MaxTime: new(time.Hour)}),
-		"the default time 1h0m0.000000001s of partition night is above its longest, 1h0m0s")
-	b.must(put(false, api.PartitionRequest{Name: "night", DefaultTime: new(time.Hour), MaxTime: new(time.Hour), Nodes: &[]string{"all"}}))
-	b.ignores(put(true, api.PartitionRequest{Name: "night", MaxTime: new(time.Hour)}), "it is so already")
-	b.refuses(DropPartition{Name: "knight"}, `no partition "knight"`)
-	id := b.must(Submit{Spec: specOf(1), SpecHash: "h", Partition: "main,night"}).JobIDs[0]
-	b.refuses(DropPartition{Name: "night"}, fmt.Sprintf("job %d is of partition night", id))
-	b.must(Cancel{Job: id})
-	b.must(DropPartition{Name: "night", By: "root"})
-}
-
-func TestPartitionsInALine(t *testing.T) {
-	for want, p := range map[string]api.Partition{
-		"p: every node, up, tier 0, time limit unlimited, at most unlimited":  {State: api.PartitionUp},
-		"p: n[1-2], down, tier 3, time limit 1h0m0s, at most 2h0m0s, default": {State: api.PartitionDown, Nodes: []string{"n1", "n2"}, Tier: 3, DefaultTime: time.Hour, MaxTime: 2 * time.Hour, Default: true},
-	} {
-		p.Name = "p"
-		if got := partitionText(&p); got != want {
-			t.Errorf("%q, want %q", got, want)
-		}
-	}
-}
-
-func TestReservationsInALine(t *testing.T) {
-	at := time.Date(2030, 1, 2, 3, 0, 0, 0, time.UTC)
-	for want, r := range map[string]api.Reservation{
-		"": {}, " for users ada,bob": {Users: []string{"ada", "bob"}}, " for accounts lab": {Accounts: []string{"lab"}},
-		" for users ada under accounts lab MAINT DAILY": {Users: []string{"ada"}, Accounts: []string{"lab"}, Flags: []api.ReservationFlag{api.FlagMaint, api.FlagDaily}},
-	} {
-		r.Start, r.End, r.Nodes = at, at.Add(time.Hour), []string{"n1", "n2"}
-		if got := reservationText(&r); got != "n[1-2] from 2030-01-02T03:00:00Z to 2030-01-02T04:00:00Z"+want {
-			t.Errorf("%q", got)
-		}
-	}
-}
-
-// TestPortsThatCanBeHad: the most that can ever be reserved, and one more.
-func TestPortsThatCanBeHad(t *testing.T) {
-	five, none := fivePorts(), settings()
-	none.Ports = ""
-	for _, c := range []struct {
-		set        api.Settings
-		ask, ranks int
-		want       string
-	}{
-		{five, 0, 9, ""}, {five, 5, 1, ""}, {five, 6, 1, "6 ports asked, 5 can be reserved (12000-12004)"},
-		{five, api.PortEach, 5, ""}, {five, api.PortEach, 6, "6 ports asked, 5 can be reserved (12000-12004)"},
-		{none, 0, 1, ""}, {none, 1, 1, "the site reserves no ports"},
-	} {
-		got := ""
-		if err := CheckPorts(&c.set, c.ask, c.ranks); err != nil {
-			if got = err.Message; err.Reason != api.ReasonPorts || err.Code != api.CodeUnsatisfiable {
-				t.Errorf("%+v", err)
-			}
-		}
-		if got != c.want {
-			t.Errorf("%d ports, %d ranks: %q, want %q", c.ask, c.ranks, got, c.want)
-		}
-	}
-}
-
 func TestSpan(t *testing.T) {
 	for seconds, want := range map[float64]time.Duration{0: 0, 1.5: 1500 * time.Millisecond, 87600*3600 - 1: 87600*time.Hour - time.Second, 87600 * 3600: 87600 * time.Hour, 1e300: 87600 * time.Hour} {
 		if got := span(seconds); got != want {
@@ -391,25 +138,6 @@ func TestOwnRanks(t *testing.T) {
 	}
 }
 
-// TestLettersAreValues: a letter that was handed out is not changed by what comes after; the last one of an array has the state that
-// says most of it, not that of its last element.
-func TestLettersAreValues(t *testing.T) {
-	b := newBench(t, 2)
-	ids := arrayOf(b, 3, mailed(1, api.NotifyEnd, api.NotifyBegin, api.NotifyRequeue))
-	for i, id := range ids {
-		before := b.w.Outbox()
-		was := text(before)
-		b.run(id, []int{0, 3, 0}[i])
-		if text(before) != was {
-			t.Fatalf("changed by the end of job %d:\n%s\n%s", id, was, text(before))
-		}
-	}
-	all := b.w.Outbox()
-	if i := slices.IndexFunc(all, func(l *api.Letter) bool { return l.Type == api.NotifyEnd }); i < 0 || all[i].State != api.JobFailed || all[i].ExitCode != 3 || all[i].Draft {
-		t.Errorf("%s", text(all))
-	}
-}
-
 func TestSomeNumbers(t *testing.T) {
 	for want, all := range map[string][]int{
 		"task 3": {3}, "tasks 1 and 2": {1, 2}, "tasks 1, 2 and 3": {1, 2, 3}, "tasks 1, 2, 3, 4, 5, 6, 7 and 8": {1, 2, 3, 4, 5, 6, 7, 8},
@@ -418,101 +146,6 @@ func TestSomeNumbers(t *testing.T) {
 		if got := numbers("task", all); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
-	}
-}
-
-// TestNotifyTypes: which kinds of letters each event is, the one that says most first.
-func TestNotifyTypes(t *testing.T) {
-	type types = []api.NotifyType
-	ended := func(s api.JobState, c api.Cause) api.Event {
-		return api.Event{Type: api.EventEnded, State: s, Cause: c}
-	}
-	stop := func(c api.Cause) api.Event { return api.Event{Type: api.EventDrainStarted, Cause: c} }
-	for _, c := range []struct {
-		job  *Job
-		ev   api.Event
-		want types
-	}{
-		{nil, api.Event{Type: api.EventStarted}, types{api.NotifyBegin}},
-		{nil, ended(api.JobCompleted, api.CauseCompleted), types{api.NotifyEnd}},
-		{nil, ended(api.JobCancelled, api.CauseCancelled), types{api.NotifyEnd}},
-		{nil, ended(api.JobFailed, api.CauseCrash), types{api.NotifyFail, api.NotifyEnd}},
-		{&Job{Wishes: &Wishes{Waits: "afterok:1"}}, ended(api.JobCancelled, api.CauseCancelled), types{api.NotifyInvalidDepend, api.NotifyEnd}},
-		{&Job{Wishes: &Wishes{Waits: "afterok:1"}, Past: &Past{CancelledBy: "ada"}}, ended(api.JobCancelled, api.CauseCancelled), types{api.NotifyEnd}},
-		{&Job{Wishes: &Wishes{Waits: "afterok:1"}}, ended(api.JobFailed, api.CauseCrash), types{api.NotifyFail, api.NotifyEnd}},
-		{nil, api.Event{Type: api.EventDependencyFailed}, types{api.NotifyInvalidDepend}},
-		{nil, stop(api.CauseTimeout), types{api.NotifyTimeLimit}},
-		{nil, stop(api.CauseStalled), types{api.NotifyStall}},
-		{nil, stop(api.CauseGPUHang), types{api.NotifyStall}},
-		{nil, stop(api.CausePreempted), types{api.NotifyPreempt}},
-		{nil, stop(api.CauseCrash), nil},
-		{nil, api.Event{Type: api.EventDrainCompleted, Outcome: string(api.RankBlocked)}, types{api.NotifyRequeue}},
-		{nil, api.Event{Type: api.EventDrainCompleted, Outcome: string(api.RankFailed)}, nil},
-		{nil, api.Event{Type: api.EventRequeued}, types{api.NotifyRequeue}},
-		{nil, api.Event{Type: api.EventIdleWarned}, types{api.NotifyIdle}},
-		{nil, api.Event{Type: api.EventTimeLimitNear, Percent: 50}, types{api.NotifyTimeLimit50}},
-		{nil, api.Event{Type: api.EventTimeLimitNear, Percent: 80}, types{api.NotifyTimeLimit80}},
-		{nil, api.Event{Type: api.EventTimeLimitNear, Percent: 90}, types{api.NotifyTimeLimit90}},
-		{nil, api.Event{Type: api.EventTimeLimitNear, Percent: 70}, nil},
-		{nil, api.Event{Type: api.EventHeld}, nil},
-	} {
-		j := c.job
-		if j == nil {
-			j = &Job{}
-		}
-		j.Share()
-		if got := notifyTypes(j, &c.ev); !slices.Equal(got, c.want) {
-			t.Errorf("%s %s%s%s: %v, want %v", c.ev.Type, c.ev.Cause, c.ev.State, c.ev.Outcome, got, c.want)
-		}
-	}
-}
-
-// TestFindings: what a watchdog measured is said by the card or process that speaks most against the suspicion.
-func TestFindings(t *testing.T) {
-	const gib = 1 << 30
-	card := func(c api.CardFinding) []api.CardFinding { c.Node, c.UUID = "n1", "GPU-1"; return []api.CardFinding{c} }
-	for _, c := range []struct {
-		f    api.Finding
-		want string
-	}{
-		{api.Finding{State: api.CardsQuiet, Count: 2, Readings: 3, Cards: []api.CardFinding{{Utilization: 4, MovedBytes: gib}, {MovedBytes: 2 * gib}},
-			Hosts: []api.HostFinding{{MemoryBytes: 3 * gib, IOBytes: gib}, {MemoryBytes: gib, IOBytes: 5 * gib}}},
-			"2 cards in 3 readings idle, used at most at 4%, memory moved by at most 2.0G; processes moved at most 3.0G of memory, and read and wrote 5.0G"},
-		{api.Finding{State: api.CardsQuiet, Count: 1, Readings: 1, Cards: card(api.CardFinding{})}, "1 card in 1 reading idle, used at most at 0%, memory moved by at most 0.0G"},
-		{api.Finding{State: api.CardsQuiet, Count: 1, Readings: 1}, "1 card in 1 reading"},
-		{api.Finding{State: api.CardsBusy, Count: 1, Readings: 2, Cards: card(api.CardFinding{State: api.CardsBusy, Utilization: 55})}, "not idle: n1 GPU-1 was used at 55% (1 card in 2 readings)"},
-		{api.Finding{State: api.CardsMoving, Count: 1, Readings: 2, Cards: card(api.CardFinding{State: api.CardsMoving, MovedBytes: gib / 4})},
-			"not still: the memory of n1 GPU-1 moved by 256.0M (1 card in 2 readings)"},
-		{api.Finding{State: api.CardsMoving, Count: 1, Readings: 2, Hosts: []api.HostFinding{{Node: "n2", State: api.CardsMoving, MemoryBytes: gib, IOBytes: 1 << 20}}},
-			"not still: the processes on n2 moved 1.0G of memory, and read and wrote 1.0M (1 card in 2 readings)"},
-		{api.Finding{State: api.CardsUnknown, Count: 1, Readings: 2, Cards: card(api.CardFinding{State: api.CardsUnknown})}, "not known: n1 GPU-1 could not be read (1 card in 2 readings)"},
-		{api.Finding{State: api.CardsUnknown, Count: 1, Readings: 2, Cards: card(api.CardFinding{State: api.CardsUnknown, AtMost: 1})},
-			"not known: n1 GPU-1 was used at up to 1%, how much of it by this gang the driver does not say; also there is a process that the driver does not name (1 card in 2 readings)"},
-		{api.Finding{State: api.CardsUnknown, Count: 1, Readings: 2, Hosts: []api.HostFinding{{Node: "n2", State: api.CardsUnknown}}},
-			"not known: what the processes on n2 move could not be read (1 card in 2 readings)"},
-		{api.Finding{State: api.CardsUnknown, Count: 1, Readings: 2, Hosts: []api.HostFinding{{Node: "n2", State: api.CardsQuiet}}}, "not known: no word of the cards (1 card in 2 readings)"},
-		{api.Finding{State: api.CardsUnknown, Count: 1, Readings: 2}, "not known: no word of the cards (1 card in 2 readings)"},
-	} {
-		if got := findingText(&c.f); got != c.want {
-			t.Errorf("%q\nwant %q", got, c.want)
-		}
-	}
-	if got := unseenText(&api.Finding{Cards: []api.CardFinding{{State: api.CardsBusy, AtMost: 3}, {UUID: "GPU-2", State: api.CardsUnknown, AtMost: 3, Others: "Xorg"}}}); got !=
-		"it can't be told what the gang does on its cards, GPU-2 was used at up to 3%, how much of it by this gang the driver does not say; also there is Xorg," {
-		t.Errorf("%q", got)
-	}
-	for _, f := range []*api.Finding{nil, {}, {Cards: []api.CardFinding{{State: api.CardsUnknown}}}} {
-		if got := unseenText(f); got != "the cards could not be read" {
-			t.Errorf("%+v: %q", f, got)
-		}
-	}
-	for n, want := range map[int64]string{-1: "an unknown size", 0: "0.0G", 1: "0.0M", 1<<29 - 1: "512.0M", 1 << 29: "0.5G", gib: "1.0G"} {
-		if got := sizeText(n); got != want {
-			t.Errorf("%d: %s, want %s", n, got, want)
-		}
-	}
-	if got := lastFigure(&cluster.Node{}, "x"); got != watchdog.Unknown {
-		t.Errorf("a card that is not there: %+v", got)
 	}
 }
 
@@ -561,114 +194,10 @@ func TestRowsOfACommit(t *testing.T) {
 	}
 }
 
-// TestIDsAreSkipped: never back.
-func TestIDsAreSkipped(t *testing.T) {
-	b := newBench(t, 1)
-	b.w.SkipIDs(7)
-	b.w.SkipIDs(3)
-	if id := b.submit(specOf(1)); id != 7 || b.w.NextID() != 8 {
-		t.Errorf("job %d, then %d", id, b.w.NextID())
-	}
-}
-
-// TestARankIsWarned: what it is warned of is an event, once, and so is that it is over.
-func TestARankIsWarned(t *testing.T) {
-	b := newBench(t, 1)
-	id := b.submit(specOf(1))
-	b.start(id)
-	warn := func(text string, applied bool) {
-		t.Helper()
-		if out := b.phase(id, "n1", api.PhaseRunning, api.RankActual{PID: 100, Warning: text}); out.Applied != applied {
-			t.Errorf("%q: %+v", text, out)
-		}
-	}
-	warn("uses 9G of 8G", true)
-	warn("uses 9G of 8G", false)
-	warn("", true)
-	warn("", false)
-	warn("uses 9G of 8G", true)
-	if got := slices.Sorted(maps.Keys(b.w.jobs[id].warned)); !slices.Equal(got, []int{0}) {
-		t.Errorf("%v", got)
-	}
-	b.phase(id, "n1", api.PhaseStopped, api.RankActual{PID: 100, Exited: true, Warning: "uses 10G of 8G"})
-}
-
-// TestStopsOfTheNodesOwn: a stop that nobody ordered here is the loss of the node.
-func TestStopsOfTheNodesOwn(t *testing.T) {
-	for _, cause := range []api.Cause{api.CauseNodeLost, api.CausePreempted, api.CauseRequeued, api.CauseOOM, api.CauseStalled, api.CauseTimeout} {
-		t.Run(string(cause), func(t *testing.T) {
-			b := newBench(t, 2)
-			id := b.submit(timed(2, time.Hour))
-			b.start(id)
-			b.say("n2", api.MemberActual{MemberKey: b.key(id), Phase: api.PhaseRunning, Stopping: cause, Text: map[bool]string{true: "9G of 8G"}[cause == api.CauseOOM]})
-			b.say("n2", api.MemberActual{MemberKey: b.key(id), Phase: api.PhaseRunning, Stopping: cause})
-			for range 2 { // a later cause, and again
-				b.say("n2", api.MemberActual{MemberKey: b.key(id), Phase: api.PhaseRunning, Stopping: api.CauseGPUHang})
-			}
-			b.ack(id)
-		})
-	}
-}
-
-// TestAnImageThatIsMoved: members that found other images of one name don't start together.
-func TestAnImageThatIsMoved(t *testing.T) {
-	b := newBench(t, 2)
-	s := specOf(2)
-	s.Container = &api.Container{Image: "torch:1"}
-	id := b.submit(s)
-	b.must(b.spread(id))
-	ready := func(node, image string) {
-		b.say(node, api.MemberActual{MemberKey: b.key(id), Phase: api.PhaseReady, Port: 4000, Image: image})
-	}
-	ready("n1", "sha256:1")
-	ready("n2", "sha256:2")
-	if j := b.w.Job(id); !blocked(j) || j.Image != "sha256:1" || len(j.Refusals) != 1 || j.Refusals[0].Text != "the image is sha256:2 here and sha256:1 elsewhere" {
-		t.Errorf("%+v", j.Refusals)
-	}
-}
-
-// TestStaleClaimsAreToldOnce a session, though they are refused each time.
-func TestStaleClaimsAreToldOnce(t *testing.T) {
-	b := newBench(t, 2)
-	id := b.submit(specOf(1))
-	claim := func(job int64) {
-		t.Helper()
-		out := b.say("n1", api.MemberActual{MemberKey: memberKey(job, 7), Phase: api.PhaseRunning})
-		if out.Refused == nil || out.Refused.Message != fmt.Sprintf("stale epoch 7 of job %d", job) {
-			t.Errorf("%+v", out)
-		}
-	}
-	eventsSince(b)
-	for range 2 {
-		claim(id)
-		claim(99)
-	}
-	want := []string{string(api.EventStaleRefused) + " n1: running", string(api.EventStaleRefused) + " n1: running, of job 99 which is not known"}
-	if got := eventsSince(b); !slices.Equal(got, want) {
-		t.Errorf("%q", got)
-	}
-	b.must(NodeGone{Node: "n1"})
-	b.hello("n1")
-	eventsSince(b)
-	claim(id)
-	if got := eventsSince(b); len(got) != 1 {
-		t.Errorf("in a new session: %q", got)
-	}
-}
-
 func TestRefs(t *testing.T) {
 	for want, j := range map[string]Job{"12": {ID: 12}, "13": {ID: 13, ArrayIndex: -1}, "14": {ID: 14, ArrayID: 14, ArrayIndex: -1}, "15_0": {ID: 15, ArrayID: 15}, "15_3": {ID: 17, ArrayID: 15, ArrayIndex: 3}} {
 		if got := j.Ref().String(); got != want {
 			t.Errorf("%s, want %s", got, want)
-		}
-	}
-}
-
-func TestMidnight(t *testing.T) {
-	day := time.Date(2026, 2, 28, 0, 0, 0, 0, time.UTC)
-	for _, at := range []time.Time{day, day.Add(time.Hour), day.Add(24*time.Hour - 1), day.Add(time.Hour).In(time.FixedZone("", 12*3600))} {
-		if got := midnight(at); !got.Equal(time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)) {
-			t.Errorf("%s: %s", at, got)
 		}
 	}
 }
@@ -690,116 +219,6 @@ func TestOwnFailure(t *testing.T) {
 			t.Errorf("%+v: rank %d, %v", c.ranks, got, failed)
 		}
 	}
-}
-
-// TestWhoAwaitsReadiness: only who runs, asked for it and has not passed.
-func TestWhoAwaitsReadiness(t *testing.T) {
-	for name, c := range map[string]struct {
-		edit func(j *Job)
-		want bool
-	}{
-		"it runs":      {func(j *Job) {}, true},
-		"did not ask":  {func(j *Job) { j.Spec.ReadyTimeout = 0 }, false},
-		"has passed":   {func(j *Job) { j.ReadyAt = epoch0 }, false},
-		"is stopped":   {func(j *Job) { j.Drain = &Drain{} }, false},
-		"is over":      {func(j *Job) { j.Verdict = &Verdict{} }, false},
-		"waits":        {func(j *Job) { j.Ranks[0].State = api.RankBlocked }, false},
-		"is prepared":  {func(j *Job) { j.Ranks[0].State = api.RankReserved }, false},
-		"has one done": {func(j *Job) { j.Ranks[0].State = api.RankDone }, true},
-	} {
-		j := &Job{Spec: &api.Spec{ReadyTimeout: 1}, Ranks: []Rank{{State: api.RankRunning}}, Past: &Past{}}
-		if c.edit(j); AwaitsReady(j) != c.want {
-			t.Errorf("%s: %v", name, !c.want)
-		}
-	}
-}
-
-// TestDistributions: which tasks each node of a step has.
-func TestDistributions(t *testing.T) {
-	for how, want := range map[string]string{
-		"": "[0 1 2] [3] [4 5]", "block": "[0 1 2] [3] [4 5]", "cyclic": "[0 3 5] [1] [2 4]", "plane=2": "[0 1 5] [2] [3 4]", "plane=9": "[0 1 2] [3] [4 5]",
-		"plane=0": `distribution "plane=0": want plane=N`, "plane": `distribution "plane": want plane=N`, "arbitrary": `distribution "arbitrary": want block, cyclic or plane=N`,
-	} {
-		parts := make([]StepPart, 3)
-		err := number(how, parts, []int{3, 1, 2})
-		got := fmt.Sprint(parts[0].Tasks, parts[1].Tasks, parts[2].Tasks)
-		if err != nil {
-			got = err.Message
-		}
-		if got != want {
-			t.Errorf("%s: %s, want %s", how, got, want)
-		}
-	}
-}
-
-// TestOnlyLostNodesAreFenced, and only where something ran.
-func TestOnlyLostNodesAreFenced(t *testing.T) {
-	b := newBench(t, 3)
-	b.unwritten()
-	for name, c := range map[string]struct {
-		state api.NodeState
-		ran   bool
-	}{"n1": {api.NodeLost, true}, "n2": {api.NodeUp, true}, "n3": {api.NodeLost, false}} {
-		n := b.w.nodes[name].node
-		n.State, n.Left = c.state, []Left{{Ran: c.ran}}
-	}
-	if got := b.w.Fenceable(); !slices.Equal(got, []string{"n1"}) {
-		t.Errorf("%v", got)
-	}
-}
-
-// TestANodeIsCalledDownInWords: the event says how it was taken out.
-func TestANodeIsCalledDownInWords(t *testing.T) {
-	for want, ev := range map[string]NodeDrain{
-		"disk": {Reason: "disk"}, "disk; down": {Reason: "disk", Down: true}, "no reason given": {}, "disk; to be empty by 2026-03-01T13:00:00Z": {Reason: "disk", By: epoch0.Add(time.Hour)},
-	} {
-		b := newBench(t, 1)
-		b.unwritten()
-		eventsSince(b)
-		ev.Node = "n1"
-		b.must(ev)
-		if got := eventsSince(b); !slices.Equal(got, []string{string(api.EventNodeDrained) + " n1: " + want}) {
-			t.Errorf("%q, want %q", got, want)
-		}
-		b.ignores(ev, "out of service already")
-	}
-}
-
-// TestAForgottenNodeIsNotStruck: it had refused a gang that another starts.
-func TestAForgottenNodeIsNotStruck(t *testing.T) {
-	b := newBench(t, 3)
-	id := b.by("ada")
-	b.on(id, "n1")
-	b.refuse(id, api.BlameFiles, "no home")
-	b.must(NodeGone{Node: "n1"})
-	b.after(b.w.set.NodeTimeout)
-	b.must(NodeForget{Node: "n1"})
-	b.on(id, "n2")
-	b.ready(id)
-	if j := b.w.Job(id); len(j.Refusals) != 0 || JobState(j) != api.JobRunning {
-		t.Errorf("%s, refused by %+v", JobState(j), j.Refusals)
-	}
-}
-
-// TestTheRecordOfLettersIsBounded: those that were given up first are forgotten, and those that lie there for too long.
-func TestTheRecordOfLettersIsBounded(t *testing.T) {
-	b := newBench(t, 1)
-	b.unwritten()
-	for i := range int64(mostGivenUp + 2) {
-		b.w.outbox.put(i+1, &api.Letter{ID: i + 1, GivenUp: epoch0.Add(time.Duration(i) * time.Second)})
-	}
-	left := func(want, first int64) {
-		t.Helper()
-		b.w.forgetGivenUp()
-		if all := b.w.givenUp(); int64(len(all)) != want || all[0].ID != first {
-			t.Errorf("%d letters, the first is %d", len(all), all[0].ID)
-		}
-	}
-	left(mostGivenUp, 3)
-	b.w.now.Wall = epoch0.Add(2*time.Second + api.GivenUpKept)
-	left(mostGivenUp, 3)
-	b.w.now.Wall = b.w.now.Wall.Add(1)
-	left(mostGivenUp-1, 4)
 }
 
 // TestWhoIsWaitedFor: a job, an array, and each element of one of which somebody waits for an element.
@@ -924,32 +343,6 @@ func TestVerdictOfATrigger(t *testing.T) {
 	}
 }
 
-// TestOutcomesOfADependency: how up to four jobs ended is said, of more nobody reads it.
-func TestOutcomesOfADependency(t *testing.T) {
-	b := newBench(t, 1)
-	b.unwritten()
-	d := &api.Dependency{}
-	add := func(j *Job) {
-		j.ID = int64(len(d.On) + 1)
-		j.Share()
-		b.w.jobs[j.ID] = &entry{job: j}
-		d.On = append(d.On, api.Condition{Kind: api.AfterOK, Job: j.ID})
-	}
-	failed := func() *Job { return &Job{Past: &Past{Verdict: &Verdict{State: api.JobFailed}}} }
-	add(&Job{})
-	array := failed()
-	array.Array = &ArrayInfo{}
-	add(array)
-	d.On = append(d.On, api.Condition{Kind: api.AfterOK, Job: 99})
-	for _, want := range []string{"", " (job 4 ended FAILED)", " (job 4 ended FAILED, job 5 ended FAILED)", " (job 4 ended FAILED, job 5 ended FAILED, job 6 ended FAILED)",
-		" (job 4 ended FAILED, job 5 ended FAILED, job 6 ended FAILED, job 7 ended FAILED)", ""} {
-		if got := b.w.outcomes(d); got != want {
-			t.Errorf("%q, want %q", got, want)
-		}
-		add(failed())
-	}
-}
-
 // TestEndsOfAnArrayAreCounted: the least and the largest code, and the first that failed.
 func TestEndsOfAnArrayAreCounted(t *testing.T) {
 	a := &api.LetterArray{States: map[api.JobState]int{}}
@@ -966,94 +359,6 @@ func TestEndsOfAnArrayAreCounted(t *testing.T) {
 	}
 }
 
-// TestMeasuresAreCut: a node may say what it likes, booked is no more than what its member held.
-func TestMeasuresAreCut(t *testing.T) {
-	b, id := cardJob(t)
-	b.after(time.Hour)
-	e := b.w.jobs[id]
-	booked := func() (seen, used int64, cards BookedCards) {
-		k := e.job.Booking
-		return k.SeenCPUMS, k.UsedCPUMS, k.Cards[0]
-	}
-	const hour = int64(3600_000)
-	far := 1e12
-	card := api.CardMeasure{UUID: "GPU-n1-0", Utilization: &api.Figure{Seconds: far, Mean: 300}, IdleSeconds: &far, Joules: &far}
-	others := card
-	others.UUID = "GPU-n1-3"
-	b.w.measured(e, 0, nil)
-	if seen, used, cards := booked(); seen+used+cards.SeenMS != 0 {
-		t.Errorf("of nothing: %d %d %+v", seen, used, cards)
-	}
-	b.w.measured(e, 0, &api.Measure{Seconds: far, CPUSeconds: &far, Cards: []api.CardMeasure{others, card}})
-	seen, used, cards := booked()
-	if want := (BookedCards{Type: "H200", Cards: 2, SeenMS: hour, BusyMS: hour, IdleMS: hour, Joules: 10_000 * 3660}); seen != 6*hour || used != 8*(hour+60_000) || cards != want {
-		t.Errorf("%d of %d, cards %+v", used, seen, cards)
-	}
-	little, few := 10.0, 5.0
-	b.w.measured(e, 0, &api.Measure{Seconds: 20, CPUSeconds: &little, Cards: []api.CardMeasure{{UUID: "GPU-n1-1", Utilization: &api.Figure{Seconds: 10, Mean: 50}, IdleSeconds: &few, Joules: &few}}})
-	b.w.measured(e, 0, &api.Measure{Seconds: 20, Cards: []api.CardMeasure{{UUID: "GPU-n1-1", Utilization: &api.Figure{Seconds: 10, Mean: 50}}, {UUID: "GPU-n1-1", IdleSeconds: &few}}}) // of which not all is known
-	seen2, used2, cards2 := booked()
-	if want := (BookedCards{Type: "H200", Cards: 2, SeenMS: hour + 10_000, BusyMS: hour + 5000, IdleMS: hour + 5000, Joules: 10_000*3660 + 5}); seen2-seen != 6*20_000 || used2-used != 10_000 || cards2 != want {
-		t.Errorf("%d of %d more, cards %+v", used2-used, seen2-seen, cards2)
-	}
-	w := b.w.measures
-	if len(w) != 3 || len(w[0].Measure.Cards) != 1 || w[0].Measure.Node != "n1" || w[0].Epoch != 1 || w[0].Job != id {
-		t.Errorf("%s", text(w))
-	}
-	b.w.edit(e).Members[0].State = MemberStopped
-	if b.w.measured(e, 0, &api.Measure{Seconds: 20}); len(b.w.measures) != 3 {
-		t.Error("taken twice")
-	}
-}
-
-// TestEndsOfSteps: how a step ended by what its parts say, and by what ended it.
-func TestEndsOfSteps(t *testing.T) {
-	part := func(code int) StepPart { return StepPart{Known: true, ExitCode: code, Signal: code % 3} }
-	unknown := StepPart{}
-	stop := func(c api.Cause) *Job { return &Job{Past: &Past{Drain: &Drain{Cause: c}}} }
-	for _, c := range []struct {
-		job    *Job
-		step   Step
-		state  api.JobState
-		cause  api.Cause
-		code   int // -1: not known
-		signal int
-		err    string
-	}{
-		{&Job{}, Step{Parts: []StepPart{part(0), part(0)}}, api.JobCompleted, "", 0, 0, ""},
-		{&Job{}, Step{Parts: []StepPart{part(4), part(5), part(1)}}, api.JobFailed, "", 5, 2, ""},
-		{&Job{}, Step{Parts: []StepPart{part(5), part(5)}}, api.JobFailed, "", 5, 2, ""},
-		{&Job{}, Step{Parts: []StepPart{part(0), unknown}}, api.JobCancelled, api.CauseCancelled, -1, 0, ""},
-		{&Job{}, Step{Parts: []StepPart{part(2), unknown}}, api.JobCancelled, api.CauseCancelled, 2, 2, ""},
-		{&Job{}, Step{Stop: true, Parts: []StepPart{part(0)}}, api.JobCancelled, api.CauseCancelled, 0, 0, ""},
-		{&Job{}, Step{Stop: true, Late: true, Parts: []StepPart{part(0)}}, api.JobTimeout, api.CauseTimeout, 0, 0, ""},
-		{&Job{}, Step{Parts: []StepPart{{Known: true, ExitCode: 9, OOM: true}, part(0)}}, api.JobOutOfMemory, "", 9, 0, ""},
-		{&Job{}, Step{Parts: []StepPart{part(0), {Known: true, ExitCode: 1, Text: "no such file"}, {Known: true, Text: "later"}}}, api.JobFailed, "", 1, 0, "n2: no such file"},
-		{&Job{}, Step{Parts: []StepPart{{Known: true, Member: 9, Text: "nowhere"}}}, api.JobCompleted, "", 0, 0, ""},
-		{stop(api.CausePreempted), Step{Parts: []StepPart{unknown}}, api.JobPreempted, api.CausePreempted, -1, 0, ""},
-		{stop(api.CausePreempted), Step{Parts: []StepPart{part(2)}}, api.JobPreempted, api.CausePreempted, 2, 2, ""},
-		{stop(api.CausePreempted), Step{Parts: []StepPart{part(0)}}, api.JobCompleted, "", 0, 0, ""},
-		{stop(api.CauseCompleted), Step{Parts: []StepPart{part(2)}}, api.JobFailed, "", 2, 2, ""},
-	} {
-		c.job.Share()
-		c.job = c.job.Copy()
-		for i := range c.step.Parts {
-			c.job.Members = append(c.job.Members, Member{Node: fmt.Sprint("n", i+1)})
-			if c.step.Parts[i].Member == 0 {
-				c.step.Parts[i].Member = i
-			}
-		}
-		s := ShowStep(c.job, &c.step, epoch0)
-		code := -1
-		if s.ExitCode != nil {
-			code = *s.ExitCode
-		}
-		if s.State != c.state || s.Cause != c.cause || code != c.code || s.Signal != c.signal || s.Error != c.err {
-			t.Errorf("%s: %s %s, code %d, signal %d, %q", text(c.step), s.State, s.Cause, code, s.Signal, s.Error)
-		}
-	}
-}
-
 // TestAnyDone: one rank is enough.
 func TestAnyDone(t *testing.T) {
 	j := &Job{Ranks: []Rank{{State: api.RankRunning}, {State: api.RankFailed}}}
@@ -1063,22 +368,6 @@ func TestAnyDone(t *testing.T) {
 	if j.Ranks[1].State = api.RankDone; !AnyDone(j) {
 		t.Error("one is done")
 	}
-}
-
-// TestWhatIsBeingStoppedIsNotChanged, and what runs is changed in little.
-func TestWhatIsBeingStoppedIsNotChanged(t *testing.T) {
-	b := newBench(t, 1)
-	id := b.submit(specOf(1))
-	b.start(id)
-	for what, ev := range map[string]Update{"partition": {Partition: new("night")}, "constraint": {Constraint: new("ib")}, "begin time": {Begin: new(epoch0)}, "dependency": {Dependency: &api.Dependency{}}} {
-		ev.Job = id
-		if err := b.w.updatable(b.w.jobs[id], &ev); err == nil || err.Message != fmt.Sprintf("job %d is running: its %s can be changed only while it waits", id, what) {
-			t.Errorf("%s: %v", what, err)
-		}
-	}
-	b.must(Preempt{Job: id, For: "job 9"})
-	b.refuses(Update{Job: id, TimeLimit: new(time.Hour)}, fmt.Sprintf("job %d is being stopped: its time limit has no effect any more", id))
-	b.refuses(Update{Job: id, Deadline: new(epoch0.Add(time.Hour))}, fmt.Sprintf("job %d is being stopped: a deadline has no effect any more", id))
 }
 
 // TestWhatWaitsAgainBeginsAnew: nothing of its life before counts but what is on record of it.
@@ -1151,65 +440,6 @@ func TestTheFirstWorld(t *testing.T) {
 	}
 }
 
-// TestARestartForgetsSuspicion: what a new controller has not heard of is unknown to it.
-func TestARestartForgetsSuspicion(t *testing.T) {
-	b := newBench(t, 2)
-	b.must(NodeGone{Node: "n1"})
-	if n := b.w.Node("n1"); n.State != api.NodeSuspect || n.Res.NotReady != "suspect" || !n.Res.Away {
-		t.Errorf("%s, %+v", n.State, n.Res)
-	}
-	b.reborn(time.Second)
-	for _, name := range []string{"n1", "n2"} {
-		if n := b.w.Node(name); n.State != api.NodeUnknown || n.Res.NotReady != "unknown" || !n.Res.Away || n.Res.Ready {
-			t.Errorf("%s is %s, %+v", name, n.State, n.Res)
-		}
-	}
-}
-
-// TestImagesOfStepsAreBounded: of so many the digest is kept.
-func TestImagesOfStepsAreBounded(t *testing.T) {
-	b := newBench(t, 1)
-	id := b.submit(specOf(1))
-	b.start(id)
-	e := b.w.jobs[id]
-	j := b.w.edit(e)
-	j.StepImages = make([]StepImage, maxStepImages-1)
-	for i, want := range []bool{true, false} {
-		j.Steps = []Step{{Parts: make([]StepPart, 1)}}
-		j.Steps[0].Ask.Container = &api.Container{Image: fmt.Sprint("torch:", i)}
-		if got := b.w.stepImage(e, 0, 0, &api.StepActual{Image: "sha256:1"}); got != want || len(e.job.StepImages) != maxStepImages {
-			t.Errorf("image %d: kept %v, %d in all", i, got, len(e.job.StepImages))
-		}
-		j = e.job
-	}
-}
-
-// TestVerifyLooksAtWhatIsShared: nobody may write to what all gangs have that have none of their own.
-func TestVerifyLooksAtWhatIsShared(t *testing.T) {
-	b := newBench(t, 1)
-	b.unwritten()
-	for want, spoil := range map[string]func(){
-		"the past and the wishes of the gangs that have none are ": func() { noPast.Epoch = 1 },
-		"the past and the wishes of the gangs":                     func() { noWishes.Held = "x" },
-		"the epoch of the gangs that have none is ":                func() { b.w.noEpoch.alive = 1 },
-		"rank 0 of the gangs that never had nodes is ":             func() { blank[0].State = api.RankDone },
-		"rank 1 of the gangs that never had nodes is ":             func() { blank[1].Slot.Node = "n1" },
-		"rank 2 of the gangs that never had nodes is ":             func() { blank[2].Slot.Cards = []string{} },
-		"rank 3 of the gangs that never had nodes is ":             func() { blank[3].PID = 1 },
-		"rank 4 of the gangs that never had nodes is ":             func() { blank[4].Exited = true },
-		"rank 5 of the gangs that never had nodes is ":             func() { blank[5].Own = true },
-		"rank 6 of the gangs that never had nodes is ":             func() { blank[6].Start = epoch0 },
-		"rank 4095 of the gangs that never had nodes is ":          func() { blank[4095].End = epoch0 },
-	} {
-		spoil()
-		if found := b.w.Verify(); len(found) != 1 || !strings.HasPrefix(found[0], want) {
-			t.Errorf("%q, want %q", found, want)
-		}
-		*noPast, *noWishes, *b.w.noEpoch = Past{}, Wishes{}, epoch{}
-		copy(blank, newBlank(maxBlank))
-	}
-}
-
 // TestRequeuesOfAnArrayAreCounted in its letter, and told once by themselves.
 func TestRequeuesOfAnArrayAreCounted(t *testing.T) {
 	b := newBench(t, 2)
@@ -1226,17 +456,6 @@ func TestRequeuesOfAnArrayAreCounted(t *testing.T) {
 	}
 }
 
-// TestALostNodeThatWasDrained is lost, for the reason for which it was drained.
-func TestALostNodeThatWasDrained(t *testing.T) {
-	b := newBench(t, 2)
-	b.must(NodeDrain{Node: "n1", Reason: "disk"})
-	b.must(NodeGone{Node: "n1"})
-	b.after(b.w.set.NodeTimeout)
-	if n := b.w.Node("n1"); n.State != api.NodeLost || n.Reason != "disk" || n.Res.NotReady != "lost: disk" || n.Res.Away {
-		t.Errorf("%s %q, %+v", n.State, n.Reason, n.Res)
-	}
-}
-
 // TestWhoIsInTheWayOfAnEmptying: who may run beyond the start of a reservation that empties its nodes.
 func TestWhoIsInTheWayOfAnEmptying(t *testing.T) {
 	b := newBench(t, 1)
@@ -1247,35 +466,6 @@ func TestWhoIsInTheWayOfAnEmptying(t *testing.T) {
 		by, text := b.w.clearing(b.w.nodes["n1"], j, &cluster.Grant{Until: until})
 		if by.Equal(start) != in || by.IsZero() == in || (text == "node n1 is to be empty by 2026-03-01T13:00:00Z for reservation talk") != in {
 			t.Errorf("until %s: by %s, %q", until, by, text)
-		}
-	}
-}
-
-// TestCardsOfAStepOnThreeNodes: none has a number of them below nought, and what is left over is refused.
-func TestCardsOfAStepOnThreeNodes(t *testing.T) {
-	for gpus, want := range map[int]string{1: "1 CPU and 1 GPUs in all asked, node n1 has 2 GPUs for the step", 3: "", 6: "", 7: "7 GPUs asked, its nodes have 6"} {
-		a := asks(api.StepComponent{Tasks: 3, GPUs: gpus})
-		parts, got := make([]StepPart, 3), ""
-		if err := giveCards(&a, []room{{node: "n1", cardFree: []string{"a", "b"}}, {node: "n2", cardFree: []string{"c", "d"}}, {node: "n3", cardFree: []string{"e", "f"}}}, parts); err != nil {
-			got = err.Message
-		}
-		if got != want || want == "" && (len(parts[0].Cards) != gpus/3 || len(parts[1].Cards) != gpus/3 || len(parts[2].Cards) != gpus/3) {
-			t.Errorf("%d: %q, %+v", gpus, got, parts)
-		}
-	}
-}
-
-// TestNextTimesOfALine: never, of a schedule or a zone that is none.
-func TestNextTimesOfALine(t *testing.T) {
-	b := newBench(t, 1)
-	for want, c := range map[string]api.Cron{"2026-03-02T00:00:00Z": {Schedule: "@daily"}, "2026-03-01T12:05:00Z": {Schedule: "*/5 * * * *"}} {
-		if got := b.w.due(&c, epoch0); got.Format(time.RFC3339) != want {
-			t.Errorf("%s: %s", c.Schedule, got)
-		}
-	}
-	for _, c := range []api.Cron{{Schedule: "x"}, {Schedule: "@daily", Zone: "Mars"}} {
-		if got := b.w.due(&c, epoch0); !got.IsZero() {
-			t.Errorf("%+v: %s", c, got)
 		}
 	}
 }
