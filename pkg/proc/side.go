@@ -236,7 +236,7 @@ func enterV1(dirs ...string) (homes []string, err error) {
 			leaveV1(homes...)
 			return nil, err
 		}
-		if err := writeFile(dir+"/tasks", strconv.Itoa(syscall.Gettid())); err != nil {
+		if err := moveV1(dir); err != nil {
 			leaveV1(homes...)
 			return nil, err
 		}
@@ -283,8 +283,22 @@ func homeV1(ms []mount, self, dir string) string {
 
 func leaveV1(homes ...string) {
 	for _, home := range homes {
-		_ = writeFile(home+"/tasks", strconv.Itoa(syscall.Gettid()))
+		_ = moveV1(home)
 	}
+}
+
+// moveV1 moves this thread into a group of v1.
+func moveV1(dir string) error { return moveV1By(writeFile, dir) }
+
+// moveV1By writes "0", which is the thread that writes: for that one, and for no number, the kernel (since 5.5) takes
+// no lock that all forks of the machine share, whose writer waits 5 to 15 ms for a grace period. Where a group refuses
+// "0", the number moves it as well.
+func moveV1By(write func(path, value string) error, dir string) error {
+	err := write(dir+"/tasks", "0")
+	if err != nil && !os.IsNotExist(err) && write(dir+"/tasks", strconv.Itoa(syscall.Gettid())) == nil {
+		return nil
+	}
+	return err
 }
 
 // sidesUsable finds, for each controller that is wanted, where groups of v1 can be made.
