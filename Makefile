@@ -64,8 +64,8 @@ chaos: build ## hosts that really break, as root, minutes: all of e2e, and a tab
 	@! command -v qemu-system-x86_64 >/dev/null || scripts/vm-kernel $(VM) || echo "no kernel for a virtual machine: its tests are skipped"
 	@GANG_E2E_CHAOS=1 GANG_VM=$(VM) GANG_E2E_TABLE=$(CURDIR)/bin/chaos.tsv go test -count=1 -p 1 -timeout 60m ./e2e/...; \
 	  rc=$$?; [ ! -e bin/chaos.tsv ] || scripts/chaos-table bin/chaos.tsv; exit $$rc
-	go test -count=1 -v ./pkg/noded ./pkg/store/sqlitestore -run '^TestDamage$$' -damage.places=1000
-	go test -count=1 -v ./pkg/store/pgstore -run '^(TestRestart|TestPromotion)$$' -pgstore.rounds=20 -timeout 1h
+	go test -count=1 -v ./pkg/node/noded ./pkg/controller/store/sqlitestore -run '^TestDamage$$' -damage.places=1000
+	go test -count=1 -v ./pkg/controller/store/pgstore -run '^(TestRestart|TestPromotion)$$' -pgstore.rounds=20 -timeout 1h
 
 vm: ## jobs' limits on kernels of their own (qemu-system-x86; Debian's kernel is downloaded to VM): cgroup v2, v1, both, none
 	scripts/vm-kernel $(VM)
@@ -76,7 +76,7 @@ attack: build ## what users, nodes and strangers may try against a site, as root
 
 CHECKS ?= 10000
 properties: ## the property tests with CHECKS (10000) draws each in place of 100, and ten times as many histories of cards
-	GANG_HISTORIES=$$(($(CHECKS) * 10)) go test -count=1 -timeout 1h ./pkg/gang -run NeverOverCommitted
+	GANG_HISTORIES=$$(($(CHECKS) * 10)) go test -count=1 -timeout 1h ./pkg/core/gang -run NeverOverCommitted
 	go test -count=1 -timeout 2h $$(grep -rl 'rapid\.Check' --include='*_test.go' pkg | xargs -n1 dirname | sort -u | sed 's|^|./|') -rapid.checks=$(CHECKS)
 
 FUZZTIME ?= 20s
@@ -123,7 +123,7 @@ UPLOT_SHA512 = 2883159c6ebccefbb95d751b0b82d010f9e1c0ec41b8bc96d401eda66e882935c
 uplot: ## bring uPlot, which draws in reports, from npm
 	@d=$$(mktemp -d); trap 'rm -rf "$$d"' EXIT; cd "$$d" && npm pack --silent uplot@$(UPLOT) && \
 	  echo "$(UPLOT_SHA512)  uplot-$(UPLOT).tgz" | sha512sum -c && tar xzf uplot-$(UPLOT).tgz && \
-	  install -Dm644 -t $(CURDIR)/pkg/plot/uplot package/LICENSE package/dist/uPlot.iife.min.js package/dist/uPlot.min.css
+	  install -Dm644 -t $(CURDIR)/pkg/core/plot/uplot package/LICENSE package/dist/uPlot.iife.min.js package/dist/uPlot.min.css
 
 AXE = 4.14.1
 AXE_SHA512 = 1477dafa598d8d065f273d6af302aa203c02e83131707b7fa648cd41bd3d6b734f8c22a0dab86ee6a6f64b8afbe804b214d36db85a2826965edfb3a0b9d546b5

@@ -24,9 +24,9 @@ import (
 
 	"gangd/e2e/tally"
 	"gangd/pkg/api"
-	"gangd/pkg/leader"
-	"gangd/pkg/store/pgserver"
-	"gangd/pkg/store/pgserver/pgtest"
+	"gangd/pkg/controller/leader"
+	"gangd/pkg/controller/store/pgserver"
+	"gangd/pkg/controller/store/pgserver/pgtest"
 )
 
 // severalSize is how much a site of several controllers has to do, and for how often.

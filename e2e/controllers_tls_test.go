@@ -17,7 +17,7 @@ import (
 	"gangd/e2e/tally"
 	"gangd/e2e/trial"
 	"gangd/pkg/api"
-	"gangd/pkg/store/pgserver"
+	"gangd/pkg/controller/store/pgserver"
 )
 
 // pair is a site of two controllers over TLS, each with an address, a state directory and a socket of its own: "gangd"

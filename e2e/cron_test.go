@@ -9,7 +9,7 @@ import (
 )
 
 // TestCronTable: a table outlives its controller, with its jobs; one that is cancelled switches its line off.
-// That jobs come again is shown in pkg/gang: the next minute may be one away.
+// That jobs come again is shown in pkg/core/gang: the next minute may be one away.
 func TestCronTable(t *testing.T) {
 	t.Parallel()
 	c := start(t, "--nodes=1")

@@ -22,7 +22,7 @@ func TestUnderAStandingQueue(t *testing.T) {
 			for _, guard := range []string{"2s", "48h"} {
 				t.Run(order+"/"+preempt+"/"+guard, func(t *testing.T) {
 					if guard == "48h" && (order != "service" || preempt == "service") {
-						t.Skip("its turn comes after two days: TestStartedAsStated of pkg/sched has it")
+						t.Skip("its turn comes after two days: TestStartedAsStated of pkg/core/sched has it")
 					}
 					c := start(t, "--nodes=2", "--gpus=4x80G", "--set", "order="+order, "--set", "preempt="+preempt, "--set", "guard_after="+guard)
 					for range rounds(1) {

@@ -20,7 +20,7 @@ import (
 	"testing"
 	"time"
 
-	"gangd/pkg/store/pgserver"
+	"gangd/pkg/controller/store/pgserver"
 )
 
 // audience is what receivers were told: ids of events by what they say.
@@ -115,7 +115,7 @@ func mailServer(t *testing.T, o *audience) string {
 // at least once, always with the same id, and an array is told of as one.
 func TestToldWhateverDies(t *testing.T) {
 	if os.Getenv("GANG_E2E_CHAOS") == "" {
-		t.Skip("waits for back-offs of seconds: make chaos runs this; pkg/notify and pkg/gang have the cases")
+		t.Skip("waits for back-offs of seconds: make chaos runs this; pkg/controller/notify and pkg/core/gang have the cases")
 	}
 	byMail, byPost := &audience{ids: map[string]map[string]int{}}, &audience{ids: map[string]map[string]int{}}
 	var posts atomic.Int32

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestConfigurationPage holds gangd.toml(5) to docs/configuration.md, which pkg/config makes: the same keys, in the
+// TestConfigurationPage holds gangd.toml(5) to docs/configuration.md, which pkg/controller/config makes: the same keys, in the
 // same order, with the same defaults.
 func TestConfigurationPage(t *testing.T) {
 	ref, err := os.ReadFile("../docs/configuration.md")

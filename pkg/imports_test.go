@@ -15,103 +15,39 @@ import (
 	"unicode"
 )
 
-// A package stands on a floor and on a side. It may import what is on a lower floor, of its own
-// side or shared: so no arrow runs up, none in a circle, and the node, the controller and the
-// clients know each other by the wire alone. Every package has its place here.
-type floor struct {
-	// pure floors have no I/O, clock, goroutine or randomness: what stands there runs in gangd, in
-	// tests, in a simulator and in a replay alike, and a run could not be repeated otherwise.
-	pure  bool
-	rooms map[side]string
+// The folder below pkg is the side that a package stands on. A side may import those that it
+// names here: so no import runs up, and the node, the controller and the clients know each other
+// by the wire alone.
+var sides = map[string]string{
+	"api":        "api",
+	"core":       "api core",
+	"wire":       "api core wire",
+	"controller": "api core wire controller",
+	"node":       "api core wire node",
+	"client":     "api core wire client",
+	"slurm":      "api core wire client slurm",
+	"dev":        "api core wire controller node client",
+	"lab":        "api core wire controller node client slurm dev lab",
 }
 
-type side string
-
-const (
-	shared     side = "shared"
-	controller side = "controller"
-	node       side = "node"
-	client     side = "client"
-	whole      side = "whole" // brings up all the others, and knows them
-	lab        side = "lab"   // only proves or plays: the same, and nothing but gangsim carries it
-)
-
-// house is all packages, from the ground up.
-var house = []floor{
-	{true, map[side]string{
-		shared: "api nearest checksum cpus cmdline/when cron table/column table/accttable",
-	}},
-	{true, map[side]string{
-		shared: "container",
-	}},
-	{true, map[side]string{
-		shared: "cmdline hostlist outpath cluster watchdog table/tres",
-		node:   "supervise",
-	}},
-	{true, map[side]string{
-		shared:     "script rankenv measure",
-		controller: "sched",
-	}},
-	{true, map[side]string{
-		controller: "gang",
-		client:     "slurm/conf",
-	}},
-	{false, map[side]string{
-		shared: "bound proc dirlock trusted lifesign jobapi table/jobfield plot",
-		node:   "gpu",
-		client: "slurm/document statusline table/drawn",
-	}},
-	{false, map[side]string{
-		shared:     "table/used auth session sitehook step/pmi step/wire",
-		controller: "config metrics notify store store/internal/row store/pgserver",
-		client:     "client",
-	}},
-	{false, map[side]string{
-		shared:     "jobapi/jobhttp step/hold",
-		controller: "engine leader web store/internal/sqlstore store/pgserver/pgtest",
-		node:       "relay shim gpu/gputest gpu/simgpu gpu/nvmlgpu",
-		client:     "program slurm step/client",
-	}},
-	{false, map[side]string{
-		controller: "rpc store/sqlitestore store/storetest",
-		node:       "noded step/launcher adopt",
-		client:     "jobs submit slurm/links grun",
-	}},
-	{false, map[side]string{controller: "store/pgstore"}},
-	{false, map[side]string{
-		controller: "controller",
-		client:     "cli slurm/sbatch slurm/squeue slurm/sinfo slurm/sacct slurm/sacctmgr slurm/sdiag slurm/sreport",
-	}},
-	{false, map[side]string{
-		client: "slurm/scancel slurm/scontrol gcron",
-		whole:  "dev",
-		lab:    "lab/disk lab/extremes lab/mutate lab/registry lab/trace lab/transcript lab/sim",
-	}},
-	{false, map[side]string{lab: "lab/mutants lab/replay lab/sitetest"}},
-	{false, map[side]string{lab: "lab/replay/reference lab/clitest lab/slurmtest"}},
-	{false, map[side]string{lab: "lab/gangsim"}},
+// exceptions are imports that the sides forbid, each with its reason.
+var exceptions = map[string]string{
+	"client/gcron -> slurm":          "a crontab's lines are read as scrontab reads them",
+	"client/gcron -> slurm/sbatch":   "a crontab's entries are submitted with sbatch's options",
+	"client/grun -> slurm":           "grun is srun too: the version that is spoken decides options and texts",
+	"client/grun -> node/proc":       "grun in a batch script tells its gshim that it only waits",
+	"wire/hold -> node/proc":         "so does the process that holds an allocation",
+	"controller -> node/sitehook":    "fence_hook and idle_hook run as a node's hooks do",
+	"controller/config -> node/proc": "gnoded.toml names kinds of containment",
 }
 
-type place struct {
-	floor int
-	side  side
-	pure  bool
-}
+// pure sides have no I/O, clock, goroutine or randomness: what stands there runs in gangd, in
+// tests, in a simulator and in a replay alike, and a run could not be repeated otherwise.
+var pure = []string{"core", "api"}
 
-func places(t *testing.T) map[string]place {
-	t.Helper()
-	at := map[string]place{}
-	for i, f := range house {
-		for s, rooms := range f.rooms {
-			for _, name := range strings.Fields(rooms) {
-				if _, twice := at[name]; twice {
-					t.Errorf("pkg/%s stands in the house twice", name)
-				}
-				at[name] = place{i, s, f.pure}
-			}
-		}
-	}
-	return at
+// impurePackages of the pure sides, each with its reason.
+var impurePackages = map[string]string{
+	"api/bound": "what it has learnt of a type is kept for the next value",
 }
 
 // impure is std that a pure package must not know.
@@ -149,51 +85,46 @@ func list(t *testing.T, pattern string) []listed {
 	}
 }
 
-// TestHouse holds every package to its place.
-func TestHouse(t *testing.T) {
-	at := places(t)
-	seen := map[string]bool{}
+// TestSides holds every package to its side.
+func TestSides(t *testing.T) {
+	used := map[string]bool{}
 	for _, p := range list(t, "gangd/pkg/...") {
 		name := strings.TrimPrefix(p.ImportPath, "gangd/pkg/")
-		here, ok := at[name]
-		if seen[name] = true; !ok {
-			if p.ImportPath != "gangd/pkg" {
-				t.Errorf("pkg/%s has no place: put it on a floor and a side of the house in pkg/imports_test.go", name)
-			}
+		here, _, _ := strings.Cut(name, "/")
+		if p.ImportPath == "gangd/pkg" {
 			continue
 		}
+		if sides[here] == "" {
+			t.Errorf("pkg/%s stands on no side: below pkg are %s", name, strings.Join(slices.Sorted(maps.Keys(sides)), ", "))
+			continue
+		}
+		isPure := slices.Contains(pure, here) && impurePackages[name] == ""
+		used[name] = true
 		for _, imp := range p.Imports {
 			other, isOurs := strings.CutPrefix(imp, "gangd/pkg/")
-			there := at[other]
+			there, _, _ := strings.Cut(other, "/")
+			arrow := name + " -> " + other
 			switch {
 			case strings.HasPrefix(imp, "gangd/") && !isOurs:
 				t.Errorf("pkg/%s imports %s: packages know no program and no test", name, imp)
-			case isOurs && there.floor >= here.floor:
-				t.Errorf("pkg/%s (floor %d) imports pkg/%s (floor %d): imports point down", name, here.floor, other, there.floor)
-			case isOurs && !knows(here.side, there.side):
-				t.Errorf("pkg/%s (%s) imports pkg/%s (%s): one side knows its own and what is shared", name, here.side, other, there.side)
-			case here.pure && slices.Contains(impure, imp):
+			case isOurs && exceptions[arrow] != "":
+				used[arrow] = true
+			case isOurs && !slices.Contains(strings.Fields(sides[here]), there):
+				t.Errorf("pkg/%s imports pkg/%s: %s knows %s", name, other, here, sides[here])
+			case isPure && slices.Contains(impure, imp):
 				t.Errorf("pkg/%s imports %s: it must have no I/O, clock, goroutine or randomness", name, imp)
-			case here.pure && !isOurs && strings.Contains(imp, "."):
+			case isPure && !isOurs && strings.Contains(imp, "."):
 				t.Errorf("pkg/%s imports the module %s: pure packages use std alone", name, imp)
 			}
 		}
 	}
-	for name := range at {
-		if !seen[name] {
-			t.Errorf("the house in pkg/imports_test.go has a place for pkg/%s, which does not exist", name)
+	for _, listed := range append(slices.Sorted(maps.Keys(exceptions)), slices.Sorted(maps.Keys(impurePackages))...) {
+		if !used[listed] {
+			t.Errorf("%s is an exception that nothing needs: remove it", listed)
 		}
 	}
-}
-
-func knows(here, there side) bool {
-	switch here {
-	case lab:
-		return true
-	case whole:
-		return there != lab
-	default:
-		return there == here || there == shared
+	if len(exceptions) > 10 {
+		t.Errorf("%d exceptions: ten at most, or a package stands on the wrong side", len(exceptions))
 	}
 }
 
@@ -228,11 +159,14 @@ func TestFoldersMakeNoCircle(t *testing.T) {
 	}
 }
 
-// folder is the first folder below pkg or cmd, or that of the module.
+// folder is the folder of a side, that of a command, or that of the module.
 func folder(importPath string) string {
 	parts := strings.Split(strings.TrimPrefix(importPath, "gangd/"), "/")
-	if (parts[0] == "pkg" || parts[0] == "cmd") && len(parts) > 1 {
-		return parts[0] + "/" + parts[1]
+	switch {
+	case parts[0] == "pkg" && len(parts) > 2:
+		return strings.Join(parts[1:3], "/")
+	case len(parts) > 1:
+		return parts[1]
 	}
 	return parts[0]
 }

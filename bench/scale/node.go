@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"gangd/pkg/api"
-	"gangd/pkg/session"
+	"gangd/pkg/wire/session"
 )
 
 const cardBytes = 80 << 30

@@ -4,7 +4,7 @@ package main
 import (
 	"os"
 
-	"gangd/pkg/adopt"
+	"gangd/pkg/node/adopt"
 )
 
 func main() { os.Exit(adopt.Main(os.Args[1:], os.Stdout, os.Stderr)) }

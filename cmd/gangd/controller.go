@@ -12,12 +12,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"gangd/pkg/api"
-	"gangd/pkg/auth"
-	"gangd/pkg/cli"
 	"gangd/pkg/client"
-	"gangd/pkg/config"
+	"gangd/pkg/client/cli"
+	"gangd/pkg/client/program"
 	"gangd/pkg/controller"
-	"gangd/pkg/program"
+	"gangd/pkg/controller/config"
+	"gangd/pkg/wire/auth"
 )
 
 // controllerCommand is `gangd controller`: which controllers a site has.

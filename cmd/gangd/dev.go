@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"gangd/pkg/cli"
+	"gangd/pkg/client/cli"
 	"gangd/pkg/dev"
 )
 

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"gangd/pkg/config"
+	"gangd/pkg/controller/config"
 	"gangd/pkg/slurm/conf"
 )
 

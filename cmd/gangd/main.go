@@ -11,12 +11,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"gangd/pkg/cli"
-	"gangd/pkg/config"
+	"gangd/pkg/client/cli"
+	"gangd/pkg/client/program"
 	"gangd/pkg/controller"
-	"gangd/pkg/lifesign"
-	"gangd/pkg/proc"
-	"gangd/pkg/program"
+	"gangd/pkg/controller/config"
+	"gangd/pkg/node/proc"
+	"gangd/pkg/wire/lifesign"
 )
 
 func main() {

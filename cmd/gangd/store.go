@@ -9,9 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"gangd/pkg/cli"
-	"gangd/pkg/statusline"
-	"gangd/pkg/store/pgstore"
+	"gangd/pkg/client/cli"
+	"gangd/pkg/client/statusline"
+	"gangd/pkg/controller/store/pgstore"
 )
 
 // storeCommand is `gangd store`: what is done to a store while no controller uses it.

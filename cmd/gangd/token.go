@@ -7,9 +7,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"gangd/pkg/api"
-	"gangd/pkg/cli"
 	"gangd/pkg/client"
-	"gangd/pkg/program"
+	"gangd/pkg/client/cli"
+	"gangd/pkg/client/program"
 )
 
 // tokenCommand is `gangd token`: who may become a node.

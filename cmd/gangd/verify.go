@@ -7,8 +7,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"gangd/pkg/client"
-	"gangd/pkg/config"
-	"gangd/pkg/store/sqlitestore"
+	"gangd/pkg/controller/config"
+	"gangd/pkg/controller/store/sqlitestore"
 )
 
 func verifyCommand() *cobra.Command {

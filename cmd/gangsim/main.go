@@ -2,8 +2,8 @@
 package main
 
 import (
+	"gangd/pkg/client/program"
 	"gangd/pkg/lab/gangsim"
-	"gangd/pkg/program"
 )
 
 func main() { program.Main(gangsim.New()) }

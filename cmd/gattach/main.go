@@ -4,7 +4,7 @@ package main
 import (
 	"os"
 
-	"gangd/pkg/grun"
+	"gangd/pkg/client/grun"
 )
 
 func main() { os.Exit(grun.AttachMain()) }

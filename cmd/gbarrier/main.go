@@ -2,8 +2,8 @@
 package main
 
 import (
-	"gangd/pkg/cli"
-	"gangd/pkg/jobapi/jobhttp"
+	"gangd/pkg/client/cli"
+	"gangd/pkg/wire/jobapi/jobhttp"
 )
 
 func main() { cli.Main(cli.NewGbarrier(func() (cli.Rank, error) { return jobhttp.NewClient() })) }

@@ -4,8 +4,8 @@ package main
 import (
 	"os"
 
-	"gangd/pkg/cmdline"
-	"gangd/pkg/gcron"
+	"gangd/pkg/client/gcron"
+	"gangd/pkg/core/cmdline"
 	"gangd/pkg/slurm"
 )
 

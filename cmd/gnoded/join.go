@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"gangd/pkg/auth"
-	"gangd/pkg/config"
+	"gangd/pkg/controller/config"
+	"gangd/pkg/wire/auth"
 )
 
 // joinCommand is `gnoded join`: become a node of a cluster.

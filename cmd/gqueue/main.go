@@ -4,7 +4,7 @@ package main
 import (
 	"runtime/debug"
 
-	"gangd/pkg/cli"
+	"gangd/pkg/client/cli"
 	"gangd/pkg/slurm"
 	"gangd/pkg/slurm/squeue"
 )

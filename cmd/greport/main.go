@@ -2,7 +2,7 @@
 package main
 
 import (
-	"gangd/pkg/cli"
+	"gangd/pkg/client/cli"
 	"gangd/pkg/slurm"
 	"gangd/pkg/slurm/sreport"
 )

@@ -4,8 +4,8 @@ package main
 import (
 	"os"
 
-	"gangd/pkg/cmdline"
-	"gangd/pkg/grun"
+	"gangd/pkg/client/grun"
+	"gangd/pkg/core/cmdline"
 )
 
 func main() {

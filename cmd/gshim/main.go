@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"strings"
 
-	"gangd/pkg/shim"
-	"gangd/pkg/sitehook"
+	"gangd/pkg/node/shim"
+	"gangd/pkg/node/sitehook"
 )
 
 const usage = `usage: gshim DIR                                        hold the member in DIR

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"os"
 
-	"gangd/pkg/sitehook"
-	"gangd/pkg/step/hold"
-	"gangd/pkg/step/launcher"
+	"gangd/pkg/node/launcher"
+	"gangd/pkg/node/sitehook"
+	"gangd/pkg/wire/hold"
 )
 
 func main() {

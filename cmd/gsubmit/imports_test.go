@@ -16,7 +16,7 @@ func TestImports(t *testing.T) {
 	}
 	for _, dep := range strings.Fields(string(out)) {
 		for _, heavy := range []string{"viper", "sqlite", "database/sql", "prometheus", "nvml", "pgx", "websocket", "mapstructure", "log/slog",
-			"gangd/pkg/engine", "gangd/pkg/store", "gangd/pkg/sched", "gangd/pkg/gang", "gangd/pkg/shim", "gangd/pkg/config"} {
+			"gangd/pkg/controller/engine", "gangd/pkg/controller/store", "gangd/pkg/core/sched", "gangd/pkg/core/gang", "gangd/pkg/node/shim", "gangd/pkg/controller/config"} {
 			if strings.Contains(dep, heavy) {
 				t.Errorf("imports %s", dep)
 			}

@@ -2,10 +2,10 @@
 package main
 
 import (
-	"gangd/pkg/program"
+	"gangd/pkg/client/program"
+	"gangd/pkg/client/submit"
 	"gangd/pkg/slurm"
 	"gangd/pkg/slurm/sbatch"
-	"gangd/pkg/submit"
 )
 
 // bySlurmsName is what answers when the program is called by one of Slurm's names.

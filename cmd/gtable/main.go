@@ -1,5 +1,5 @@
 // Command gtable draws a table that another command hands it, as JSON on standard input; see
-// pkg/table/drawn for why it is a program of its own.
+// pkg/client/drawn for why it is a program of its own.
 package main
 
 import (
@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"os"
 
-	"gangd/pkg/table/drawn"
+	"gangd/pkg/client/drawn"
 )
 
 func main() {

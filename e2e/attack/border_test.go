@@ -16,8 +16,8 @@ import (
 	"time"
 
 	"gangd/pkg/api"
-	"gangd/pkg/auth"
 	"gangd/pkg/lab/extremes"
+	"gangd/pkg/wire/auth"
 )
 
 // numbers: every number of every request and of every frame, set to where arithmetic breaks. A try is

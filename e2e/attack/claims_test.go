@@ -15,7 +15,7 @@ import (
 
 	"gangd/e2e/trial"
 	"gangd/pkg/api"
-	"gangd/pkg/auth"
+	"gangd/pkg/wire/auth"
 )
 
 // liar speaks a node's session with a stolen certificate.

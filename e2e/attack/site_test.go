@@ -24,7 +24,7 @@ import (
 	"gangd/e2e/tally"
 	"gangd/e2e/trial"
 	"gangd/pkg/api"
-	"gangd/pkg/auth"
+	"gangd/pkg/wire/auth"
 )
 
 // secret is what stands in the environment, the script and the output of the job that nobody else may

@@ -18,7 +18,7 @@ import (
 
 	"gangd/e2e/trial"
 	"gangd/pkg/api"
-	"gangd/pkg/store/pgserver"
+	"gangd/pkg/controller/store/pgserver"
 )
 
 // Another user's page shows jobs of others without what changes them or what they write, and its calls are refused

@@ -10,7 +10,7 @@ import (
 
 	"gangd/e2e/trial"
 	"gangd/pkg/api"
-	"gangd/pkg/proc"
+	"gangd/pkg/node/proc"
 )
 
 // Environment of the tests in a virtual machine.

@@ -48,7 +48,7 @@ var machines = []machine{
 	{"none", []guestHost{{place: "root", want: api.LimitSampled, units: true}}},
 }
 
-// unitTests are the packages' tests of containment that run in a machine too.
+// unitTests are the tests of containment below pkg/node that run in a machine too.
 var unitTests = map[string]string{
 	"proc": "^(TestLimits|TestSidesGoWithADeadShim|TestDetect|TestBaseTidiedAway|TestFreshOnly|TestDenyDevices)$",
 	"shim": "^(TestMemoryLimit|TestProcessLimit|TestWithinLimits)$",
@@ -130,7 +130,7 @@ func pack(t *testing.T, dir string) string {
 	build(args...)
 	build("test", "-c", "-trimpath", "-ldflags=-s -w", "-o", filepath.Join(tree, "init"), "./e2e/limits")
 	for name := range unitTests {
-		build("test", "-c", "-trimpath", "-ldflags=-s -w", "-o", filepath.Join(bin, name+".test"), "./pkg/"+name)
+		build("test", "-c", "-trimpath", "-ldflags=-s -w", "-o", filepath.Join(bin, name+".test"), "./pkg/node/"+name)
 	}
 	busybox, err := os.ReadFile(filepath.Join(dir, "busybox"))
 	if err != nil {

@@ -192,7 +192,7 @@ func (a *Asked) tasksOf(ranks, nodes int) int {
 // Container is an image and what of the node is shown in it. A node that can't do it takes no such
 // job: it has the feature [FeatureContainer].
 type Container struct {
-	Image    string           `json:"image" bound:"text"` // as pkg/container writes it: the absolute path of an unpacked or packed image, docker://HOST/NAME:TAG, docker-archive:FILE
+	Image    string           `json:"image" bound:"text"` // as pkg/core/container writes it: the absolute path of an unpacked or packed image, docker://HOST/NAME:TAG, docker-archive:FILE
 	Mounts   []ContainerMount `json:"mounts,omitempty" bound:"len=256"`
 	WorkDir  string           `json:"work_dir,omitempty" bound:"text"` // where ranks start, inside; empty: the job's working directory
 	Home     bool             `json:"home,omitempty"`                  // the user's home directory is shown

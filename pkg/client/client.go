@@ -20,7 +20,7 @@ import (
 	"time"
 
 	"gangd/pkg/api"
-	"gangd/pkg/cmdline"
+	"gangd/pkg/core/cmdline"
 )
 
 // DefaultSocket is where a controller that was installed listens.

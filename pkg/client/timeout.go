@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"gangd/pkg/api"
-	"gangd/pkg/cmdline"
+	"gangd/pkg/core/cmdline"
 )
 
 // DefaultTimeout is how long a controller may be silent.

@@ -10,7 +10,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"gangd/pkg/engine"
+	"gangd/pkg/controller/engine"
 )
 
 // archive writes ended jobs to files of a directory, one for each month in which jobs ended,

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"gangd/pkg/api"
-	"gangd/pkg/engine"
+	"gangd/pkg/controller/engine"
 )
 
 func past(id int64, end time.Time) engine.Past {

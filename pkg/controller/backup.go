@@ -8,9 +8,9 @@ import (
 	"path/filepath"
 
 	"gangd/pkg/api"
-	"gangd/pkg/auth"
-	"gangd/pkg/store"
-	"gangd/pkg/store/sqlitestore"
+	"gangd/pkg/controller/store"
+	"gangd/pkg/controller/store/sqlitestore"
+	"gangd/pkg/wire/auth"
 )
 
 // pkiDir holds the certificate authority, the tokens and the revocations, in the state

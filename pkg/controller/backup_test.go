@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"gangd/pkg/api"
-	"gangd/pkg/auth"
-	"gangd/pkg/store/sqlitestore"
+	"gangd/pkg/controller/store/sqlitestore"
+	"gangd/pkg/wire/auth"
 )
 
 func TestBackupHoldsStoreAndAuthority(t *testing.T) {

@@ -14,9 +14,9 @@ import (
 	"time"
 
 	"gangd/pkg/api"
-	"gangd/pkg/auth"
-	"gangd/pkg/leader"
-	"gangd/pkg/session"
+	"gangd/pkg/controller/leader"
+	"gangd/pkg/wire/auth"
+	"gangd/pkg/wire/session"
 )
 
 // front answers the calls of a process that is one of several controllers: itself while it leads; else it

@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"gangd/pkg/api"
-	"gangd/pkg/auth"
-	"gangd/pkg/store"
+	"gangd/pkg/controller/store"
+	"gangd/pkg/wire/auth"
 )
 
 const (

@@ -13,7 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"gangd/pkg/web"
+	"gangd/pkg/controller/web"
 )
 
 // page is what people look at in a browser.

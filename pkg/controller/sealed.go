@@ -18,10 +18,10 @@ import (
 	"time"
 
 	"gangd/pkg/api"
-	"gangd/pkg/auth"
-	"gangd/pkg/config"
-	"gangd/pkg/store"
-	"gangd/pkg/store/pgstore"
+	"gangd/pkg/controller/config"
+	"gangd/pkg/controller/store"
+	"gangd/pkg/controller/store/pgstore"
+	"gangd/pkg/wire/auth"
 )
 
 const (

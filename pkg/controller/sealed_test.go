@@ -14,9 +14,9 @@ import (
 	"testing"
 
 	"gangd/pkg/api"
-	"gangd/pkg/auth"
-	"gangd/pkg/config"
-	"gangd/pkg/store"
+	"gangd/pkg/controller/config"
+	"gangd/pkg/controller/store"
+	"gangd/pkg/wire/auth"
 )
 
 // shares is the part of a database that controllers keep their keys in.

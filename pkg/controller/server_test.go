@@ -11,8 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"gangd/pkg/auth"
-	"gangd/pkg/rpc"
+	"gangd/pkg/controller/rpc"
+	"gangd/pkg/wire/auth"
 )
 
 // pipes is a listener whose connections a test makes.

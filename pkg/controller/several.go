@@ -12,14 +12,14 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"gangd/pkg/api"
-	"gangd/pkg/auth"
-	"gangd/pkg/config"
-	"gangd/pkg/gang"
-	"gangd/pkg/leader"
-	"gangd/pkg/metrics"
-	"gangd/pkg/session"
-	"gangd/pkg/store"
-	"gangd/pkg/store/pgstore"
+	"gangd/pkg/controller/config"
+	"gangd/pkg/controller/leader"
+	"gangd/pkg/controller/metrics"
+	"gangd/pkg/controller/store"
+	"gangd/pkg/controller/store/pgstore"
+	"gangd/pkg/core/gang"
+	"gangd/pkg/wire/auth"
+	"gangd/pkg/wire/session"
 )
 
 // One of several controllers listens first: its word that it does not lead is what nodes live by while

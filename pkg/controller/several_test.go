@@ -16,15 +16,15 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"gangd/pkg/api"
-	"gangd/pkg/config"
-	"gangd/pkg/engine"
-	"gangd/pkg/gang"
-	"gangd/pkg/leader"
-	"gangd/pkg/session"
-	"gangd/pkg/store"
-	"gangd/pkg/store/pgserver"
-	"gangd/pkg/store/pgserver/pgtest"
-	"gangd/pkg/store/pgstore"
+	"gangd/pkg/controller/config"
+	"gangd/pkg/controller/engine"
+	"gangd/pkg/controller/leader"
+	"gangd/pkg/controller/store"
+	"gangd/pkg/controller/store/pgserver"
+	"gangd/pkg/controller/store/pgserver/pgtest"
+	"gangd/pkg/controller/store/pgstore"
+	"gangd/pkg/core/gang"
+	"gangd/pkg/wire/session"
 )
 
 // slow is a clock on which the first look takes longer than a seat lasts: the engine begins with one.

@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"gangd/pkg/proc"
+	"gangd/pkg/node/proc"
 )
 
 // record is which process a daemon is.

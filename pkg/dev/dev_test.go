@@ -19,10 +19,10 @@ import (
 	"time"
 
 	"gangd/pkg/api"
-	"gangd/pkg/config"
-	"gangd/pkg/lifesign"
-	"gangd/pkg/proc"
-	"gangd/pkg/shim"
+	"gangd/pkg/controller/config"
+	"gangd/pkg/node/proc"
+	"gangd/pkg/node/shim"
+	"gangd/pkg/wire/lifesign"
 )
 
 // TestMain is three programs: the tests, and by the name it is started with a controller

@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"gangd/pkg/shim"
+	"gangd/pkg/node/shim"
 )
 
 const (

@@ -17,9 +17,9 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/client"
-	"gangd/pkg/config"
-	"gangd/pkg/gpu/simgpu"
-	"gangd/pkg/store/pgserver"
+	"gangd/pkg/controller/config"
+	"gangd/pkg/controller/store/pgserver"
+	"gangd/pkg/node/gpu/simgpu"
 )
 
 const (

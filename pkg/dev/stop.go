@@ -14,9 +14,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gangd/pkg/api"
-	"gangd/pkg/proc"
-	"gangd/pkg/shim"
-	"gangd/pkg/store/pgserver"
+	"gangd/pkg/controller/store/pgserver"
+	"gangd/pkg/node/proc"
+	"gangd/pkg/node/shim"
 )
 
 // killPatience is for one member's processes after KILL, which takes milliseconds unless

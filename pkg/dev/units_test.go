@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"gangd/pkg/api"
-	"gangd/pkg/proc"
+	"gangd/pkg/node/proc"
 )
 
 // unit is a file of systemd: the values of each key, in their order.

@@ -12,8 +12,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"gangd/pkg/config"
-	"gangd/pkg/jobapi"
+	"gangd/pkg/controller/config"
+	"gangd/pkg/wire/jobapi"
 )
 
 const (

@@ -3,7 +3,7 @@ package slurm
 import (
 	"fmt"
 
-	"gangd/pkg/script"
+	"gangd/pkg/core/script"
 )
 
 // clash is what Slurm's commands say of words for cards that break a rule together.

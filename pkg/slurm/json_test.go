@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"gangd/pkg/cmdline"
+	"gangd/pkg/core/cmdline"
 	"gangd/pkg/lab/sitetest"
 	"gangd/pkg/lab/slurmtest"
 	"gangd/pkg/slurm"

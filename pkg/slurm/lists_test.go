@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"gangd/pkg/cmdline"
+	"gangd/pkg/core/cmdline"
 	"gangd/pkg/lab/slurmtest"
 	"gangd/pkg/slurm/sbatch"
 	"gangd/pkg/slurm/scancel"

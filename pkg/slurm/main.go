@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"gangd/pkg/cmdline"
+	"gangd/pkg/core/cmdline"
 )
 
 // Runner is a command of Slurm's: it takes the arguments behind the name and gives the exit

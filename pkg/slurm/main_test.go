@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"testing"
 
-	"gangd/pkg/cmdline"
+	"gangd/pkg/core/cmdline"
 )
 
 // --help=slurm of a program tells of every name that it answers to.

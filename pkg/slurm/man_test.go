@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"gangd/pkg/cmdline"
+	"gangd/pkg/core/cmdline"
 )
 
 // TestManPage: the page names every command that there is a link of, and every variable that

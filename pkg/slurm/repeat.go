@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"gangd/pkg/cmdline"
+	"gangd/pkg/core/cmdline"
 )
 
 // Repeat is --iterate: it shows something every so many seconds until that fails, 0: once.

@@ -5,7 +5,7 @@ import (
 	"os"
 	"testing"
 
-	"gangd/pkg/cmdline"
+	"gangd/pkg/core/cmdline"
 	"gangd/pkg/lab/clitest"
 	"gangd/pkg/slurm"
 	"gangd/pkg/slurm/sbatch"

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"gangd/pkg/api"
-	"gangd/pkg/cmdline"
+	"gangd/pkg/core/cmdline"
 	"gangd/pkg/lab/sitetest"
 	"gangd/pkg/slurm"
 	"gangd/pkg/slurm/squeue"

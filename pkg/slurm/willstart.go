@@ -9,7 +9,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/client"
-	"gangd/pkg/table/jobfield"
+	"gangd/pkg/core/table/jobfield"
 )
 
 // WouldStart is the answer to --test-only of sbatch and srun: where the job would start.

@@ -14,8 +14,8 @@ import (
 	"slices"
 	"strings"
 
-	"gangd/pkg/cmdline"
-	"gangd/pkg/grun"
+	"gangd/pkg/client/grun"
+	"gangd/pkg/core/cmdline"
 	"gangd/pkg/slurm/sacct"
 	"gangd/pkg/slurm/sbatch"
 	"gangd/pkg/slurm/scancel"

@@ -11,8 +11,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"gangd/pkg/api"
+	"gangd/pkg/core/table/jobfield"
 	"gangd/pkg/lab/sitetest"
-	"gangd/pkg/table/jobfield"
 )
 
 // Main runs the tests, or the command by whose name a script called the test binary.

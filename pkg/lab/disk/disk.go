@@ -19,9 +19,9 @@ import (
 	"time"
 
 	"gangd/pkg/api"
-	"gangd/pkg/gang"
-	"gangd/pkg/store"
-	"gangd/pkg/store/sqlitestore"
+	"gangd/pkg/controller/store"
+	"gangd/pkg/controller/store/sqlitestore"
+	"gangd/pkg/core/gang"
 )
 
 // Disk is what was committed.

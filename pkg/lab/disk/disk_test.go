@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"gangd/pkg/api"
-	"gangd/pkg/gang"
-	"gangd/pkg/store"
-	"gangd/pkg/store/storetest"
+	"gangd/pkg/controller/store"
+	"gangd/pkg/controller/store/storetest"
+	"gangd/pkg/core/gang"
 )
 
 func TestCrashKeepsWhatWasCommitted(t *testing.T) {

@@ -12,10 +12,10 @@ import (
 	"github.com/pelletier/go-toml/v2"
 
 	"gangd/pkg/api"
+	"gangd/pkg/client/program"
+	"gangd/pkg/core/script"
 	"gangd/pkg/lab/replay"
 	"gangd/pkg/lab/trace"
-	"gangd/pkg/program"
-	"gangd/pkg/script"
 )
 
 // clusterFile is the TOML form of a cluster.

@@ -14,11 +14,11 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gangd/pkg/api"
+	"gangd/pkg/client/program"
+	"gangd/pkg/client/statusline"
+	"gangd/pkg/core/script"
 	"gangd/pkg/lab/replay"
 	"gangd/pkg/lab/trace"
-	"gangd/pkg/program"
-	"gangd/pkg/script"
-	"gangd/pkg/statusline"
 )
 
 // options are those of one call.

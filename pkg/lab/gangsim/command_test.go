@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"gangd/pkg/program"
+	"gangd/pkg/client/program"
 )
 
 var update = flag.Bool("update", false, "write the expected output into the scripts")

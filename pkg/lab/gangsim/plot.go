@@ -4,8 +4,8 @@ import (
 	"math"
 	"slices"
 
+	"gangd/pkg/core/plot"
 	"gangd/pkg/lab/replay"
-	"gangd/pkg/plot"
 )
 
 func figures(runs []*played) []plot.Figure {

@@ -8,12 +8,12 @@ import (
 	"strings"
 
 	"gangd/pkg/api"
-	"gangd/pkg/config"
+	"gangd/pkg/client/program"
+	"gangd/pkg/controller/config"
+	"gangd/pkg/core/nearest"
+	"gangd/pkg/core/sched"
 	"gangd/pkg/lab/replay"
 	"gangd/pkg/lab/replay/reference"
-	"gangd/pkg/nearest"
-	"gangd/pkg/program"
-	"gangd/pkg/sched"
 )
 
 // policy is one way to plan that a trace is played with.

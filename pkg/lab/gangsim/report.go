@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"gangd/pkg/plot"
+	"gangd/pkg/core/plot"
 )
 
 // writeReport writes a report for people into dir: report.md, and report.html with the plots in

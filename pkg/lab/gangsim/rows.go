@@ -11,10 +11,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"gangd/pkg/client/program"
+	"gangd/pkg/client/statusline"
 	"gangd/pkg/lab/replay"
 	"gangd/pkg/lab/trace"
-	"gangd/pkg/program"
-	"gangd/pkg/statusline"
 )
 
 // published is one row of an experiment that others have published, and how near ours must

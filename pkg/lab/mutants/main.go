@@ -23,15 +23,16 @@ import (
 )
 
 // targets are the packages that mutants are drawn from.
-var targets = []string{"gang", "sched", "supervise", "engine", "shim", "session", "auth", "store/internal/row", "store/internal/sqlstore", "store/sqlitestore", "script"}
+var targets = []string{"core/gang", "core/sched", "core/supervise", "core/script", "controller/engine", "controller/store/internal/row", "controller/store/internal/sqlstore",
+	"controller/store/sqlitestore", "node/shim", "wire/session", "wire/auth"}
 
 // testsOf are the tests of a package: its own, but for what is only a part of another.
 func testsOf(short string) mutate.Tests {
 	switch short {
-	case "shim":
+	case "node/shim":
 		return mutate.Tests{Package: ours + short, Program: "gangd/cmd/gshim", Variable: "GANG_TEST_GSHIM"}
-	case "store/internal/sqlstore":
-		return mutate.Tests{Package: ours + "store/sqlitestore"}
+	case "controller/store/internal/sqlstore":
+		return mutate.Tests{Package: ours + "controller/store/sqlitestore"}
 	}
 	return mutate.Tests{Package: ours + short}
 }
@@ -39,7 +40,7 @@ func testsOf(short string) mutate.Tests {
 const ours = "gangd/pkg/"
 
 // alone are those whose tests start processes and look at what is left of them.
-var alone = []string{"shim"}
+var alone = []string{"node/shim"}
 
 func main() {
 	seed := flag.Uint64("seed", 1, "what is drawn")

@@ -1,5 +1,5 @@
 // Package replay plays a trace on the production core under a virtual clock: the world of
-// pkg/gang, the arithmetic of pkg/cluster, and a [Planner], which is sched.Make in all but
+// pkg/core/gang, the arithmetic of pkg/core/cluster, and a [Planner], which is sched.Make in all but
 // the reference rows.
 //
 // States: a [Sim] is built from a [Cluster] and a trace, run once, and read. Each job is

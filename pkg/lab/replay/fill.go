@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"gangd/pkg/api"
-	"gangd/pkg/gang"
+	"gangd/pkg/core/gang"
 	"gangd/pkg/lab/trace"
 )
 

@@ -3,7 +3,7 @@ package replay
 import (
 	"time"
 
-	"gangd/pkg/cluster"
+	"gangd/pkg/core/cluster"
 )
 
 // samples bounds the points of a series: more can't be told apart in a plot.

@@ -3,8 +3,8 @@ package replay
 import (
 	"time"
 
-	"gangd/pkg/cluster"
-	"gangd/pkg/sched"
+	"gangd/pkg/core/cluster"
+	"gangd/pkg/core/sched"
 )
 
 // Product is the production scheduler, called as the engine calls it.

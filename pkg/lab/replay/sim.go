@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"gangd/pkg/api"
-	"gangd/pkg/cluster"
-	"gangd/pkg/gang"
+	"gangd/pkg/core/cluster"
+	"gangd/pkg/core/gang"
+	"gangd/pkg/core/sched"
 	"gangd/pkg/lab/trace"
-	"gangd/pkg/sched"
 )
 
 // Decision is what a planner wants done now.

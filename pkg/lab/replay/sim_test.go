@@ -8,9 +8,9 @@ import (
 	"pgregory.net/rapid"
 
 	"gangd/pkg/api"
-	"gangd/pkg/cluster"
+	"gangd/pkg/core/cluster"
+	"gangd/pkg/core/sched"
 	"gangd/pkg/lab/trace"
-	"gangd/pkg/sched"
 )
 
 func job(id string, submit, duration, limit int, ranks, cards int) trace.Job {

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"gangd/pkg/api"
-	"gangd/pkg/engine"
-	"gangd/pkg/gang"
+	"gangd/pkg/controller/engine"
+	"gangd/pkg/core/gang"
 )
 
 // person is who submits all jobs.

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"gangd/pkg/api"
-	"gangd/pkg/gang"
+	"gangd/pkg/core/gang"
 )
 
 // crashScenario is one that is played again with a crash at each of its commits and sendings.

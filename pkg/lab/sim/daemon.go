@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"gangd/pkg/api"
-	"gangd/pkg/noded"
-	"gangd/pkg/session"
+	"gangd/pkg/node/noded"
+	"gangd/pkg/wire/session"
 )
 
 // daemon is one process of gnoded. What it decides is package noded's, what it says over

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"gangd/pkg/api"
-	"gangd/pkg/session"
+	"gangd/pkg/wire/session"
 )
 
 // connect tries to open a line.

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"gangd/pkg/api"
-	"gangd/pkg/leader"
+	"gangd/pkg/controller/leader"
 )
 
 // database is what several controllers share: beside the store (see disk) the row of who leads and

@@ -7,9 +7,9 @@ import (
 	"io"
 
 	"gangd/pkg/api"
-	"gangd/pkg/gang"
-	"gangd/pkg/store"
-	"gangd/pkg/store/sqlitestore"
+	"gangd/pkg/controller/store"
+	"gangd/pkg/controller/store/sqlitestore"
+	"gangd/pkg/core/gang"
 )
 
 // disk is the controller's: the database that outlives its process, and an old copy of it.

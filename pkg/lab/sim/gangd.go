@@ -8,11 +8,11 @@ import (
 	"time"
 
 	"gangd/pkg/api"
-	"gangd/pkg/engine"
-	"gangd/pkg/gang"
-	"gangd/pkg/leader"
-	"gangd/pkg/sched"
-	"gangd/pkg/session"
+	"gangd/pkg/controller/engine"
+	"gangd/pkg/controller/leader"
+	"gangd/pkg/core/gang"
+	"gangd/pkg/core/sched"
+	"gangd/pkg/wire/session"
 )
 
 // policy is the site's.

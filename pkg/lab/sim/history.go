@@ -4,8 +4,8 @@ import (
 	"errors"
 	"time"
 
-	"gangd/pkg/gang"
-	"gangd/pkg/store"
+	"gangd/pkg/controller/store"
+	"gangd/pkg/core/gang"
 )
 
 // History is what a site wants kept of ended jobs; the zero value is what a site has that

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"gangd/pkg/api"
-	"gangd/pkg/supervise"
+	"gangd/pkg/core/supervise"
 )
 
 // Who is told of an end: package supervise chooses among the processes of a member, as it does

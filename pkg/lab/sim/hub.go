@@ -4,8 +4,8 @@ import (
 	"time"
 
 	"gangd/pkg/api"
-	"gangd/pkg/gang"
-	"gangd/pkg/session"
+	"gangd/pkg/core/gang"
+	"gangd/pkg/wire/session"
 )
 
 // helloTimeout is how long a greeting may take, as in package session.

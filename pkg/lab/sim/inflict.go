@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"gangd/pkg/api"
-	"gangd/pkg/gang"
+	"gangd/pkg/core/gang"
 )
 
 // inflict lets a fault happen. One that finds nothing to happen to is not counted.

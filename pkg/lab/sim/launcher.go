@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"gangd/pkg/api"
-	"gangd/pkg/supervise"
+	"gangd/pkg/core/supervise"
 )
 
 // As in package step/launcher.

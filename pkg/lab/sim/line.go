@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"gangd/pkg/api"
-	"gangd/pkg/session"
+	"gangd/pkg/wire/session"
 )
 
 // line is one connection between a node and the controller: in order, without loss while

@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"gangd/pkg/api"
-	"gangd/pkg/session"
-	"gangd/pkg/shim"
-	"gangd/pkg/supervise"
+	"gangd/pkg/core/supervise"
+	"gangd/pkg/node/shim"
+	"gangd/pkg/wire/session"
 )
 
 // machine is one node: its power, its clocks, its disk, its way to the controller, and

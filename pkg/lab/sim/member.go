@@ -4,8 +4,8 @@ import (
 	"time"
 
 	"gangd/pkg/api"
-	"gangd/pkg/noded"
-	"gangd/pkg/shim"
+	"gangd/pkg/node/noded"
+	"gangd/pkg/node/shim"
 )
 
 const (

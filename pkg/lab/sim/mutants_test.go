@@ -13,8 +13,8 @@ import (
 	"strings"
 	"testing"
 
+	"gangd/pkg/controller/store/pgserver"
 	"gangd/pkg/lab/mutate"
-	"gangd/pkg/store/pgserver"
 )
 
 var (
@@ -114,7 +114,7 @@ func TestBugs(t *testing.T) {
 		}
 		return binary
 	}
-	simulator, ofStore := build("lab/sim"), build("store/pgstore")
+	simulator, ofStore := build("lab/sim"), build("controller/store/pgstore")
 	all := slices.Concat(bugs, storeBugs)
 	caught := make([]catch, len(all))
 	t.Run("all", func(t *testing.T) {

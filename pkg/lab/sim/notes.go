@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"gangd/pkg/api"
-	"gangd/pkg/watchdog"
+	"gangd/pkg/core/watchdog"
 )
 
 // voice is what one process of a member has said, as the shim keeps it that has its socket.

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"gangd/pkg/api"
-	"gangd/pkg/gang"
+	"gangd/pkg/core/gang"
 )
 
 // seen is a run as it can be judged afterwards: beside the invariants, what was recorded and

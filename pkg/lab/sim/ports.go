@@ -4,7 +4,7 @@ import (
 	"math/rand/v2"
 
 	"gangd/pkg/api"
-	"gangd/pkg/hostlist"
+	"gangd/pkg/core/hostlist"
 )
 
 // ports are asked for by half of the jobs of every third schedule, by dice of their own. They

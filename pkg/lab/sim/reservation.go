@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"gangd/pkg/api"
-	"gangd/pkg/gang"
+	"gangd/pkg/core/gang"
 )
 
 // reservationName is the one of the first reservation of a run, which jobs with

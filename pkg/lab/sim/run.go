@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"gangd/pkg/api"
-	"gangd/pkg/gang"
+	"gangd/pkg/core/gang"
 )
 
 // began is the wall time at which each run begins.

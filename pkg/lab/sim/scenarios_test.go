@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"gangd/pkg/api"
-	"gangd/pkg/gang"
+	"gangd/pkg/core/gang"
 )
 
 // directed is a scenario for a rule that random schedules reach too rarely, with what has to

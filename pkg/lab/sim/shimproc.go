@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"gangd/pkg/api"
-	"gangd/pkg/shim"
-	"gangd/pkg/supervise"
+	"gangd/pkg/core/supervise"
+	"gangd/pkg/node/shim"
 )
 
 const shimPoll = 10 * time.Second // the longest sleep of a shim

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"gangd/pkg/api"
-	"gangd/pkg/gang"
+	"gangd/pkg/core/gang"
 )
 
 // As in package step/client.

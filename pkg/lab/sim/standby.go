@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"gangd/pkg/api"
-	"gangd/pkg/leader"
+	"gangd/pkg/controller/leader"
 )
 
 // What a process does that is one of several controllers, beside leading: it looks at the seat,

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"gangd/pkg/api"
-	"gangd/pkg/gang"
-	"gangd/pkg/supervise"
+	"gangd/pkg/core/gang"
+	"gangd/pkg/core/supervise"
 )
 
 // What holds of those who are told of an end, and of what they say and keep.

@@ -8,9 +8,9 @@ import (
 	"slices"
 
 	"gangd/pkg/api"
-	"gangd/pkg/engine"
-	"gangd/pkg/gang"
-	"gangd/pkg/session"
+	"gangd/pkg/controller/engine"
+	"gangd/pkg/core/gang"
+	"gangd/pkg/wire/session"
 )
 
 // Processes is how many processes of a member a signal reaches.

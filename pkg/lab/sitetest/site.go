@@ -16,14 +16,14 @@ import (
 	"time"
 
 	"gangd/pkg/api"
-	"gangd/pkg/auth"
-	"gangd/pkg/engine"
-	"gangd/pkg/gang"
+	"gangd/pkg/controller/engine"
+	"gangd/pkg/controller/metrics"
+	"gangd/pkg/controller/notify"
+	"gangd/pkg/controller/rpc"
+	"gangd/pkg/core/gang"
+	"gangd/pkg/core/sched"
 	"gangd/pkg/lab/disk"
-	"gangd/pkg/metrics"
-	"gangd/pkg/notify"
-	"gangd/pkg/rpc"
-	"gangd/pkg/sched"
+	"gangd/pkg/wire/auth"
 )
 
 // Begun is when the site begins, and Now when it is looked at.

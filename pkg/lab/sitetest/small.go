@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"gangd/pkg/api"
-	"gangd/pkg/gang"
+	"gangd/pkg/core/gang"
 )
 
 const gib = 1 << 30

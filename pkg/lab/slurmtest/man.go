@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"gangd/pkg/cmdline"
+	"gangd/pkg/core/cmdline"
 )
 
 // Manual checks that a page names every option of the lists with what is said of it, and that

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"gangd/pkg/nearest"
+	"gangd/pkg/core/nearest"
 )
 
 // column is one named column of the CSV format.

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"gangd/pkg/nearest"
+	"gangd/pkg/core/nearest"
 )
 
 // sacctColumns are those of `sacct -P` that are read, whatever their order.

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"gangd/pkg/config"
+	"gangd/pkg/controller/config"
 )
 
 var update = flag.Bool("update", false, "write the golden files")

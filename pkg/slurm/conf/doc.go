@@ -9,7 +9,7 @@
 //   - A key that Slurm 22.05 does not know, a value that it would refuse, a range or a time
 //     that can't be read, is an error with file and line; all errors are reported together
 //     and then nothing is made.
-//   - What is made passes gangd's and gnoded's own check (pkg/config): the caller loads it
+//   - What is made passes gangd's and gnoded's own check (pkg/controller/config): the caller loads it
 //     before it puts it in place.
 //   - The same input makes the same output, byte by byte.
 //

@@ -180,7 +180,7 @@ func says(key, value, text string) string {
 	return key + " = " + value + text
 }
 
-// duration is a TOML string that pkg/config reads.
+// duration is a TOML string that pkg/controller/config reads.
 func duration(d time.Duration) string {
 	for _, u := range []struct {
 		unit time.Duration

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"gangd/pkg/hostlist"
+	"gangd/pkg/core/hostlist"
 )
 
 // gresKeys is every key of gres.conf; as nodeKeys.

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"strings"
 
-	"gangd/pkg/hostlist"
-	"gangd/pkg/nearest"
+	"gangd/pkg/core/hostlist"
+	"gangd/pkg/core/nearest"
 )
 
 // site is the configuration that is being made.

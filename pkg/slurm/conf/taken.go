@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"gangd/pkg/script"
+	"gangd/pkg/core/script"
 )
 
 // port is gangd's own.

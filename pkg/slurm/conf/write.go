@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"gangd/pkg/hostlist"
+	"gangd/pkg/core/hostlist"
 )
 
 // write makes the files of what was read.

@@ -14,7 +14,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"gangd/pkg/cmdline"
+	"gangd/pkg/core/cmdline"
 )
 
 // Result is what [Make] did.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"gangd/pkg/cmdline"
+	"gangd/pkg/core/cmdline"
 )
 
 // programs makes a directory with a program for each name but those left out.

@@ -8,13 +8,13 @@ import (
 	"time"
 
 	"gangd/pkg/api"
-	"gangd/pkg/cmdline"
-	"gangd/pkg/cmdline/when"
-	"gangd/pkg/hostlist"
-	"gangd/pkg/jobs"
-	"gangd/pkg/script"
+	"gangd/pkg/client/jobs"
+	"gangd/pkg/core/cmdline"
+	"gangd/pkg/core/cmdline/when"
+	"gangd/pkg/core/hostlist"
+	"gangd/pkg/core/script"
+	"gangd/pkg/core/table/accttable"
 	"gangd/pkg/slurm"
-	"gangd/pkg/table/accttable"
 )
 
 // ask is what a call of sacct wants to see.

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"gangd/pkg/api"
-	"gangd/pkg/table/jobfield"
+	"gangd/pkg/core/table/jobfield"
 )
 
 // choose gives the lines that a call shows, of all records of the jobs that were asked for.

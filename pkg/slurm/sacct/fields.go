@@ -5,11 +5,11 @@ import (
 	"strings"
 	"time"
 
-	"gangd/pkg/cmdline"
-	"gangd/pkg/cmdline/when"
-	"gangd/pkg/hostlist"
-	"gangd/pkg/table/accttable"
-	"gangd/pkg/table/jobfield"
+	"gangd/pkg/core/cmdline"
+	"gangd/pkg/core/cmdline/when"
+	"gangd/pkg/core/hostlist"
+	"gangd/pkg/core/table/accttable"
+	"gangd/pkg/core/table/jobfield"
 )
 
 // field is one column of sacct.

@@ -9,11 +9,11 @@ import (
 	"time"
 
 	"gangd/pkg/api"
-	"gangd/pkg/cmdline"
-	"gangd/pkg/hostlist"
+	"gangd/pkg/core/cmdline"
+	"gangd/pkg/core/hostlist"
+	"gangd/pkg/core/table/jobfield"
+	"gangd/pkg/core/table/tres"
 	"gangd/pkg/slurm/document"
-	"gangd/pkg/table/jobfield"
-	"gangd/pkg/table/tres"
 )
 
 type object = document.Object

@@ -6,11 +6,11 @@ import (
 	"strings"
 
 	"gangd/pkg/client"
-	"gangd/pkg/cmdline"
+	"gangd/pkg/core/cmdline"
+	"gangd/pkg/core/table/accttable"
+	"gangd/pkg/core/table/tres"
 	"gangd/pkg/slurm"
 	"gangd/pkg/slurm/document"
-	"gangd/pkg/table/accttable"
-	"gangd/pkg/table/tres"
 )
 
 const (

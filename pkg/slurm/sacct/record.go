@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"gangd/pkg/api"
-	"gangd/pkg/jobs"
-	"gangd/pkg/table/jobfield"
+	"gangd/pkg/client/jobs"
+	"gangd/pkg/core/table/jobfield"
 )
 
 // record is one line of sacct.

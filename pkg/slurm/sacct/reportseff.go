@@ -12,8 +12,8 @@ import (
 	"unicode/utf8"
 
 	"gangd/pkg/api"
-	"gangd/pkg/cmdline"
-	"gangd/pkg/measure"
+	"gangd/pkg/core/cmdline"
+	"gangd/pkg/core/measure"
 	"gangd/pkg/slurm"
 )
 

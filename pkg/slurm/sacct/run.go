@@ -13,9 +13,9 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/client"
-	"gangd/pkg/cmdline"
-	"gangd/pkg/cmdline/when"
-	"gangd/pkg/table/accttable"
+	"gangd/pkg/core/cmdline"
+	"gangd/pkg/core/cmdline/when"
+	"gangd/pkg/core/table/accttable"
 )
 
 // clock is the wall clock, a variable so that tests stand still.

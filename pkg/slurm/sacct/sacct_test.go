@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"gangd/pkg/api"
-	"gangd/pkg/cmdline"
-	"gangd/pkg/gang"
+	"gangd/pkg/core/cmdline"
+	"gangd/pkg/core/gang"
 	"gangd/pkg/lab/sitetest"
 	"gangd/pkg/lab/slurmtest"
 	"gangd/pkg/slurm"

@@ -8,8 +8,8 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/client"
-	"gangd/pkg/cmdline"
-	"gangd/pkg/cmdline/when"
+	"gangd/pkg/core/cmdline"
+	"gangd/pkg/core/cmdline/when"
 	"gangd/pkg/slurm"
 )
 

@@ -9,11 +9,11 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/client"
-	"gangd/pkg/cmdline"
-	"gangd/pkg/hostlist"
-	"gangd/pkg/jobs"
+	"gangd/pkg/client/jobs"
+	"gangd/pkg/core/cmdline"
+	"gangd/pkg/core/hostlist"
+	"gangd/pkg/core/table/accttable"
 	"gangd/pkg/slurm"
-	"gangd/pkg/table/accttable"
 )
 
 var sstatCommand = &cmdline.Command[sstatAsk]{Name: "sstat", Terse: true, Usage: "Usage: sstat [options] -j <job(.stepid)>\n\tUse --help for help\n",

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"gangd/pkg/api"
-	"gangd/pkg/measure"
+	"gangd/pkg/core/measure"
 )
 
 // ofTheParts says whose the figures of sstat are. What a rank used is known at its end; while it runs, what its

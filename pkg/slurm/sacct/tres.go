@@ -3,7 +3,7 @@ package sacct
 import (
 	"strconv"
 
-	"gangd/pkg/table/tres"
+	"gangd/pkg/core/table/tres"
 )
 
 // requested is what the job asked for.

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"gangd/pkg/api"
-	"gangd/pkg/cmdline/when"
+	"gangd/pkg/core/cmdline/when"
 )
 
 // What ranks have used is on the line of the script, and of a gang without one on that of the allocation, as

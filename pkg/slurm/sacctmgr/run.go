@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 
-	"gangd/pkg/cmdline"
+	"gangd/pkg/core/cmdline"
+	"gangd/pkg/core/table/accttable"
 	"gangd/pkg/slurm"
-	"gangd/pkg/table/accttable"
 )
 
 var command = &cmdline.Command[call]{Name: "sacctmgr", More: keywords, Tell: tell, Options: []cmdline.Option[call]{

@@ -7,12 +7,12 @@ import (
 	"time"
 
 	"gangd/pkg/api"
-	"gangd/pkg/auth"
-	"gangd/pkg/cmdline"
+	"gangd/pkg/core/cmdline"
+	"gangd/pkg/core/table/accttable"
 	"gangd/pkg/lab/sitetest"
 	"gangd/pkg/lab/slurmtest"
 	"gangd/pkg/slurm"
-	"gangd/pkg/table/accttable"
+	"gangd/pkg/wire/auth"
 )
 
 var update = flag.Bool("update", false, "write the files anew")

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"strings"
 
-	"gangd/pkg/cmdline"
+	"gangd/pkg/core/cmdline"
+	"gangd/pkg/core/table/accttable"
 	"gangd/pkg/slurm"
-	"gangd/pkg/table/accttable"
 )
 
 var sshareCommand = &cmdline.Command[shares]{Name: "sshare", Tell: shareHelp, Options: []cmdline.Option[shares]{

@@ -3,8 +3,8 @@ package sacctmgr
 import (
 	"strings"
 
-	"gangd/pkg/cmdline"
-	"gangd/pkg/table/accttable"
+	"gangd/pkg/core/cmdline"
+	"gangd/pkg/core/table/accttable"
 )
 
 // col is a column; key is by what format= names it, when that is not its header.

@@ -1,5 +1,5 @@
 // Package sbatch is sbatch of Slurm 22.05 by its own name, over gsubmit's machinery: the
-// options are pkg/script's one table, the checks and the submission are pkg/submit's.
+// options are pkg/core/script's one table, the checks and the submission are pkg/client/submit's.
 //
 // What differs from gsubmit: the script runs once, on the first node, unless #GANG lines or
 // gangd's own options say otherwise; the output goes to slurm-%j.out; errors and exit statuses

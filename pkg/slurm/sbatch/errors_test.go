@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"gangd/pkg/cmdline"
-	"gangd/pkg/script"
+	"gangd/pkg/core/cmdline"
+	"gangd/pkg/core/script"
 	"gangd/pkg/slurm"
 )
 

@@ -11,11 +11,11 @@ import (
 	"strings"
 
 	"gangd/pkg/api"
-	"gangd/pkg/cmdline"
-	"gangd/pkg/program"
-	"gangd/pkg/script"
+	"gangd/pkg/client/program"
+	"gangd/pkg/client/submit"
+	"gangd/pkg/core/cmdline"
+	"gangd/pkg/core/script"
 	"gangd/pkg/slurm"
-	"gangd/pkg/submit"
 )
 
 // The files that the output goes to when nothing else was asked for.

@@ -8,9 +8,9 @@ import (
 	"strconv"
 	"strings"
 
-	"gangd/pkg/cmdline"
-	"gangd/pkg/cmdline/when"
-	"gangd/pkg/script"
+	"gangd/pkg/core/cmdline"
+	"gangd/pkg/core/cmdline/when"
+	"gangd/pkg/core/script"
 )
 
 // verbosity is how often -v was given; else what SBATCH_DEBUG says.

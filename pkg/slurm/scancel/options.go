@@ -3,7 +3,7 @@ package scancel
 import (
 	"strings"
 
-	"gangd/pkg/cmdline"
+	"gangd/pkg/core/cmdline"
 	"gangd/pkg/slurm"
 )
 

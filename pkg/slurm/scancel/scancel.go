@@ -12,11 +12,11 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/client"
-	"gangd/pkg/cmdline"
-	"gangd/pkg/hostlist"
-	"gangd/pkg/jobs"
+	"gangd/pkg/client/jobs"
+	"gangd/pkg/core/cmdline"
+	"gangd/pkg/core/hostlist"
+	"gangd/pkg/core/table/jobfield"
 	"gangd/pkg/slurm"
-	"gangd/pkg/table/jobfield"
 )
 
 // scancel is one call.

@@ -7,9 +7,9 @@ import (
 	"strings"
 
 	"gangd/pkg/api"
-	"gangd/pkg/cmdline"
+	"gangd/pkg/core/cmdline"
+	"gangd/pkg/core/table/jobfield"
 	"gangd/pkg/slurm"
-	"gangd/pkg/table/jobfield"
 )
 
 // jobsIn cuts the job list of a command: JobId=1,2 3 or Name=foo.

@@ -7,12 +7,12 @@ import (
 	"time"
 
 	"gangd/pkg/api"
-	"gangd/pkg/cmdline"
-	"gangd/pkg/hostlist"
+	"gangd/pkg/core/cmdline"
+	"gangd/pkg/core/hostlist"
+	"gangd/pkg/core/table/jobfield"
 	"gangd/pkg/slurm/document"
 	"gangd/pkg/slurm/sinfo"
 	"gangd/pkg/slurm/squeue"
-	"gangd/pkg/table/jobfield"
 )
 
 // documents is what --json and --yaml are of: show of these entities. Of another the table is printed,

@@ -1,7 +1,7 @@
 package scontrol
 
 import (
-	"gangd/pkg/cmdline"
+	"gangd/pkg/core/cmdline"
 	"gangd/pkg/slurm"
 )
 

@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"gangd/pkg/api"
-	"gangd/pkg/cmdline"
-	"gangd/pkg/hostlist"
-	"gangd/pkg/script"
+	"gangd/pkg/core/cmdline"
+	"gangd/pkg/core/hostlist"
+	"gangd/pkg/core/script"
 	"gangd/pkg/slurm"
 )
 

@@ -6,11 +6,11 @@ import (
 	"strings"
 
 	"gangd/pkg/api"
-	"gangd/pkg/cmdline"
-	"gangd/pkg/cmdline/when"
-	"gangd/pkg/hostlist"
-	"gangd/pkg/jobs"
-	"gangd/pkg/table/jobfield"
+	"gangd/pkg/client/jobs"
+	"gangd/pkg/core/cmdline"
+	"gangd/pkg/core/cmdline/when"
+	"gangd/pkg/core/hostlist"
+	"gangd/pkg/core/table/jobfield"
 )
 
 // Slurm's words for reservations.

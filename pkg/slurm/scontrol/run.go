@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"gangd/pkg/client"
-	"gangd/pkg/cmdline"
-	"gangd/pkg/cmdline/when"
+	"gangd/pkg/core/cmdline"
+	"gangd/pkg/core/cmdline/when"
+	"gangd/pkg/core/table/jobfield"
 	"gangd/pkg/slurm"
-	"gangd/pkg/table/jobfield"
 )
 
 // call is one call of scontrol.

@@ -12,11 +12,11 @@ import (
 	"pgregory.net/rapid"
 
 	"gangd/pkg/api"
-	"gangd/pkg/cmdline"
+	"gangd/pkg/core/cmdline"
+	"gangd/pkg/core/table/jobfield"
 	"gangd/pkg/lab/sitetest"
 	"gangd/pkg/lab/slurmtest"
 	"gangd/pkg/slurm"
-	"gangd/pkg/table/jobfield"
 )
 
 var update = flag.Bool("update", false, "write the files anew")

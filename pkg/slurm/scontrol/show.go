@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"gangd/pkg/api"
-	"gangd/pkg/cmdline"
-	"gangd/pkg/cmdline/when"
-	"gangd/pkg/hostlist"
+	"gangd/pkg/core/cmdline"
+	"gangd/pkg/core/cmdline/when"
+	"gangd/pkg/core/hostlist"
 	"gangd/pkg/slurm"
 )
 

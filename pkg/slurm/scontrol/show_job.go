@@ -9,12 +9,12 @@ import (
 	"strings"
 
 	"gangd/pkg/api"
-	"gangd/pkg/cmdline/when"
-	"gangd/pkg/hostlist"
-	"gangd/pkg/jobs"
+	"gangd/pkg/client/jobs"
+	"gangd/pkg/core/cmdline/when"
+	"gangd/pkg/core/hostlist"
+	"gangd/pkg/core/table/jobfield"
+	"gangd/pkg/core/table/tres"
 	"gangd/pkg/slurm"
-	"gangd/pkg/table/jobfield"
-	"gangd/pkg/table/tres"
 )
 
 // shownJob is one record of show job: a job, or the elements of an array that have not begun.

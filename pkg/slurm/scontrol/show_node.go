@@ -8,12 +8,12 @@ import (
 	"time"
 
 	"gangd/pkg/api"
-	"gangd/pkg/cmdline/when"
-	"gangd/pkg/hostlist"
+	"gangd/pkg/core/cmdline/when"
+	"gangd/pkg/core/hostlist"
+	"gangd/pkg/core/table/jobfield"
+	"gangd/pkg/core/table/tres"
 	"gangd/pkg/slurm"
 	"gangd/pkg/slurm/sinfo"
-	"gangd/pkg/table/jobfield"
-	"gangd/pkg/table/tres"
 )
 
 func (c *call) showNode(entity, id string) int {

@@ -9,11 +9,11 @@ import (
 	"time"
 
 	"gangd/pkg/api"
-	"gangd/pkg/cmdline/when"
-	"gangd/pkg/hostlist"
-	"gangd/pkg/jobs"
-	"gangd/pkg/table/jobfield"
-	"gangd/pkg/table/tres"
+	"gangd/pkg/client/jobs"
+	"gangd/pkg/core/cmdline/when"
+	"gangd/pkg/core/hostlist"
+	"gangd/pkg/core/table/jobfield"
+	"gangd/pkg/core/table/tres"
 )
 
 // showStep shows the steps that run, each job's script as one.

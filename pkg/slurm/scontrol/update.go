@@ -9,11 +9,11 @@ import (
 	"time"
 
 	"gangd/pkg/api"
-	"gangd/pkg/cmdline"
-	"gangd/pkg/cmdline/when"
-	"gangd/pkg/hostlist"
-	"gangd/pkg/script"
-	"gangd/pkg/table/jobfield"
+	"gangd/pkg/core/cmdline"
+	"gangd/pkg/core/cmdline/when"
+	"gangd/pkg/core/hostlist"
+	"gangd/pkg/core/script"
+	"gangd/pkg/core/table/jobfield"
 )
 
 // parameter is one word of create or update in front of its "=".

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"gangd/pkg/api"
-	"gangd/pkg/cmdline"
+	"gangd/pkg/core/cmdline"
 )
 
 // jobsBy chooses the jobs of an update that names none by id: by JobName=, of UserID=.

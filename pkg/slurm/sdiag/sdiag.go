@@ -8,7 +8,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/client"
-	"gangd/pkg/cmdline"
+	"gangd/pkg/core/cmdline"
 	"gangd/pkg/slurm"
 	"gangd/pkg/slurm/document"
 )

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"gangd/pkg/api"
-	"gangd/pkg/cmdline"
-	"gangd/pkg/grun"
+	"gangd/pkg/client/grun"
+	"gangd/pkg/core/cmdline"
 	"gangd/pkg/lab/sitetest"
 	"gangd/pkg/lab/slurmtest"
 	"gangd/pkg/slurm"

@@ -1,7 +1,7 @@
 package sdiag
 
 import (
-	"gangd/pkg/cmdline"
+	"gangd/pkg/core/cmdline"
 	"gangd/pkg/slurm"
 )
 

@@ -10,8 +10,8 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/client"
-	"gangd/pkg/cmdline"
-	"gangd/pkg/hostlist"
+	"gangd/pkg/core/cmdline"
+	"gangd/pkg/core/hostlist"
 	"gangd/pkg/slurm/document"
 )
 

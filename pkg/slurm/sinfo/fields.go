@@ -6,9 +6,9 @@ import (
 	"strconv"
 
 	"gangd/pkg/api"
-	"gangd/pkg/hostlist"
+	"gangd/pkg/core/hostlist"
+	"gangd/pkg/core/table/column"
 	"gangd/pkg/slurm"
-	"gangd/pkg/table/column"
 )
 
 type field = column.Field[*record]

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"gangd/pkg/cmdline"
+	"gangd/pkg/core/cmdline"
 	"gangd/pkg/slurm"
 )
 

@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"gangd/pkg/api"
-	"gangd/pkg/hostlist"
+	"gangd/pkg/core/hostlist"
+	"gangd/pkg/core/table/column"
+	"gangd/pkg/core/table/jobfield"
 	"gangd/pkg/slurm"
-	"gangd/pkg/table/column"
-	"gangd/pkg/table/jobfield"
 )
 
 // record is one line: nodes that are alike, in a partition.

@@ -11,12 +11,12 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/client"
-	"gangd/pkg/cmdline"
-	"gangd/pkg/cmdline/when"
-	"gangd/pkg/hostlist"
+	"gangd/pkg/core/cmdline"
+	"gangd/pkg/core/cmdline/when"
+	"gangd/pkg/core/hostlist"
+	"gangd/pkg/core/table/column"
+	"gangd/pkg/core/table/jobfield"
 	"gangd/pkg/slurm"
-	"gangd/pkg/table/column"
-	"gangd/pkg/table/jobfield"
 )
 
 // sinfo is one call.

@@ -9,10 +9,10 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/client"
-	"gangd/pkg/cmdline"
-	"gangd/pkg/hostlist"
+	"gangd/pkg/core/cmdline"
+	"gangd/pkg/core/hostlist"
+	"gangd/pkg/core/table/jobfield"
 	"gangd/pkg/slurm/document"
-	"gangd/pkg/table/jobfield"
 )
 
 // dump is --json and --yaml: the jobs that were chosen, of 22.05 all in memory whatever else is said, as

@@ -5,8 +5,8 @@ import (
 	"strconv"
 	"strings"
 
-	"gangd/pkg/cmdline"
-	"gangd/pkg/jobs"
+	"gangd/pkg/client/jobs"
+	"gangd/pkg/core/cmdline"
 	"gangd/pkg/slurm"
 )
 

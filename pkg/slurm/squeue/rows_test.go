@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"gangd/pkg/api"
-	"gangd/pkg/table/jobfield"
+	"gangd/pkg/core/table/jobfield"
 )
 
 // A line for each partition of a job that waits in several, as Slurm 22.05 was seen to print them.

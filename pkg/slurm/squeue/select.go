@@ -8,9 +8,9 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/client"
-	"gangd/pkg/cmdline"
-	"gangd/pkg/hostlist"
-	"gangd/pkg/jobs"
+	"gangd/pkg/client/jobs"
+	"gangd/pkg/core/cmdline"
+	"gangd/pkg/core/hostlist"
 	"gangd/pkg/slurm"
 )
 

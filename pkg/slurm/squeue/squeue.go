@@ -11,11 +11,11 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/client"
-	"gangd/pkg/cmdline"
-	"gangd/pkg/jobs"
+	"gangd/pkg/client/jobs"
+	"gangd/pkg/core/cmdline"
+	"gangd/pkg/core/table/column"
+	"gangd/pkg/core/table/jobfield"
 	"gangd/pkg/slurm"
-	"gangd/pkg/table/column"
-	"gangd/pkg/table/jobfield"
 )
 
 // maxID is how long an id with a list of array elements may be: Slurm writes it into 32 bytes.

@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"gangd/pkg/api"
-	"gangd/pkg/cmdline"
-	"gangd/pkg/cmdline/when"
+	"gangd/pkg/core/cmdline"
+	"gangd/pkg/core/cmdline/when"
+	"gangd/pkg/core/table/accttable"
 	"gangd/pkg/slurm"
-	"gangd/pkg/table/accttable"
 )
 
 // clock is the wall clock, a variable so that tests stand still.

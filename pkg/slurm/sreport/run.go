@@ -13,11 +13,11 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/client"
-	"gangd/pkg/cmdline"
-	"gangd/pkg/cmdline/when"
+	"gangd/pkg/core/cmdline"
+	"gangd/pkg/core/cmdline/when"
+	"gangd/pkg/core/table/accttable"
+	amount "gangd/pkg/core/table/tres"
 	"gangd/pkg/slurm"
-	"gangd/pkg/table/accttable"
-	amount "gangd/pkg/table/tres"
 )
 
 // report is one that sreport makes.

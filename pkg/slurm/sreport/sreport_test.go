@@ -7,12 +7,12 @@ import (
 	"time"
 
 	"gangd/pkg/api"
-	"gangd/pkg/cmdline"
-	"gangd/pkg/gang"
+	"gangd/pkg/core/cmdline"
+	"gangd/pkg/core/gang"
+	"gangd/pkg/core/table/accttable"
 	"gangd/pkg/lab/sitetest"
 	"gangd/pkg/lab/slurmtest"
 	"gangd/pkg/slurm"
-	"gangd/pkg/table/accttable"
 )
 
 var update = flag.Bool("update", false, "write the files anew")

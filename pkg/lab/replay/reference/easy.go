@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"gangd/pkg/core/sched"
 	"gangd/pkg/lab/replay"
-	"gangd/pkg/sched"
 )
 
 // Easy is FIFO with EASY backfill: the first job that does not fit is promised the moment

@@ -1,8 +1,8 @@
 package reference
 
 import (
-	"gangd/pkg/cluster"
-	"gangd/pkg/sched"
+	"gangd/pkg/core/cluster"
+	"gangd/pkg/core/sched"
 )
 
 // room is how many cards are free on each node. The orders know whole cards only, as the

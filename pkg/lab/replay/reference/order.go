@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"gangd/pkg/api"
-	"gangd/pkg/cluster"
+	"gangd/pkg/core/cluster"
+	"gangd/pkg/core/sched"
 	"gangd/pkg/lab/replay"
-	"gangd/pkg/sched"
 )
 
 // Queue starts waiting jobs in order; the first that does not fit blocks the rest.

@@ -8,10 +8,10 @@ import (
 	"strings"
 	"time"
 
-	"gangd/pkg/cluster"
+	"gangd/pkg/core/cluster"
+	"gangd/pkg/core/sched"
 	"gangd/pkg/lab/replay"
 	"gangd/pkg/lab/trace"
-	"gangd/pkg/sched"
 )
 
 // Placer puts one gang after the other where a rule of the published experiments wants

@@ -7,9 +7,9 @@ import (
 	"testing"
 
 	"gangd/pkg/api"
+	"gangd/pkg/core/sched"
 	"gangd/pkg/lab/replay"
 	"gangd/pkg/lab/trace"
-	"gangd/pkg/sched"
 )
 
 // traces is the folder of the published traces; without it a test that needs them skips.

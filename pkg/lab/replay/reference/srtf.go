@@ -7,9 +7,9 @@ import (
 	"slices"
 	"time"
 
-	"gangd/pkg/cluster"
+	"gangd/pkg/core/cluster"
+	"gangd/pkg/core/sched"
 	"gangd/pkg/lab/replay"
-	"gangd/pkg/sched"
 )
 
 // Dealer deals the whole cluster anew at every change: to the job with the least key

@@ -1,0 +1,321 @@
+package cli
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"gangd/pkg/api"
+	"gangd/pkg/client"
+	"gangd/pkg/client/program"
+	"gangd/pkg/core/hostlist"
+	"gangd/pkg/core/table/jobfield"
+	"gangd/pkg/core/table/used"
+)
+
+// gacct is one call of the command.
+type gacct struct {
+	sel      selection
+	since    string // a day; empty: what is in memory
+	noHeader bool
+	asJSON   bool
+	parsable bool
+	used     bool // what was used, instead of how it ended
+	plot     bool
+	hooked   bool // what the site's hooks said
+}
+
+// attemptsReply is `gacct --json`.
+type attemptsReply struct {
+	SchemaVersion int           `json:"schema_version"`
+	Attempts      []api.Attempt `json:"attempts"`
+	Jobs          []api.Job     `json:"jobs"` // whose attempts these are, without ranks
+}
+
+// NewGacct is the command gacct.
+func NewGacct() *cobra.Command {
+	g := &gacct{}
+	cmd := &cobra.Command{
+		Use:   "gacct [OPTIONS] [JOB...]",
+		Short: "show the attempts of jobs, ended ones too",
+		Example: `  gacct 12                 every attempt of job 12: why it ended, where, how long
+  gacct -e 12              what it used of what it had asked for, and what to ask for next time
+  gacct -e --since=7d      the same of my jobs of the last seven days, a line each`,
+		Long: `One line for each attempt, that is each time a gang really started. Without a JOB the
+jobs are those the controller has in memory, yours unless --user or another
+choice says otherwise; by id, or with --since, older ones are found too.`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			g.sel.jobs = append(g.sel.jobs, args...)
+			return g.run(cmd)
+		},
+	}
+	f := cmd.Flags()
+	f.StringSliceVarP(&g.sel.jobs, "jobs", "j", nil, "only these `JOBS`")
+	g.sel.addFilters(f)
+	f.StringSliceVarP(&g.sel.states, "state", "s", nil, "jobs in these `STATES`")
+	f.StringVarP(&g.since, "since", "S", "", "jobs that have not ended, or ended since this `DAY`: 2026-11-01, or 7d for so many days back")
+	f.BoolVar(&g.noHeader, "noheader", false, "no header")
+	f.BoolVar(&g.asJSON, "json", false, "as JSON")
+	f.BoolVarP(&g.parsable, "parsable", "P", false, "columns whole, a | between them")
+	f.BoolVarP(&g.used, "efficiency", "e", false, "what was used of what was asked for, and advice")
+	f.BoolVar(&g.plot, "plot", false, "with -e of one job: how it went with time")
+	f.BoolVar(&g.hooked, "hooks", false, "what the site's prolog and epilog wrote, and why starts were refused")
+	cmd.ValidArgsFunction = completeJobs
+	completeFlags(cmd)
+	program.Timeout(cmd)
+	return cmd
+}
+
+func (g *gacct) run(cmd *cobra.Command) error {
+	if g.sel.empty() {
+		g.sel.me = true
+	}
+	q, err := g.sel.query(cmd)
+	if err != nil {
+		return err
+	}
+	c := client.New()
+	refs := q.Refs
+	var details []*api.JobDetail
+	var failed []error
+	if g.since != "" {
+		if len(refs) > 0 {
+			return Usagef("--since chooses jobs by their time: name none beside it")
+		}
+		if details, err = pastJobs(cmd.Context(), c, &q, g.since); err != nil {
+			return err
+		}
+	} else if len(refs) == 0 || len(q.Users)+len(q.Names)+len(q.Accounts)+len(q.Partitions)+len(q.Nodes)+len(q.States) > 0 {
+		if refs, err = rememberedJobs(cmd.Context(), c, q); err != nil {
+			return err
+		}
+	}
+	if g.since == "" {
+		details, failed = jobDetails(cmd.Context(), c, refs)
+	}
+	show := g.show
+	switch {
+	case g.asJSON:
+	case g.hooked:
+		show = func(s *screen, details []*api.JobDetail) error { return g.hooks(cmd.Context(), c, s, details) }
+	case g.used:
+		show = g.efficiency
+	}
+	if err := show(screenOf(cmd.OutOrStdout()), details); err != nil {
+		return err
+	}
+	return joinFailures(cmd, failed)
+}
+
+// pastJobs gives the jobs that have not ended, or ended since a day.
+func pastJobs(ctx context.Context, c *client.Client, q *api.JobQuery, since string) (found []*api.JobDetail, err error) {
+	day, err := dayOf(since)
+	if err != nil {
+		return nil, err
+	}
+	from, err := time.Parse(time.DateOnly, day)
+	if err != nil {
+		return nil, err
+	}
+	wanted := func(of []string, is ...string) bool {
+		return len(of) == 0 || slices.ContainsFunc(is, func(s string) bool { return slices.Contains(of, s) })
+	}
+	err = c.History(ctx, &api.HistoryQuery{Users: q.Users, Since: from}, func(d *api.JobDetail) error {
+		j := &d.Job
+		nodes := slices.Clone(j.Nodes)
+		for i := range d.Attempts {
+			nodes = append(nodes, d.Attempts[i].Nodes...)
+		}
+		if wanted(q.Names, j.Name) && wanted(q.Accounts, j.Account) && j.InPartition(q.Partitions) && wanted(q.Nodes, nodes...) &&
+			(len(q.States) == 0 || slices.Contains(q.States, j.State)) {
+			found = append(found, d)
+		}
+		return nil
+	})
+	return found, err
+}
+
+// rememberedJobs gives the jobs that the controller has in memory, in order.
+func rememberedJobs(ctx context.Context, c *client.Client, q api.JobQuery) ([]api.JobRef, error) {
+	q.All, q.NoRanks = true, true
+	reply, err := c.Jobs(ctx, &q)
+	if err != nil {
+		return nil, err
+	}
+	var refs []api.JobRef
+	for i := range reply.Jobs {
+		refs = append(refs, api.JobRef{ID: reply.Jobs[i].JobID, Index: -1})
+	}
+	slices.SortFunc(refs, func(a, b api.JobRef) int { return int(a.ID - b.ID) })
+	return refs, nil
+}
+
+// jobDetails asks for all jobs at once and gives them in the order of what named them: the id of an array
+// names all its elements. What names nothing is asked for by itself, for the reason, and so is a person's last job.
+func jobDetails(ctx context.Context, c *client.Client, refs []api.JobRef) (found []*api.JobDetail, failed []error) {
+	named := slices.DeleteFunc(slices.Clone(refs), func(r api.JobRef) bool { return r.Last > 0 })
+	of := map[api.JobRef][]*api.JobDetail{}
+	if len(named) > 0 {
+		err := c.History(ctx, &api.HistoryQuery{Refs: named}, func(d *api.JobDetail) error {
+			j := &d.Job
+			id := api.JobRef{ID: j.JobID, Index: -1}
+			of[id] = append(of[id], d)
+			if j.ArrayIndex != nil {
+				of[api.JobRef{ID: j.ArrayJobID, Index: *j.ArrayIndex}] = []*api.JobDetail{d}
+				if all := (api.JobRef{ID: j.ArrayJobID, Index: -1}); all != id {
+					of[all] = append(of[all], d)
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, []error{err}
+		}
+	}
+	shown := map[int64]bool{}
+	for _, ref := range refs {
+		all := of[ref]
+		if len(all) == 0 {
+			d, err := c.Job(ctx, ref)
+			if err != nil {
+				failed = append(failed, err)
+				continue
+			}
+			all = append(all, d)
+		}
+		for _, d := range all {
+			if !shown[d.Job.JobID] {
+				shown[d.Job.JobID] = true
+				found = append(found, d)
+			}
+		}
+	}
+	return found, failed
+}
+
+func (g *gacct) show(s *screen, details []*api.JobDetail) error {
+	attempts, jobs := []api.Attempt{}, []api.Job{}
+	names := map[int64]*api.Job{}
+	for _, d := range details {
+		attempts = append(attempts, d.Attempts...)
+		jobs = append(jobs, d.Job)
+		jobs[len(jobs)-1].Ranks = []api.Rank{}
+		names[d.Job.JobID] = &d.Job
+	}
+	if g.asJSON {
+		return WriteJSON(s.w, attemptsReply{SchemaVersion: api.SchemaVersion, Attempts: attempts, Jobs: jobs})
+	}
+	if g.parsable {
+		for i := range attempts {
+			attempts[i].TriggerRole = "" // a script cuts a number there
+		}
+	}
+	t := attemptTable(attempts, names)
+	t.noHeader = g.noHeader
+	if g.parsable {
+		return t.bars(s.w)
+	}
+	return t.write(s)
+}
+
+// attemptTable has one line an attempt; with jobs, whose they are.
+func attemptTable(attempts []api.Attempt, jobs map[int64]*api.Job) *table {
+	t := &table{}
+	if jobs != nil {
+		t.cols = []tableColumn{{head: "JOBID", right: true, keep: true}, {head: "NAME", width: 8}}
+	}
+	cause := len(t.cols) + 1
+	t.cols = append(t.cols, tableColumn{head: "ATTEMPT", right: true, keep: true}, tableColumn{head: "CAUSE", width: 9, keep: true},
+		tableColumn{head: "TRIGGER", right: true}, tableColumn{head: "EXIT", right: true}, tableColumn{head: "CODE", right: true}, tableColumn{head: "START", width: 19}, tableColumn{head: "ELAPSED", right: true},
+		tableColumn{head: "GPUTIME", right: true}, tableColumn{head: "NODES"})
+	imaged := false // the column is there where it says something
+	for _, j := range jobs {
+		imaged = imaged || j.Image != ""
+	}
+	if imaged {
+		t.cols = append(t.cols, tableColumn{head: "IMAGE"})
+	}
+	for i := range attempts {
+		a := &attempts[i]
+		var line []string
+		if j := jobs[a.JobID]; j != nil {
+			line = []string{jobfield.IDText(j), j.Name}
+		}
+		line = append(line, attemptCells(a)...)
+		if imaged {
+			line = append(line, imageText(jobs[a.JobID]))
+		}
+		t.rows = append(t.rows, line)
+	}
+	t.style = func(row, col int) style {
+		if col != cause {
+			return plain
+		}
+		return causeStyle(attempts[row].Cause)
+	}
+	return t
+}
+
+func attemptCells(a *api.Attempt) []string {
+	cause, trigger := string(a.Cause), "-"
+	if cause == "" {
+		cause = "running"
+	}
+	if a.TriggerRank != nil {
+		trigger = strconv.Itoa(*a.TriggerRank)
+		if a.TriggerRole != "" {
+			trigger += "(" + a.TriggerRole + ")"
+		}
+	}
+	return []string{strconv.Itoa(a.Attempt), cause, trigger, exitSummary(a.ExitCodes), codeSummary(a), jobfield.Stamp(a.StartTime), used.Elapsed(a, now()),
+		jobfield.Elapsed(time.Duration(a.GPUSeconds) * time.Second), hostlist.Compress(a.Nodes)}
+}
+
+// imageText is the image that a job runs in, with the digest of what was imported; -: none.
+func imageText(j *api.Job) string {
+	switch {
+	case j == nil || j.Image == "":
+		return "-"
+	case j.ImageDigest == "" || strings.Contains(j.Image, "@"):
+		return j.Image
+	}
+	return j.Image + "@" + j.ImageDigest
+}
+
+// codeSummary is the one number of an attempt, - where it has none yet.
+func codeSummary(a *api.Attempt) string {
+	if a.Code < 0 || a.Cause == "" {
+		return "-"
+	}
+	return strconv.Itoa(a.Code)
+}
+
+// exitSummary is the exit code of all ranks, or the distinct ones.
+func exitSummary(codes []int) string {
+	distinct := slices.Compact(slices.Sorted(slices.Values(codes)))
+	distinct = slices.DeleteFunc(distinct, func(c int) bool { return c < 0 }) // of a rank that runs, or was lost
+	if len(distinct) == 0 {
+		return "-"
+	}
+	var text []string
+	for _, c := range distinct {
+		text = append(text, strconv.Itoa(c))
+	}
+	return strings.Join(text, ",")
+}
+
+func causeStyle(c api.Cause) style {
+	switch c {
+	case api.CauseNone, api.CauseCompleted:
+		return green
+	case api.CausePreempted, api.CauseRequeued:
+		return yellow
+	case api.CauseCancelled:
+		return faint
+	}
+	return red
+}

@@ -1,0 +1,217 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"gangd/pkg/api"
+	"gangd/pkg/client"
+	"gangd/pkg/core/hostlist"
+	"gangd/pkg/core/script"
+	"gangd/pkg/core/table/jobfield"
+)
+
+func newPartition() *cobra.Command {
+	cmd := group("partition", "make, change and delete partitions at run time", `  gctl partition update gpu --state=drain   what is queued starts, and no more is queued
+  gctl partition create course --nodes=n[1-2] --max-time=2:00:00
+  gctl partition reset                      all as gangd's configuration says`)
+	show := newShowPartition()
+	show.Use, show.Aliases = "show [NAME...]", nil
+	cmd.AddCommand(newPutPartition(false), newPutPartition(true), newPartitionDelete(), newPartitionReset(), show)
+	return cmd
+}
+
+// whoWins is said where something is changed that a file says too.
+const whoWins = `What is changed holds over restarts of gangd, for as long as its configuration says of
+the partition what it said then; a configuration that was edited since is the newer
+word, and holds. gctl show partition has both.`
+
+var partitionStates = []string{"up", "down", "drain", "inactive"}
+
+// newPutPartition is create, or with change update.
+func newPutPartition(change bool) *cobra.Command {
+	var nodes, state, defaultTime, maxTime string
+	var tier int
+	var byDefault bool
+	use, short := "create NAME", "make a partition"
+	example := `  gctl partition create course --nodes=n[1-2] --max-time=2:00:00
+  gctl partition create night --tier=-1 --state=down    nothing of it starts yet
+  gctl partition update night --state=up                now it does`
+	if change {
+		use, short = "update NAME", "change a partition"
+		example = `  gctl partition update gpu --state=drain          what is queued starts, and no more is queued
+  gctl partition update gpu --max-time=1-0 --default-time=4:00:00
+  gctl partition update long --default --nodes=ALL`
+	}
+	cmd := &cobra.Command{
+		Use: use, Short: short, Example: example,
+		Long: "States: up; down, jobs are queued and do not start; drain, they start and no more are\nqueued; inactive, neither. What runs runs on. " + whoWins,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				for _, a := range args {
+					if key, _, ok := strings.Cut(a, "="); ok && cmd.Flags().Lookup(key) != nil {
+						return Usagef("%s is an option: --%s", a, a)
+					}
+				}
+				return Usagef("one partition is named: %s gpu; gctl show partition lists them", cmd.CommandPath())
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			r := &api.PartitionRequest{Name: args[0]}
+			given := cmd.Flags().Changed
+			if given("nodes") {
+				names, err := hostlist.Expand(nodes)
+				if err != nil {
+					return Usagef("--nodes=%s: %w", nodes, err)
+				}
+				r.Nodes = &names
+			}
+			if given("state") {
+				st := api.PartitionState(strings.ToLower(state))
+				if !slices.Contains(partitionStates, string(st)) {
+					return Usagef("--state=%s: want %s", state, strings.Join(partitionStates, ", "))
+				}
+				if st == "up" {
+					st = api.PartitionUp
+				}
+				r.State = &st
+			}
+			for _, limit := range []struct {
+				name, value string
+				to          **time.Duration
+			}{{"default-time", defaultTime, &r.DefaultTime}, {"max-time", maxTime, &r.MaxTime}} {
+				if !given(limit.name) {
+					continue
+				}
+				d, err := partitionLimit(limit.value)
+				if err != nil {
+					return Usagef("--%s=%s: %w", limit.name, limit.value, err)
+				}
+				*limit.to = &d
+			}
+			if given("tier") {
+				r.Tier = &tier
+			}
+			if given("default") {
+				r.Default = &byDefault
+			}
+			if change && *r == (api.PartitionRequest{Name: args[0]}) {
+				return Usagef("nothing to change was given: --nodes, --state, --default-time, --max-time, --tier or --default")
+			}
+			return client.New().PutPartition(cmd.Context(), r, change)
+		},
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	if change {
+		cmd.ValidArgsFunction = completePartitions
+	}
+	f := cmd.Flags()
+	f.StringVar(&nodes, "nodes", "", "its nodes, `n[1-4],...`; ALL: every node, also those to come")
+	f.StringVar(&state, "state", "", "`STATE`: "+strings.Join(partitionStates, ", "))
+	f.StringVar(&defaultTime, "default-time", "", "limit of jobs that name none, `TIME`: 30, 4:00:00, 1-0; none")
+	f.StringVar(&maxTime, "max-time", "", "longest limit of a job, `TIME`; none")
+	f.IntVar(&tier, "tier", 0, "`N`: jobs of a larger one go first, before any priority")
+	f.BoolVar(&byDefault, "default", false, "jobs that name none are of this one")
+	_ = cmd.RegisterFlagCompletionFunc("state", completeWith(func() []string { return slices.Clone(partitionStates) }))
+	return cmd
+}
+
+func partitionLimit(s string) (time.Duration, error) {
+	if strings.EqualFold(s, "none") || strings.EqualFold(s, "unlimited") {
+		return 0, nil
+	}
+	return script.ParseTime(s)
+}
+
+func newPartitionDelete() *cobra.Command {
+	return &cobra.Command{
+		Use: "delete NAME...", Short: "take partitions away that no job is of",
+		Example: `  gctl partition delete course
+  gctl partition update course --state=inactive   while jobs of it are there
+  gctl partition reset                            and one of the configuration is back`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return Usagef("no partition given: %s gpu; gctl show partition lists them", cmd.CommandPath())
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c := client.New()
+			return forEach(cmd, args, func(name string) error { return c.DeletePartition(cmd.Context(), name) })
+		},
+		ValidArgsFunction: completePartitions,
+	}
+}
+
+func newPartitionReset() *cobra.Command {
+	return &cobra.Command{
+		Use: "reset", Short: "make partitions and features of nodes as configured", Args: cobra.NoArgs,
+		Example: `  gctl partition reset
+  gctl show partition     what there is then
+  scontrol reconfigure    the same by Slurm's name`,
+		Long: "Takes back what was changed at run time. A partition that was made then goes, unless jobs\nare of it.",
+		RunE: func(cmd *cobra.Command, _ []string) error { return client.New().ResetPartitions(cmd.Context()) },
+	}
+}
+
+func newNodeFeatures() *cobra.Command {
+	return &cobra.Command{
+		Use: "features NODES FEATURE,...", Short: "say which features nodes have, for --constraint",
+		Example: `  gctl node features n[1-4] a100,nvlink   in place of those they had
+  gctl node features n3 ''                none
+  gctl partition reset                    as each gnoded's configuration says`,
+		Long: "They hold over restarts, until the node's configuration says other features than it\nsaid then.",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 2 {
+				return Usagef("nodes and their features are needed: %s n[1-4] a100,nvlink; '' for none", cmd.CommandPath())
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var features []string
+			if args[1] != "" {
+				features = strings.Split(args[1], ",")
+			}
+			return nodeAction(cmd, "features", args[:1], &api.NodeAction{Features: features})
+		},
+		ValidArgsFunction: completeNodes,
+	}
+}
+
+// partitionText is what a file or a person said of a partition.
+func partitionText(p *api.Partition) string {
+	if p == nil {
+		return "(none)"
+	}
+	return fmt.Sprintf("State=%s DefaultTime=%s MaxTime=%s Tier=%d Nodes=%s", partitionState(p), jobfield.TimeLimit(int64(p.DefaultTime/time.Second)),
+		jobfield.TimeLimit(int64(p.MaxTime/time.Second)), p.Tier, partitionNodes(p))
+}
+
+func partitionState(p *api.Partition) string {
+	if p.State == api.PartitionUp {
+		return "UP"
+	}
+	return strings.ToUpper(string(p.State))
+}
+
+func partitionNodes(p *api.Partition) string {
+	if len(p.Nodes) == 0 {
+		return "ALL"
+	}
+	return hostlist.Compress(p.Nodes)
+}
+
+// changedLines say who changed a partition since the configuration was read, and what that says of it.
+func changedLines(name string, changes []api.PartitionChange) []string {
+	for i := range changes {
+		if c := &changes[i]; c.Name == name {
+			return []string{fmt.Sprintf("ChangedBy=%s ChangeTime=%s", jobfield.OrNull(c.By), jobfield.Stamp(c.Time)), "Configured: " + partitionText(c.File)}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,61 @@
+package cli
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"gangd/pkg/api"
+	"gangd/pkg/core/gang"
+	"gangd/pkg/core/table/used"
+	"gangd/pkg/lab/sitetest"
+)
+
+func ledgerOf(t *testing.T) *sitetest.Site {
+	const hour = int64(3600_000)
+	row := func(day, user string, cause api.Cause, f api.LedgerFigures) api.LedgerRow {
+		return api.LedgerRow{LedgerKey: api.LedgerKey{Day: day, User: user, Partition: "gpu", CardType: "H200", Cause: cause}, LedgerFigures: f}
+	}
+	return sitetest.Empty(t, &gang.Changes{Ledger: []api.LedgerRow{
+		row("2026-02-27", "ada", api.CauseCompleted, api.LedgerFigures{Attempts: 3, Starts: 3, WaitMS: 90_000, CardMS: 10 * hour, CPUMS: 40 * hour, SeenCardMS: 8 * hour, BusyCardMS: 6 * hour, IdleCardMS: hour, SeenCPUMS: 40 * hour, UsedCPUMS: 10 * hour, Joules: 7_200_000}),
+		row("2026-02-28", "ada", api.CauseNodeLost, api.LedgerFigures{Attempts: 1, Starts: 1, CardMS: 2 * hour, LostCardMS: hour}),
+		row("2026-02-28", "bob</script>", "", api.LedgerFigures{CardMS: hour / 2}),
+	}})
+}
+
+func TestGreport(t *testing.T) {
+	for _, c := range []struct{ args, want string }{
+		{"usage --format=csv", "USER,GPU-HOURS,CPU-HOURS,GPU%,CPU%,KWH,ATTEMPTS\nada,12,40,75,25,2,4\nbob</script>,0.5,0,,,,0\n"},
+		{"waste --format=csv", "CAUSE,GPU-HOURS,LOST,LOST%,IDLE,IDLE%,CPU-HOURS,LOST-CPU\nrunning,0.5,0,0,0,,0,0\ncompleted,10,0,0,1,12.5,40,0\nnode-lost,2,1,50,0,,0,0\n"},
+		{"wait --by=day --format=csv", "DAY,STARTS,MEAN-WAIT,ALL-WAIT\n2026-02-27,3,30,90\n2026-02-28,1,0,0\n"},
+		{"health --format=csv", "PARTITION,ATTEMPTS,COMPLETED,PROGRAM,HARDWARE,HARDWARE%\ngpu,4,3,0,1,25\n"},
+	} {
+		out, errs, code := run(t, ledgerOf(t), NewGreport(), strings.Fields(c.args)...)
+		if out != c.want || errs != "" || code != 0 {
+			t.Errorf("%s: %d %s\n%s\nwant\n%s", c.args, code, errs, out, c.want)
+		}
+	}
+	out, _, _ := run(t, ledgerOf(t), NewGreport(), "usage", "--by=user")
+	if !strings.Contains(out, "75") || !strings.Contains(out, used.Unknown) {
+		t.Error(out)
+	}
+	// A page fetches nothing, and no name ends its script.
+	out, _, _ = run(t, ledgerOf(t), NewGreport(), "usage", "--by=day,user", "--format=html", "--from=2026-02-01", "--to=2026-02-28")
+	if strings.Count(out, "</script>") != 1 || strings.Contains(out, "src=") || strings.Contains(out, "<link") || strings.Count(out, `<div id="plot`) != 6 || !strings.Contains(out, "usage from 2026-02-01 to 2026-02-28") {
+		t.Errorf("%.300s", out)
+	}
+	for _, bad := range []string{"", "usage waste", "power", "usage --from=yesterday", "usage --format=pdf", "usage --to=-3d"} {
+		if _, errs, code := run(t, ledgerOf(t), NewGreport(), strings.Fields(bad)...); code != 2 || errs == "" {
+			t.Errorf("%q: %d %s", bad, code, errs)
+		}
+	}
+}
+
+// What is asked is what the controller hears.
+func TestGreportAsks(t *testing.T) {
+	s := ledgerOf(t)
+	run(t, s, NewGreport(), "health", "--by=user", "--from=2026-01-01", "--to=2026-01-31", "-u", "ada,bob", "-A", "x", "-p", "gpu")
+	if want := "GET /v1/ledger?account=x&by=user&by=cause&from=2026-01-01&partition=gpu&to=2026-01-31&user=ada&user=bob"; !slices.Contains(s.Asked(), want) {
+		t.Error(s.Asked())
+	}
+}

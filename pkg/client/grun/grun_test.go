@@ -1,0 +1,275 @@
+package grun
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"gangd/pkg/client/program"
+	"gangd/pkg/core/cmdline"
+	"gangd/pkg/wire/stepwire"
+)
+
+// TestEveryOptionOfSrun holds the table against the recorded options of Slurm 22.05: nothing
+// is missing, and each takes a value as Slurm's does.
+func TestEveryOptionOfSrun(t *testing.T) {
+	b, err := os.ReadFile("../../slurm/testdata/options-22.05.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := 0
+	for _, m := range regexp.MustCompile(`(?m)^srun (?:-(.) )?--([a-z0-9-]+)(=|\[=\])?\s*$`).FindAllStringSubmatch(string(b), -1) {
+		seen++
+		o := byName(m[2])
+		if o == nil {
+			t.Errorf("--%s: not in the table", m[2])
+			continue
+		}
+		if m[1] != "" && (o.Short != m[1][0]) {
+			t.Errorf("--%s is -%s in srun, -%c here", m[2], m[1], o.Short)
+		}
+		if m[2] == "help" { // of ours --help=slurm
+			continue
+		}
+		if want := map[string]cmdline.Kind{"": noValue, "=": value, "[=]": mayValue}[m[3]]; o.Kind != want {
+			t.Errorf("--%s%s has kind %d here", m[2], m[3], o.Kind)
+		}
+	}
+	if seen < 100 {
+		t.Fatalf("%d options of srun in the record", seen)
+	}
+}
+
+// TestNothingIsSilent: an option without effect says so in its note, a refused one says why.
+func TestNothingIsSilent(t *testing.T) {
+	for i := range options {
+		o := &options[i]
+		switch {
+		case o.List == refusedList && (o.Note == "" || o.Set != nil):
+			t.Errorf("--%s is refused without a reason, or does something", o.Long)
+		case o.List == partial && o.Note == "":
+			t.Errorf("--%s differs and does not say how", o.Long)
+		case o.Set == nil && !o.Alloc && o.List == exact:
+			t.Errorf("--%s does nothing and claims to be exact", o.Long)
+		}
+	}
+	if c := Lists(); len(c.Options) < 100 {
+		t.Errorf("%d options listed", len(c.Options))
+	}
+}
+
+// byName is the row of a long name.
+func byName(name string) *Option {
+	for i := range options {
+		if slices.Contains(options[i].Spellings(), name) {
+			return &options[i]
+		}
+	}
+	return nil
+}
+
+func TestManPageHasEveryOption(t *testing.T) {
+	b, err := os.ReadFile("../../../man/grun.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := strings.ReplaceAll(string(b), `\-`, "-")
+	for i := range options {
+		for _, n := range options[i].Spellings() {
+			if !strings.Contains(page, `\fB--`+n+`\fR`) {
+				t.Errorf("man/grun.1 lacks --%s", n)
+			}
+		}
+	}
+	for _, m := range regexp.MustCompile(`(?m)^(?:\\fB-.\\fR, )?\\fB--([a-z0-9-]+)\\fR`).FindAllStringSubmatch(page, -1) {
+		if byName(m[1]) == nil {
+			t.Errorf("man/grun.1 has --%s, which is no option", m[1])
+		}
+	}
+}
+
+func TestParse(t *testing.T) {
+	cases := []struct {
+		line string
+		want string // NAME=VALUE..., then | and the rest
+		err  string
+	}{
+		{line: "-n4 -N 2 --label hostname -x", want: "ntasks=4 nodes=2 label= | hostname -x"},
+		{line: "-lK0 -n=3 -- -odd", want: "label= kill-on-bad-exit=0 ntasks=3 | -odd"},
+		{line: "--kill-on-bad-exit --immediate=5 true", want: "kill-on-bad-exit=1 immediate=5 | true"},
+		{line: "--ntasks-per-n=2 x", want: "ntasks-per-node=2 | x"},
+		{line: "--tasks-per-node 3 x", want: "ntasks-per-node=3 | x"},
+		{line: "--unbufferd x", err: "unrecognized option '--unbufferd'; did you mean --unbuffered?"},
+		{line: "--zzzzzz x", err: "unrecognized option '--zzzzzz'"},
+		{line: "--label=1 x", err: "option --label takes no value"},
+		{line: "--nodes", err: "option --nodes needs a value: MIN[-MAX]"},
+		{line: "-?", err: "invalid option -- '?'"},
+	}
+	for _, c := range cases {
+		all, rest, err := parse(strings.Fields(c.line))
+		if err != nil || c.err != "" {
+			if err == nil || err.Error() != c.err {
+				t.Errorf("%s: error %v, want %s", c.line, err, c.err)
+			}
+			continue
+		}
+		var words []string
+		for _, g := range all {
+			words = append(words, g.o.Long+"="+g.value)
+		}
+		if got := strings.Join(append(append(words, "|"), rest...), " "); got != c.want {
+			t.Errorf("%s: %s, want %s", c.line, got, c.want)
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add("-n4\x00--label\x00x")
+	f.Add("--time=1\x00--\x00x")
+	f.Fuzz(func(t *testing.T, s string) {
+		all, _, err := parse(strings.Split(s, "\x00"))
+		if err == nil {
+			_, _ = take("srun", 0, all)
+		}
+	})
+}
+
+func TestEnvironmentGivesDefaults(t *testing.T) {
+	t.Setenv("SLURM_NTASKS", "8")
+	t.Setenv("SLURM_NNODES", "2")
+	t.Setenv("SLURM_KILL_BAD_EXIT", "1")
+	t.Setenv("SLURM_JOB_ID", "12")
+	cmd, _, err := parse([]string{"-n", "3"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := take("srun", 0, cmd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a.step.Tasks != 3 || a.step.MinNodes != 2 || !a.killOnBad || a.job != "12" || len(a.alloc) != 1 {
+		t.Errorf("%+v", a)
+	}
+}
+
+// What is asked for by card, and the reservation, is asked of the job around the step.
+func TestAskedOfTheJobAround(t *testing.T) {
+	asked := []string{"--gpus=2", "--cpus-per-gpu=3", "--mem-per-gpu=1G", "--reservation=night"}
+	cmd, _, err := parse(asked)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := take("srun", 0, cmd)
+	if err != nil || !slices.Equal(a.alloc, asked) {
+		t.Errorf("%q, %v", a.alloc, err)
+	}
+}
+
+// Whether one task that fails ends the step: by its own name yes, as srun no, until said.
+func TestWhoEndsWithWhom(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		args []string
+		want bool
+	}{
+		{"grun", nil, true}, {"grun", []string{"-K0"}, false}, {"srun", nil, false}, {"srun", []string{"-K"}, true}, {"salloc", nil, false},
+	} {
+		cmd, _, err := parse(append(c.args, "true"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a, err := take(c.name, 0, cmd); err != nil || a.killOnBad != c.want || a.firstCode != (c.name == "grun") {
+			t.Errorf("%s %v: %+v %v", c.name, c.args, a, err)
+		}
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	for line, want := range map[string]string{
+		"--bcast=/tmp/x":     "--bcast: files are not copied to nodes; use a shared directory, or cp in a step before",
+		"--mpi=pmix":         "--mpi: pmix is not offered: pmi2 serves MPICH, MVAPICH and Intel MPI; programs of Open MPI would each run alone, as rank 0 of 1: start them with its mpirun inside the allocation, which uses srun, or use --mpi=none",
+		"--gres=fpga:1":      `--gres: "fpga:1": only gpu is a resource here`,
+		"-n0":                `--ntasks: "0" is not a number from 1`,
+		"-m arbitrary":       "--distribution: arbitrary: tasks can not be placed one by one here; use --nodelist and --distribution=cyclic or plane=N",
+		"--gpu-bind=closest": `--gpu-bind: "closest": want none, single:1 or per_task:N; tasks that want other cards choose by SLURM_LOCALID`,
+	} {
+		cmd, _, err := parse(strings.Fields(line))
+		if err == nil {
+			_, err = take("srun", 0, cmd)
+		}
+		if err == nil || err.Error() != want {
+			t.Errorf("%s: %v\nwant %s", line, err, want)
+		}
+	}
+}
+
+func TestBadValuesInSrunsWords(t *testing.T) {
+	for _, c := range []struct {
+		name, line, want string
+		status           int
+	}{
+		{"srun", "-n x true", `error: Invalid numeric value "x" for --ntasks.`, 1},
+		{"srun", "--tasks-per-node=0 true", `error: Invalid numeric value "0" for --ntasks-per-node.`, 1},
+		{"srun", "-t x true", "error: Invalid --time specification", 255},
+		{"srun", "--mem=zz true", "error: Invalid --mem specification", 255},
+		{"srun", "-N y true", `error: "y" is not a valid node count`, 255},
+		{"srun", "--resv-ports=x true", `error: Invalid numeric value "x" for --resv-port.`, 1},
+		{"srun", "--mpi=pmix true", "error: Invalid MPI type 'pmix', --mpi=list for acceptable types (pmi2 serves MPICH, MVAPICH and Intel MPI; programs of Open MPI would each run alone, as rank 0 of 1: start them with its mpirun inside the allocation, which uses srun)", 1},
+		{"grun", "--mpi=pmix_v4 true", "--mpi: pmix_v4 is not offered: pmi2 serves MPICH, MVAPICH and Intel MPI; programs of Open MPI would each run alone, as rank 0 of 1: start them with its mpirun inside the allocation, which uses srun, or use --mpi=none", 2},
+		{"srun", "-m arbitrary true", "--distribution: arbitrary: tasks can not be placed one by one here; use --nodelist and --distribution=cyclic or plane=N", 2},
+		{"srun", "", "fatal: No command given to execute.", 1},
+		{"grun", "-n x true", `--ntasks: "x" is not a number from 1`, 2},
+		{"grun", "", "no program was given; usage: " + usage, 2},
+	} {
+		r := &run{name: c.name}
+		err := r.main(strings.Fields(c.line))
+		if err == nil || err.Error() != c.want || program.ExitCode(err) != c.status {
+			t.Errorf("%s %s: %v, status %d\nwant %s, status %d", c.name, c.line, err, program.ExitCode(err), c.want, c.status)
+		}
+	}
+	t.Setenv("SLURM_MPI_TYPE", "pmix") // what a site's profile may export for all
+	if err := (&run{name: "srun"}).main([]string{"true"}); err == nil || !strings.HasPrefix(err.Error(), "error: Invalid MPI type 'pmix', ") {
+		t.Errorf("from the environment: %v", err)
+	}
+	t.Setenv("SLURM_MPI_TYPE", "")
+	t.Setenv("SLURM_NTASKS", "x")
+	if err := (&run{name: "srun"}).main([]string{"true"}); err == nil || err.Error() != `SLURM_NTASKS: "x" is not a number from 1` {
+		t.Errorf("from the environment: %v", err)
+	}
+}
+
+func TestPrograms(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "multi")
+	write := func(text string) {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("# who does what\n* worker %t\n0 head 'one word' --peers=%o\n1-2 side\n")
+	got, err := readPrograms(path, []string{"-v"}, 5)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []stepwire.Program{{Tasks: []int{0}, Argv: []string{"head", "one word", "--peers=%o", "-v"}, Expand: true},
+		{Tasks: []int{1, 2}, Argv: []string{"side", "-v"}, Expand: true}, {Argv: []string{"worker", "%t", "-v"}, Expand: true}}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("-want +got\n%s", d)
+	}
+	for text, want := range map[string]string{
+		"0-1 a\n":        ": no program for task 2; a line with * is for all others",
+		"0 a\n0-3 b\n":   ":2: task 0 has a program already",
+		"0\n":            ":1: want TASKS PROGRAM [ARG]...",
+		"x a\n":          `:1: tasks "x": want 0,2-4 or *`,
+		"0 'open end\n ": ":1: want TASKS PROGRAM [ARG]...",
+	} {
+		write(text)
+		if _, err := readPrograms(path, nil, 3); err == nil || err.Error() != path+want {
+			t.Errorf("%q: %v, want %s", text, err, want)
+		}
+	}
+}

@@ -1,0 +1,112 @@
+package grun
+
+import (
+	"fmt"
+	"strings"
+
+	"gangd/pkg/core/cmdline"
+	"gangd/pkg/core/cpus"
+)
+
+// hint is an option of srun that changes nothing about what is run here.
+func hint(long string, short byte, kind cmdline.Kind, arg, note string) Option {
+	return Option{Long: long, Short: short, Kind: kind, Arg: arg, List: partial, Group: groupHints, Note: note}
+}
+
+const notBound = "accepted without effect: the node chooses among sockets and cores"
+
+var hints = []Option{
+	hint("mem-bind", 0, value, "TYPE", "accepted without effect: memory is not bound; use numactl"),
+	hint("ntasks-per-core", 0, value, "N", notBound),
+	hint("ntasks-per-socket", 0, value, "N", notBound),
+	hint("accel-bind", 0, value, "TYPE", "accepted without effect: cards are not tied to CPUs"),
+	hint("gres-flags", 0, value, "TYPE", "accepted without effect: cards are not tied to CPUs"),
+	hint("acctg-freq", 0, value, "SPEC", "accepted without effect: sampling is the same for all"),
+	hint("profile", 0, value, "TYPE", "accepted without effect: no profile is written"),
+	hint("propagate", 0, mayValue, "LIMITS", "accepted without effect: resource limits are the node's"),
+	hint("no-kill", 'k', mayValue, "off", "accepted without effect: a job that loses a node ends as a whole"),
+	hint("qos", 'q', value, "QOS", "accepted without effect: there is no quality of service"),
+	hint("wckey", 0, value, "KEY", "accepted without effect: the key is not recorded"),
+	hint("msg-timeout", 0, value, "SECONDS", "accepted without effect: a lost connection is noticed by itself"),
+	hint("threads", 'T', value, "N", "accepted without effect: nodes connect by themselves"),
+	hint("preserve-env", 'E', noValue, "", "accepted without effect: -N and -n of the command line set SLURM_NNODES and SLURM_NTASKS"),
+	hint("use-min-nodes", 0, noValue, "", "accepted without effect: the fewest nodes are taken anyway"),
+	hint("spread-job", 0, noValue, "", "accepted without effect: tasks are spread over the nodes of the step anyway"),
+	hint("slurmd-debug", 0, value, "LEVEL", "accepted without effect: see the log of gnoded"),
+	hint("mincpus", 0, value, "N", "accepted without effect: see --cpus-per-task"),
+	hint("oversubscribe", 's', noValue, "", "accepted without effect: see --overlap"),
+	hint("contiguous", 0, noValue, "", "accepted without effect: node names say nothing about cables"),
+	hint("switches", 0, value, "N[@TIME]", "accepted without effect inside an allocation; gsubmit takes it"),
+	hint("compress", 0, mayValue, "TYPE", "accepted without effect: see --bcast"),
+	hint("send-libs", 0, mayValue, "yes|no", "accepted without effect: see --bcast"),
+	hint("delay-boot", 0, value, "MINUTES", "accepted without effect: nodes are not booted"),
+	hint("cpu-freq", 0, value, "SPEC", "accepted without effect: frequencies are the node's"),
+	hint("gpu-freq", 0, value, "SPEC", "accepted without effect: frequencies are the node's"),
+	hint("power", 0, value, "FLAGS", "accepted without effect: power is not managed"),
+	hint("network", 0, value, "TYPE", "accepted without effect: networks are not managed"),
+	hint("core-spec", 'S', value, "N", "accepted without effect: no core is set aside"),
+	hint("thread-spec", 0, value, "N", "accepted without effect: no thread is set aside"),
+	{Long: "bell", Kind: noValue, Group: groupHints, Note: "of salloc: accepted without effect"},
+	{Long: "no-bell", Kind: noValue, Group: groupHints, Note: "of salloc: accepted without effect"},
+	hint("interactive", 0, noValue, "", "accepted without effect: use --pty"),
+	hint("mcs-label", 0, value, "LABEL", "accepted without effect: there are no labels"),
+}
+
+func no(long string, short byte, kind cmdline.Kind, why, use string) Option {
+	if use != "" {
+		use = "use " + use
+	}
+	return Option{Long: long, Short: short, Kind: kind, Arg: "VALUE", List: refusedList, Group: groupNot, Note: why, Use: use}
+}
+
+var refused = []Option{
+	no("bcast", 0, mayValue, "files are not copied to nodes", "a shared directory, or cp in a step before"),
+	no("bcast-exclude", 0, value, "files are not copied to nodes", "a shared directory"),
+	no("bb", 0, value, "there are no burst buffers", ""),
+	no("bbf", 0, value, "there are no burst buffers", ""),
+	no("cluster-constraint", 0, value, "there is one cluster", "GANG_DIR to choose another"),
+	no("container", 0, value, "OCI bundles are not run: no runtime reads their config.json", "--container-image with the directory of their root"),
+	no("container-id", 0, value, "OCI bundles are not run: no runtime reads their config.json", "--container-image with the directory of their root"),
+	no("licenses", 'L', value, "licences are not counted", ""),
+	no("no-allocate", 'Z', noValue, "nothing runs without an allocation", ""),
+	no("prolog", 0, value, "no program is run before the step", "a shell: grun sh -c 'before; exec program'"),
+	no("epilog", 0, value, "no program is run after the step", "the next line of the script"),
+	no("reboot", 0, noValue, "nodes are not booted by jobs", ""),
+	no("x11", 0, mayValue, "X11 is not forwarded", "ssh -X"),
+}
+
+func setCPUBind(a *ask, v string) error {
+	b, err := cpus.ParseBinding(v)
+	b.OneThread = a.bind.OneThread
+	a.bind = b
+	return err
+}
+
+func setHint(a *ask, v string) error {
+	switch v {
+	case "nomultithread":
+		a.bind.OneThread = true
+	case "multithread", "compute_bound", "memory_bound":
+	default:
+		return fmt.Errorf("%q: want nomultithread, multithread, compute_bound or memory_bound", v)
+	}
+	return nil
+}
+
+// setGPUBind: every task sees all cards of the step on its node, or its own.
+func setGPUBind(a *ask, v string) error {
+	v = strings.TrimPrefix(strings.TrimPrefix(v, "verbose,"), "v,")
+	kind, n, _ := strings.Cut(v, ":")
+	switch kind {
+	case "none":
+		a.noBind = true
+		return nil
+	case "single", "per_task":
+		if n == "" {
+			n = "1"
+		}
+		a.bindCards = 0
+		return number(&a.bindCards, n, 1)
+	}
+	return fmt.Errorf("%q: want none, single:1 or per_task:N; tasks that want other cards choose by SLURM_LOCALID", v)
+}

@@ -1,0 +1,339 @@
+package submit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+
+	"gangd/pkg/api"
+	"gangd/pkg/client"
+	"gangd/pkg/client/program"
+	"gangd/pkg/core/cmdline"
+	"gangd/pkg/core/outpath"
+	"gangd/pkg/core/script"
+)
+
+const submitExamples = `  gsubmit --size=4 --gpus-per-rank=1 --vram=40G --time=12:00:00 train.sh --lr 3e-4
+  gsubmit --parsable --gpus=1 --wrap='python eval.py'
+  gsubmit --array=0-15%4 --signal=USR1@120 --requeue sweep.sh && gqueue`
+
+// submission is one run of gsubmit.
+type submission struct {
+	out, err io.Writer
+	program  string // in messages
+	silent   bool   // of how a job that was waited for ended the status alone tells
+	req      *script.Request
+	spec     *api.Spec
+	client   *client.Client
+}
+
+// New is the command gsubmit.
+//
+// Options are parsed by pkg/core/script, not by pflag: directives, environment and command line
+// are one grammar with one table, and what follows the script is the script's.
+func New() *cobra.Command {
+	return &cobra.Command{
+		Use:                "gsubmit [OPTION]... SCRIPT [ARG]...",
+		Short:              "submit a script as a gang of ranks",
+		Example:            submitExamples,
+		DisableFlagParsing: true,
+		ValidArgsFunction:  completeSubmit,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			s := &submission{out: cmd.OutOrStdout(), err: cmd.ErrOrStderr(), program: "gsubmit"}
+			return submitError(s.run(cmd.Context(), args))
+		},
+	}
+}
+
+// submitError gives wrong words on the command line their exit status; the same words in
+// a script are a refusal.
+func submitError(err error) error {
+	var e *script.Error
+	if errors.As(err, &e) && e.Usage {
+		return &program.UsageError{Err: err}
+	}
+	return err
+}
+
+func (s *submission) run(ctx context.Context, args []string) error {
+	flags, rest, err := script.Flags(args)
+	if err != nil {
+		return err
+	}
+	if done, err := s.inform(flags); done || err != nil {
+		return err
+	}
+	// Before the script: of "--time job.sh" no script is left, and what would be said of
+	// the empty standard input says nothing about the mistake.
+	if err := script.Valid(flags, time.Now()); err != nil {
+		return err
+	}
+	name, text, err := scriptText(flags, rest)
+	if err != nil {
+		return err
+	}
+	if err := s.ask(flags, name, text); err != nil {
+		return err
+	}
+	if len(rest) > 1 {
+		s.spec.Args = rest[1:]
+	}
+	if err := s.fill(name, text); err != nil {
+		return err
+	}
+	return s.submit(ctx)
+}
+
+// inform answers --help, --usage and --version, for which nothing else need be right.
+func (s *submission) inform(flags []script.Setting) (done bool, err error) {
+	for _, f := range flags {
+		switch f.Option.Long {
+		case "help":
+			if f.Value == "slurm" {
+				script.SlurmLists().Write(s.out)
+				return true, nil
+			}
+			if f.Given {
+				return true, program.Usagef("unknown topic %q: write --help or --help=slurm", f.Value)
+			}
+			fmt.Fprintf(s.out, "gsubmit: submit a script as a gang of ranks\n\nExamples:\n%s\n\nUsage: %s\n", submitExamples, script.Usage)
+			script.WriteHelp(s.out)
+			fmt.Fprint(s.out, "\nsbatch's options: gsubmit --help=slurm\nManual: man gsubmit\n")
+			return true, nil
+		case "usage":
+			fmt.Fprintf(s.out, "usage: %s\n", script.Usage)
+			return true, nil
+		case "version":
+			fmt.Fprintf(s.out, "gsubmit %s\n", api.Version)
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// unheard warns of a trap that the notice will not reach.
+func unheard(s *api.Spec, text []byte) []script.Warning {
+	n := s.Notice
+	if n == nil || s.Launch != api.LaunchBatch || n.Scope != api.ScopeRanks || !script.Traps(string(text), n.Signal) {
+		return nil
+	}
+	return []script.Warning{{Text: fmt.Sprintf("the script traps %[1]s, but --signal=%[1]s is for the tasks of its steps; write --signal=B:%[1]s for the script, or A:%[1]s for both", n.Signal)}}
+}
+
+// ask reads directives and environment and decides between all settings.
+func (s *submission) ask(flags []script.Setting, name string, text []byte) error {
+	directives, warn, err := script.Directives(name, text)
+	if err != nil {
+		return err
+	}
+	env, envWarn, err := script.Environ(os.Environ())
+	if err != nil {
+		return err
+	}
+	// The command line first: of several mistakes it is the one just typed.
+	settings := slices.Concat(flags, directives, env)
+	if err := script.Nodefiles(settings, readText); err != nil {
+		return err
+	}
+	if s.silent { // sbatch
+		settings = script.Listed(settings)
+	}
+	req, askWarn, err := script.Build(settings, time.Now())
+	if err != nil {
+		return err
+	}
+	s.req, s.spec = req, &req.Spec
+	if req.Array != nil && s.spec.Output == "" {
+		s.spec.Output = outpath.OfArray(s.spec)
+	}
+	if !req.Quiet {
+		for _, w := range slices.Concat(warn, envWarn, askWarn, unheard(s.spec, text)) {
+			fmt.Fprintf(s.err, "%s: warning: %s\n", s.program, w)
+		}
+	}
+	if req.Verbose && !s.silent { // sbatch has a table of its own
+		for _, u := range req.Used {
+			where := u.Pos.String()
+			if where == "" {
+				where = "command line"
+			}
+			fmt.Fprintf(s.err, "%s: %s from %s\n", s.program, u.String(), where)
+		}
+	}
+	return nil
+}
+
+// fill adds what the words do not say: script, directory, environment, host.
+func (s *submission) fill(name string, text []byte) error {
+	p := s.spec
+	p.Script = text
+	if p.ScriptName == "" {
+		p.ScriptName = name
+	}
+	if p.Name == "" {
+		p.Name = submittedName(name, s.req.Wrap != "")
+	}
+	for i, a := range p.Args {
+		if !utf8.ValidString(a) {
+			return program.Usagef("argument %d of the script is not valid UTF-8: %q; pass it in a file", i+1, a)
+		}
+	}
+	if err := s.workDir(); err != nil {
+		return err
+	}
+	if err := s.environment(); err != nil {
+		return err
+	}
+	p.SubmitHost, _ = os.Hostname() // for display only
+	p.Umask = umask()
+	if err := s.checkFiles(); err != nil {
+		return err
+	}
+	return s.become()
+}
+
+// submittedName is the name of a job that was not given one, as sbatch names it.
+func submittedName(name string, wrap bool) string {
+	if wrap {
+		return "wrap"
+	}
+	name = strings.ToValidUTF8(name[strings.LastIndexByte(name, '/')+1:], "?")
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f {
+			return '?'
+		}
+		return r
+	}, name)
+}
+
+// whereItIs makes PWD say the directory of the submission, whence SLURM_SUBMIT_DIR comes: a
+// program that starts a child in another directory seldom changes its PWD.
+func whereItIs(env []string) []string {
+	here, err := os.Getwd() // PWD where that is right, with its symbolic links
+	at := slices.IndexFunc(env, func(kv string) bool { return strings.HasPrefix(kv, "PWD=") })
+	if err != nil || at < 0 {
+		return env
+	}
+	env[at] = "PWD=" + here
+	return env
+}
+
+func (s *submission) environment() error {
+	asked := s.req.Export
+	if asked == "" {
+		asked = "ALL"
+	}
+	export, err := script.ParseExport(asked)
+	if err != nil {
+		return err
+	}
+	environ := os.Environ()
+	if f := s.req.ExportFile; f != "" && (export.All || len(export.Names) > 0 || len(export.Set) > 0) {
+		if environ, err = s.environFile(f); err != nil {
+			return err
+		}
+		export.All = true
+	}
+	env, missing := export.Environ(whereItIs(environ))
+	for _, m := range missing {
+		s.warn("--export: %s is not set here, so the job does not get it", m)
+	}
+	for _, kv := range env {
+		if utf8.ValidString(kv) {
+			s.spec.Env = append(s.spec.Env, kv)
+			continue
+		}
+		// JSON would carry it with other bytes than it has.
+		name, _, _ := strings.Cut(kv, "=")
+		s.warn("the variable %q is not valid UTF-8, so the job does not get it", name)
+	}
+	return nil
+}
+
+func (s *submission) warn(format string, args ...any) {
+	if !s.req.Quiet {
+		fmt.Fprintf(s.err, s.program+": warning: "+format+"\n", args...)
+	}
+}
+
+// umask reads the mask. The kernel can only swap it; no other goroutine makes files here.
+func umask() int {
+	m := unix.Umask(0o077)
+	unix.Umask(m)
+	return m
+}
+
+// submit queues the job and says so; with --wait and --follow it stays until the end.
+func (s *submission) submit(ctx context.Context) error {
+	key := s.req.Key
+	if key == "" {
+		var err error
+		if key, err = client.NewKey(); err != nil {
+			return err
+		}
+	}
+	ctx = s.timed(ctx)
+	s.client = client.New()
+	reply, err := s.client.Submit(ctx, &api.SubmitRequest{Key: key, Spec: *s.spec, Array: s.req.Array, TestOnly: s.req.TestOnly})
+	if client.Silent(err) && !s.req.TestOnly {
+		return fmt.Errorf("%w; the job may have been queued all the same: repeat the command with --key=%s, which queues it once", err, key)
+	}
+	if err != nil {
+		return err
+	}
+	for _, w := range reply.Warnings {
+		s.warn("%s", w)
+	}
+	switch {
+	case s.req.TestOnly:
+		fmt.Fprintln(s.out, strings.TrimRight(reply.Why, "\n"))
+		return nil
+	case s.req.Parsable:
+		fmt.Fprintf(s.out, "%d%s\n", reply.JobID, s.where(";"))
+	case !s.req.Quiet:
+		fmt.Fprintf(s.out, "Submitted batch job %d%s\n", reply.JobID, s.where(" on cluster "))
+	}
+	if s.req.Wait || s.req.Follow {
+		return s.attend(ctx, reply.JobID)
+	}
+	return nil
+}
+
+// where names the cluster behind sep, as sbatch does where one was asked for.
+func (s *submission) where(sep string) string {
+	if s.req.By("clusters") == nil {
+		return ""
+	}
+	return sep + cmdline.Cluster
+}
+
+// timed is ctx with the time-out that was asked for.
+func (s *submission) timed(ctx context.Context) context.Context {
+	if s.req.Timeout == nil {
+		return ctx
+	}
+	return client.WithTimeout(ctx, *s.req.Timeout)
+}
+
+// completeSubmit offers option names; everything else is a file name.
+func completeSubmit(_ *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
+	return program.CompleteOption(script.Options, args, word)
+}
+
+// jobText names a job or an array in a message.
+func jobText(id int64, a *api.Array) string {
+	if a != nil {
+		return "array " + strconv.FormatInt(id, 10)
+	}
+	return "job " + strconv.FormatInt(id, 10)
+}

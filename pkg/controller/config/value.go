@@ -1,0 +1,319 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"net"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"gangd/pkg/api"
+	"gangd/pkg/core/cpus"
+	"gangd/pkg/node/proc"
+)
+
+// check says what is wanted of a value that converted; nil accepts all.
+type check func(v any) error
+
+// maxSocketPath is what sun_path holds besides its closing zero byte.
+const maxSocketPath = 107
+
+const wantName = "want 1 to 63 of a-z 0-9 . - that begin and end with a letter or digit"
+
+var nameRE = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$`)
+
+// nameOK holds for names of nodes: they become parts of paths and of certificates.
+func nameOK(s string) bool { return nameRE.MatchString(s) && !strings.Contains(s, "..") }
+
+func portRange(v any) error {
+	_, err := api.ParsePortRange(v.(string))
+	if err != nil {
+		return errors.New("want FIRST-LAST, both from 1024 to 65535, such as 12000-12999, or an empty string for none")
+	}
+	return nil
+}
+
+const wantPartition = "want 1 to 63 of a-z A-Z 0-9 . _ - that begin and end with a letter or digit"
+
+// partitionRE is wider than nameRE: scripts that come from other sites name partitions
+// such as GPU_long, and a partition's name is shown and compared, no more.
+var partitionRE = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$`)
+
+var (
+	wantDuration = "want a duration with a unit, such as 500ms, 15s, 10m or 1d"
+	wantSize     = "want a size, such as 500MiB, 5GiB or 80G"
+	wantInt      = "want a whole number"
+	wantList     = "want a list of strings, such as [\"a\", \"b\"]"
+)
+
+// convert gives raw, from the file or from key=value, the type t. A list from the command
+// line is separated by commas.
+func convert(raw any, t reflect.Type) (reflect.Value, error) {
+	if t.Kind() == reflect.Slice {
+		return convertList(raw)
+	}
+	if t.Kind() == reflect.Pointer { // a key whose absence means something else than zero
+		v, err := convert(raw, t.Elem())
+		if err != nil {
+			return reflect.Value{}, err
+		}
+		p := reflect.New(t.Elem())
+		p.Elem().Set(v)
+		return p, nil
+	}
+	switch raw.(type) {
+	case []any, map[string]any:
+		return reflect.Value{}, fmt.Errorf("want one value")
+	}
+	s := strings.TrimSpace(fmt.Sprint(raw))
+	switch {
+	case t == reflect.TypeFor[time.Duration]():
+		d, err := parseDuration(s)
+		return reflect.ValueOf(d), err
+	case t.Kind() == reflect.Int64:
+		n, err := parseSize(s)
+		return reflect.ValueOf(n), err
+	case t.Kind() == reflect.Int:
+		n, err := strconv.Atoi(s)
+		return reflect.ValueOf(n), because(err, wantInt)
+	case t.Kind() == reflect.Uint32:
+		n, err := strconv.ParseUint(s, 10, 32)
+		return reflect.ValueOf(uint32(n)), because(err, "want a whole number from 0 to 4294967295")
+	case t.Kind() == reflect.Bool:
+		if s != "true" && s != "false" {
+			return reflect.Value{}, errors.New("want true or false")
+		}
+		return reflect.ValueOf(s == "true"), nil
+	}
+	if _, text := raw.(string); !text {
+		return reflect.Value{}, errors.New("want a string in quotes")
+	}
+	return reflect.ValueOf(s), nil
+}
+
+func because(err error, want string) error {
+	if err != nil {
+		return errors.New(want)
+	}
+	return nil
+}
+
+func convertList(raw any) (reflect.Value, error) {
+	out := []string{}
+	switch v := raw.(type) {
+	case string:
+		for part := range strings.SplitSeq(v, ",") {
+			if part = strings.TrimSpace(part); part != "" {
+				out = append(out, part)
+			}
+		}
+	case []any:
+		for _, e := range v {
+			s, ok := e.(string)
+			if !ok || strings.TrimSpace(s) == "" {
+				return reflect.Value{}, errors.New(wantList)
+			}
+			out = append(out, strings.TrimSpace(s))
+		}
+	default:
+		return reflect.Value{}, errors.New(wantList)
+	}
+	return reflect.ValueOf(out), nil
+}
+
+// parseDuration reads Go's durations, days, and "off" for none. A bare number is refused:
+// 15 means minutes to Slurm's users and seconds to others.
+func parseDuration(s string) (time.Duration, error) {
+	if s == "off" {
+		return 0, nil
+	}
+	if days, ok := strings.CutSuffix(s, "d"); ok {
+		n, err := strconv.ParseUint(days, 10, 16)
+		return time.Duration(n) * 24 * time.Hour, because(err, wantDuration)
+	}
+	d, err := time.ParseDuration(s)
+	if err == nil && d < 0 {
+		err = errors.New("negative")
+	}
+	return d, because(err, wantDuration)
+}
+
+// parseSize reads bytes. K, KB and KiB are all 1024, as in Slurm and in job scripts.
+func parseSize(s string) (int64, error) {
+	digits := strings.TrimRightFunc(s, func(r rune) bool { return r < '0' || r > '9' })
+	unit := strings.ToUpper(strings.TrimSpace(s[len(digits):]))
+	shift := 0
+	if unit != "" {
+		short := strings.TrimSuffix(strings.TrimSuffix(unit, "B"), "I")
+		i := strings.Index("KMGTP", short)
+		if len(short) > 1 || i < 0 || strings.HasSuffix(unit, "I") {
+			return 0, errors.New(wantSize)
+		}
+		if short != "" {
+			shift = 10 * (i + 1)
+		}
+	}
+	n, err := strconv.ParseFloat(digits, 64)
+	if err != nil || n < 0 || n*float64(int64(1)<<shift) > math.MaxInt64/2 {
+		return 0, errors.New(wantSize)
+	}
+	return int64(n * float64(int64(1)<<shift)), nil
+}
+
+func atLeast(least time.Duration) check {
+	return func(v any) error {
+		if v.(time.Duration) < least {
+			return fmt.Errorf("want at least %v", least)
+		}
+		return nil
+	}
+}
+
+func atLeastBytes(least int64) check {
+	return func(v any) error {
+		if v.(int64) < least {
+			return fmt.Errorf("want at least %d bytes", least)
+		}
+		return nil
+	}
+}
+
+func between(low, high int) check {
+	return func(v any) error {
+		if n := v.(int); n < low || n > high {
+			return fmt.Errorf("want %d to %d", low, high)
+		}
+		return nil
+	}
+}
+
+func oneOf(words ...string) check {
+	return func(v any) error {
+		for _, w := range words {
+			if v == w {
+				return nil
+			}
+		}
+		return fmt.Errorf("want %s", strings.Join(words, " or "))
+	}
+}
+
+func notEmpty(v any) error {
+	if v == "" {
+		return errors.New("want a value")
+	}
+	return nil
+}
+
+func absolute(v any) error {
+	if s := v.(string); s != "" && !filepath.IsAbs(s) {
+		return errors.New("want an absolute path")
+	}
+	return nil
+}
+
+// cgroupDir is a directory of a control group hierarchy, or the word for none.
+func cgroupDir(v any) error {
+	if v.(string) == proc.NoCgroups {
+		return nil
+	}
+	if absolute(v) != nil {
+		return errors.New("want an absolute path, or none")
+	}
+	return nil
+}
+
+func relaySocket(v any) error {
+	if v == noRelay {
+		return nil
+	}
+	return socketPath(v)
+}
+
+func cpuList(v any) error {
+	_, err := cpus.Parse(v.(string))
+	return err
+}
+
+func absolutePaths(v any) error {
+	for _, s := range v.([]string) {
+		if !filepath.IsAbs(s) {
+			return fmt.Errorf("%q: want absolute paths", s)
+		}
+	}
+	return nil
+}
+
+func socketPath(v any) error {
+	if err := absolute(v); err != nil {
+		return err
+	}
+	if n := len(v.(string)); n > maxSocketPath {
+		return fmt.Errorf("want at most %d bytes for the path of a unix socket, this has %d", maxSocketPath, n)
+	}
+	return nil
+}
+
+func listenAddr(v any) error {
+	if v == "" {
+		return nil
+	}
+	_, port, err := net.SplitHostPort(v.(string))
+	if err == nil {
+		_, err = strconv.ParseUint(port, 10, 16)
+	}
+	return because(err, "want host:port or :port")
+}
+
+func dialAddr(v any) error {
+	if v == "" {
+		return nil
+	}
+	host, _, err := net.SplitHostPort(v.(string))
+	if err != nil || host == "" || listenAddr(v) != nil {
+		return errors.New("want host:port")
+	}
+	return nil
+}
+
+func dialAddrs(v any) error {
+	for _, a := range v.([]string) {
+		if err := dialAddr(a); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// controllerAddrs are those of several controllers, all on unix sockets or all over the network.
+func controllerAddrs(v any) error {
+	unix := 0
+	all := v.([]string)
+	for _, a := range all {
+		if err := controllerAddr(a); err != nil {
+			return err
+		}
+		if strings.HasPrefix(a, "unix:") {
+			unix++
+		}
+	}
+	if unix > 0 && unix < len(all) {
+		return errors.New("want all of unix:/path, or all of host:port")
+	}
+	return nil
+}
+
+func controllerAddr(v any) error {
+	if path, ok := strings.CutPrefix(v.(string), "unix:"); ok {
+		if path == "" || socketPath(path) != nil {
+			return errors.New("want unix:/absolute/path of at most 107 bytes, or host:port")
+		}
+		return nil
+	}
+	return because(dialAddr(v), "want unix:/absolute/path, or host:port")
+}

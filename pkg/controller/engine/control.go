@@ -1,0 +1,223 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"gangd/pkg/api"
+	"gangd/pkg/core/cluster"
+	"gangd/pkg/core/gang"
+)
+
+// Signaller delivers one-shot signals to a member; the session hub is one.
+type Signaller interface {
+	Signal(ctx context.Context, node string, o api.SignalOrder) (processes int, err error)
+}
+
+// Allowed says whether the caller may act on a job of owner.
+type Allowed func(owner uint32) bool
+
+// Cancel ends each job that the request selects; [Engine.Signal] is its sibling for
+// --signal. A job of somebody else answers as one that is not there.
+func (e *Engine) Cancel(ctx context.Context, r *api.CancelRequest, who Caller, may Allowed) (*api.CancelReply, error) {
+	return e.each(ctx, "cancel", &r.JobQuery, who, may, func(ctx context.Context, j *gang.Job) api.CancelResult {
+		_, err := e.Do(ctx, gang.Cancel{Job: j.ID, By: who.User, Now: r.Now})
+		return api.CancelResult{Error: asError(err)}
+	})
+}
+
+// asAdmin: the hold is one that only admins may release.
+func asAdmin(as string, who Caller, owner uint32) bool {
+	return who.Admin && as != api.HoldUser && (as == api.HoldAdmin || who.UID != owner)
+}
+
+// Act does hold, release, requeue or requeue-hold to each job that a query selects.
+func (e *Engine) Act(ctx context.Context, action string, r *api.ActionRequest, who Caller, may Allowed) (*api.CancelReply, error) {
+	return e.each(ctx, action, &r.JobQuery, who, may, func(ctx context.Context, j *gang.Job) api.CancelResult {
+		var ev gang.Event
+		admin := asAdmin(r.As, who, j.UID)
+		switch action {
+		case "hold":
+			ev = gang.Hold{Job: j.ID, Admin: admin, Lower: who.Admin && r.As == api.HoldUser}
+		case "release":
+			ev = gang.Release{Job: j.ID, Admin: who.Admin}
+		case "requeue":
+			ev = gang.Requeue{Job: j.ID, By: who.User, Now: r.Now, Ended: r.Ended}
+		case "requeue-hold":
+			hold := gang.HeldUser
+			switch {
+			case r.As == api.HoldSpecial:
+				hold = gang.HeldSpecial
+			case admin:
+				hold = gang.HeldAdmin
+			}
+			ev = gang.Requeue{Job: j.ID, By: who.User, Now: r.Now, Hold: hold, Ended: r.Ended}
+		}
+		out, err := e.Do(ctx, ev)
+		return api.CancelResult{Idle: out.Ignored, Error: asError(err)}
+	})
+}
+
+// Signal delivers a signal to the processes of running jobs and changes no state.
+func (e *Engine) Signal(ctx context.Context, r *api.CancelRequest, who Caller, may Allowed, s Signaller) (*api.CancelReply, error) {
+	if err := firstError([]error{knownSignal("signal", r.Signal), knownScope("scope", r.Scope)}); err != nil {
+		return nil, err
+	}
+	scope := cmp.Or(r.Scope, api.ScopeRanks)
+	return e.each(ctx, "signal", &r.JobQuery, who, may, func(ctx context.Context, j *gang.Job) api.CancelResult {
+		if gang.JobState(j) != api.JobRunning {
+			return api.CancelResult{Error: api.Errorf(api.CodeConflict, "job %s is %s: only a running job can be signalled", j.Ref(), gang.JobState(j))}
+		}
+		return e.signalMembers(ctx, j, api.SignalOrder{MemberKey: api.MemberKey{Job: j.ID, Epoch: j.Epoch}, Signal: r.Signal, Scope: scope}, s)
+	})
+}
+
+// signalMembers reaches all nodes of a gang side by side: a slow node must not delay the
+// signal on the others.
+func (e *Engine) signalMembers(ctx context.Context, j *gang.Job, o api.SignalOrder, s Signaller) api.CancelResult {
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	var out api.CancelResult
+	for i := range j.Members {
+		wg.Go(func() {
+			n, err := s.Signal(ctx, j.Members[i].Node, o)
+			mu.Lock()
+			defer mu.Unlock()
+			out.Processes += n
+			if err != nil {
+				out.Error = asError(err)
+			} else if n > 0 {
+				out.Nodes++
+			}
+		})
+	}
+	wg.Wait()
+	return out
+}
+
+// each runs fn, which does what verb says, for every job of a query, many at a time so that
+// they share commits.
+func (e *Engine) each(ctx context.Context, verb string, q *api.JobQuery, who Caller, may Allowed, fn func(context.Context, *gang.Job) api.CancelResult) (*api.CancelReply, error) {
+	if len(q.Refs)+len(q.Users)+len(q.Names)+len(q.Accounts)+len(q.Partitions)+len(q.Nodes)+len(q.States) == 0 {
+		return nil, api.Errorf(api.CodeInvalid, "no job was named: give ids, or select by name, user, state, partition or node")
+	}
+	if err := e.known(q); err != nil {
+		return nil, err
+	}
+	jobs, missing := e.Find(q, who.UID)
+	reply := &api.CancelReply{SchemaVersion: api.SchemaVersion, Results: []api.CancelResult{}}
+	for _, m := range missing {
+		reply.Results = append(reply.Results, api.CancelResult{Ref: m.ref.String(), Error: e.missing(ctx, m, may)})
+	}
+	named := len(q.Refs) > 0
+	results := make([]*api.CancelResult, len(jobs))
+	sem := make(chan struct{}, maxBatch)
+	var wg sync.WaitGroup
+	for i, j := range jobs {
+		if !may(j.UID) {
+			if named {
+				results[i] = &api.CancelResult{Error: api.Errorf(api.CodePermission, "job %s belongs to %s: only its owner or an admin may %s it", j.Ref(), j.User, verb).About(api.ReasonOwner, j.User)}
+			}
+			continue // a selection by name or state means "of mine"
+		}
+		if !in(q.Names, j.Name) {
+			results[i] = &api.CancelResult{Error: &api.Error{Code: api.CodeConflict, Message: fmt.Sprintf("%s is a component of job %s: the components of a heterogeneous job are one gang",
+				strings.Join(q.Names, ","), j.Ref()), Hint: fmt.Sprintf("to %s all of it give its id: %s", verb, j.Ref())}}
+			continue
+		}
+		sem <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-sem }()
+			r := fn(ctx, j)
+			results[i] = &r
+		})
+	}
+	wg.Wait()
+	going := goingArrays(q, jobs, results)
+	for i, r := range results {
+		if r != nil {
+			if overAlready(r) && going[jobs[i].ArrayID] {
+				continue
+			}
+			r.JobID, r.Ref = jobs[i].ID, jobs[i].Ref().String()
+			reply.Results = append(reply.Results, *r)
+		}
+	}
+	return reply, nil
+}
+
+// goingArrays are the arrays that were named as such and of which some elements have not ended. Those
+// that have are no mistake of who named the array.
+func goingArrays(q *api.JobQuery, jobs []*gang.Job, results []*api.CancelResult) map[int64]bool {
+	going := map[int64]bool{}
+	for i, j := range jobs {
+		whole := func(r api.JobRef) bool { return r.Index < 0 && r.ID == j.ArrayID }
+		if j.ArrayID != 0 && results[i] != nil && !overAlready(results[i]) && slices.ContainsFunc(q.Refs, whole) {
+			going[j.ArrayID] = true
+		}
+	}
+	return going
+}
+
+func overAlready(r *api.CancelResult) bool {
+	return r.Error != nil && r.Error.Code == api.CodeAlreadyEnded
+}
+
+// missing tells "ended long ago" from "never was" for a job that has left memory.
+func (e *Engine) missing(ctx context.Context, m refError, may Allowed) *api.Error {
+	if m.ref.Last > 0 || m.ref.Index >= 0 {
+		return m.err
+	}
+	j, err := e.store.Job(ctx, m.ref.ID)
+	if err != nil || !may(j.UID) {
+		return m.err
+	}
+	return api.AlreadyEnded(m.ref, gang.JobState(j))
+}
+
+// NodeAction hands a person's word on a node to the core.
+func (e *Engine) NodeAction(ctx context.Context, action, node string, r *api.NodeAction, who Caller) error {
+	var ev gang.Event
+	switch action {
+	case "drain":
+		if !r.Deadline.IsZero() && !r.Deadline.After(e.opt.Clock.Now().Wall) {
+			return &api.Error{Code: api.CodeInvalid, Message: fmt.Sprintf("the deadline %s has passed", r.Deadline.Format(time.RFC3339)),
+				Hint: "give a later one: --deadline=now+10minutes, say, or none to let running work end by itself"}
+		}
+		ev = gang.NodeDrain{Node: node, Reason: r.Reason, User: who.User, By: r.Deadline, Down: r.Down}
+	case "resume":
+		ev = gang.NodeResume{Node: node}
+	case "fence":
+		ev = gang.NodeFence{Node: node}
+	case "features":
+		for _, f := range r.Features {
+			if c, err := cluster.ParseConstraint(f); err != nil || c == nil || strings.ContainsAny(f, "&|*()[], ") {
+				return api.Errorf(api.CodeInvalid, "feature %q: want a word of letters, digits, '_', '-', '.' and ':'", f)
+			}
+		}
+		ev = gang.NodeFeatures{Node: node, By: who.User, Features: r.Features}
+	case "forget":
+		ev = gang.NodeForget{Node: node, By: who.User}
+	default:
+		return api.Errorf(api.CodeNotFound, "no node action %q: want drain, resume, features, fence or forget", action)
+	}
+	_, err := e.Do(ctx, ev)
+	return err
+}
+
+func asError(err error) *api.Error {
+	if err == nil {
+		return nil
+	}
+	var a *api.Error
+	if errors.As(err, &a) {
+		return a
+	}
+	return api.Errorf(api.CodeInternal, "%v", err)
+}

@@ -1,0 +1,430 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"gangd/pkg/api"
+	"gangd/pkg/controller/store"
+	"gangd/pkg/core/gang"
+	"gangd/pkg/core/measure"
+	"gangd/pkg/core/sched"
+)
+
+// notFound is the answer for a job that is neither in memory nor in the history.
+func (e *Engine) notFound(ref api.JobRef) *api.Error {
+	set := &e.opt.Settings
+	limits := ""
+	if set.HistoryKeep > 0 {
+		limits = fmt.Sprintf("jobs are kept for %s after their end (history_keep)", set.HistoryKeep)
+	}
+	if set.HistoryJobs > 0 {
+		if limits != "" {
+			limits += ", and of all "
+		}
+		limits += fmt.Sprintf("the %d jobs that ended last are kept (history_jobs)", set.HistoryJobs)
+	}
+	if limits == "" || ref.ID <= 0 || ref.ID >= e.view.next() {
+		return notInMemory(ref)
+	}
+	err := &api.Error{Code: api.CodeNotFound, Message: fmt.Sprintf("no job %s any more: %s", ref, limits)}
+	if e.past.archive != nil {
+		err.Hint = "its line may be in the site's history_archive"
+	}
+	return err
+}
+
+// notInMemory says no more than that: the history was not asked.
+func notInMemory(ref api.JobRef) *api.Error {
+	return &api.Error{Code: api.CodeNotFound, Message: fmt.Sprintf("no job %s", ref),
+		Hint: "list jobs with gqueue, ended ones with gacct"}
+}
+
+// Find gives the jobs in memory that a query selects, by id, and one error for each of
+// its references that names none of them. uid is whose jobs @ means.
+func (e *Engine) Find(q *api.JobQuery, uid uint32) ([]*gang.Job, []refError) {
+	match := matcher(q)
+	if len(q.Refs) == 0 {
+		return e.view.snapshot(match), nil
+	}
+	var out []*gang.Job
+	var missing []refError
+	seen := map[int64]bool{}
+	for _, ref := range q.Refs {
+		jobs := e.byRef(ref, uid)
+		if len(jobs) == 0 {
+			missing = append(missing, refError{ref, notInMemory(ref)})
+		}
+		for _, j := range jobs {
+			// A job asked for by id is shown whatever its state, as squeue does within
+			// MinJobAge; the other filters still narrow.
+			if !seen[j.ID] && (match(j) || len(q.States) == 0 && matchBut(q, j)) {
+				seen[j.ID] = true
+				out = append(out, j)
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b *gang.Job) int { return int(a.ID - b.ID) })
+	return out, missing
+}
+
+// known refuses a partition or node that does not exist: an empty answer to a mistyped name
+// looks like an empty queue.
+func (e *Engine) known(q *api.JobQuery) error {
+	var parts []string
+	for _, p := range e.policy().Partitions {
+		parts = append(parts, p.Name)
+	}
+	for _, p := range q.Partitions {
+		if !slices.Contains(parts, p) {
+			return &api.Error{Code: api.CodeNotFound, Message: fmt.Sprintf("no partition %q", p), Hint: "partitions here: " + strings.Join(parts, ", "), Reason: api.ReasonPartition, Subject: p}
+		}
+	}
+	e.view.mu.RLock()
+	defer e.view.mu.RUnlock()
+	for _, n := range q.Nodes {
+		if e.view.nodes[n] == nil {
+			return gang.NoNode(n, e.view.names)
+		}
+	}
+	return nil
+}
+
+type refError struct {
+	ref api.JobRef
+	err *api.Error
+}
+
+// byRef resolves one reference among the jobs in memory: an array's id means all of it.
+func (e *Engine) byRef(ref api.JobRef, uid uint32) []*gang.Job {
+	v := &e.view
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	switch {
+	case ref.Last > 0:
+		if j := v.last(ref.Last, uid); j != nil {
+			return v.element(j.ID, -1)
+		}
+		return nil
+	default:
+		return v.element(ref.ID, ref.Index)
+	}
+}
+
+// last is the nth newest submission of a user; an array counts once.
+func (v *view) last(n int, uid uint32) *gang.Job {
+	for _, s := range slices.Backward(v.jobs) {
+		j := s.job
+		if j == nil || j.UID != uid || j.ArrayID != 0 && j.ArrayID != j.ID {
+			continue
+		}
+		if n--; n == 0 {
+			return j
+		}
+	}
+	return nil
+}
+
+// element gives a job, one element of an array, or (index -1) all of the array.
+func (v *view) element(id int64, index int) []*gang.Job {
+	if index < 0 {
+		j := v.get(id).job
+		if j != nil && j.ArrayID != id {
+			return []*gang.Job{j}
+		}
+	}
+	// The elements of an array have consecutive ids from the array's own on; some may
+	// have left memory.
+	var out []*gang.Job
+	for j := range v.from(id) {
+		if j.ArrayID != id {
+			break
+		}
+		if index < 0 || j.ArrayIndex == index {
+			out = append(out, j)
+		}
+	}
+	return out
+}
+
+// matcher is the query without its references; jobs that have ended match only when asked
+// for by All or States.
+func matcher(q *api.JobQuery) func(*gang.Job) bool {
+	return func(j *gang.Job) bool {
+		state := gang.JobState(j)
+		if len(q.States) > 0 {
+			if !slices.Contains(q.States, state) {
+				return false
+			}
+		} else if !q.All && state.Ended() {
+			return false
+		}
+		return matchBut(q, j)
+	}
+}
+
+// matchBut is the query without references and states.
+func matchBut(q *api.JobQuery, j *gang.Job) bool {
+	return in(q.Users, j.User) && (in(q.Names, j.Name) || j.Spec.HasComponent(q.Names)) && in(q.Accounts, j.Spec.Account) &&
+		inAny(q.Partitions, j.Partition) && (len(q.Nodes) == 0 || slices.ContainsFunc(j.Members, func(m gang.Member) bool {
+		return slices.Contains(q.Nodes, m.Node)
+	}))
+}
+
+// inAny is in for one of several partitions, of which any would do for the job.
+func inAny(list []string, partitions string) bool {
+	return len(list) == 0 || slices.ContainsFunc(strings.Split(partitions, ","), func(p string) bool { return slices.Contains(list, p) })
+}
+
+func in(list []string, s string) bool { return len(list) == 0 || slices.Contains(list, s) }
+
+// One finds the single job a reference names, in memory or in the store.
+func (e *Engine) One(ctx context.Context, ref api.JobRef, uid uint32) (*gang.Job, error) {
+	if jobs := e.byRef(ref, uid); len(jobs) > 0 {
+		return jobs[0], nil
+	}
+	switch {
+	case ref.Last > 0:
+		return nil, notInMemory(ref)
+	case ref.Index >= 0:
+		jobs, err := e.store.Jobs(ctx, store.HistoryFilter{ArrayID: ref.ID})
+		if err != nil {
+			return nil, err
+		}
+		for _, j := range jobs {
+			if j.ArrayIndex == ref.Index {
+				return j, nil
+			}
+		}
+		if len(jobs) > 0 || len(e.byRef(api.JobRef{ID: ref.ID, Index: -1}, uid)) > 0 {
+			return nil, notInMemory(ref) // the array is known, and has no such element
+		}
+		return nil, e.notFound(ref)
+	}
+	j, err := e.store.Job(ctx, ref.ID)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, e.notFound(ref)
+	}
+	return j, err
+}
+
+// Lines answers a query in the form of [api.LinesType].
+func (e *Engine) Lines(q *api.JobQuery, uid uint32) ([]byte, error) {
+	jobs, err := e.selected(q, uid)
+	if err != nil {
+		return nil, err
+	}
+	return e.lines(jobs), nil
+}
+
+// LinesOf gives those of the jobs with these numbers that are in memory.
+func (e *Engine) LinesOf(ids []int64) []byte {
+	jobs := make([]*gang.Job, 0, len(ids))
+	for _, id := range ids {
+		if j := e.view.job(id); j != nil {
+			jobs = append(jobs, j)
+		}
+	}
+	return e.lines(jobs)
+}
+
+func (e *Engine) lines(jobs []*gang.Job) []byte {
+	b := api.AppendLineHeader(make([]byte, 0, 256+96*len(jobs)))
+	now := e.opt.Clock.Now().Wall
+	var line api.Job
+	for _, j := range jobs {
+		e.line(&line, j, now)
+		b = api.AppendLine(b, &line)
+	}
+	return b
+}
+
+// selected is who a query is about, an error when it names only what is not there.
+func (e *Engine) selected(q *api.JobQuery, uid uint32) ([]*gang.Job, error) {
+	if err := e.known(q); err != nil {
+		return nil, err
+	}
+	jobs, missing := e.Find(q, uid)
+	if len(jobs) == 0 && len(missing) > 0 {
+		return nil, missing[0].err
+	}
+	return jobs, nil
+}
+
+// List answers a query with what people see.
+func (e *Engine) List(q *api.JobQuery, uid uint32) ([]api.Job, error) {
+	var out []api.Job
+	err := e.EachListed(q, uid, func(j *api.Job) error {
+		out = append(out, *j)
+		return nil
+	})
+	return out, err
+}
+
+// EachListed calls fn with each job of such an answer: 100,000 of them at a time are more than
+// one caller should have in memory.
+func (e *Engine) EachListed(q *api.JobQuery, uid uint32, fn func(*api.Job) error) error {
+	jobs, err := e.selected(q, uid)
+	if err != nil {
+		return err
+	}
+	for _, j := range jobs {
+		shown := e.show(j, !q.NoRanks)
+		if err := fn(&shown); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Expect looks ahead, and gives what fills in a waiting job's place in the queue, and when it is expected to start.
+func (e *Engine) Expect(ctx context.Context) (fill func(*api.Job), err error) {
+	var v *sched.View
+	if err := e.inspect(ctx, func() { v = e.keptView() }); err != nil {
+		return nil, err
+	}
+	now := e.opt.Clock.Now().Wall
+	expected := sched.Forecast(now, v, e.policy())
+	return func(j *api.Job) {
+		if j.State != api.JobPending {
+			return
+		}
+		if at := v.Queue.Position(j.JobID); at >= 0 {
+			j.QueuePlace, j.QueueLength = at+1, v.Queue.Len()
+		}
+		x := expected[j.JobID]
+		j.ExpectedStart, j.ExpectedSure = x.At, x.Sure
+		// Nothing but its reservation keeps it: then it starts when that does.
+		if r := j.Reservation; x.At.IsZero() && r != "" && j.Reason == "Reservation" {
+			if b, err := e.view.reservation(r); err == nil && b.Start.After(now) {
+				j.ExpectedStart = b.Start
+			}
+		}
+	}, nil
+}
+
+// Detail shows a job with its attempts.
+func (e *Engine) Detail(ctx context.Context, j *gang.Job) (*api.JobDetail, error) {
+	rows, err := e.store.Epochs(ctx, j.ID)
+	if err != nil {
+		return nil, err
+	}
+	d := &api.JobDetail{SchemaVersion: api.SchemaVersion, Job: e.show(j, true), Attempts: []api.Attempt{}}
+	steps, err := e.store.Steps(ctx, j.ID)
+	if err != nil {
+		return nil, err
+	}
+	used, err := e.store.Measures(ctx, j.ID)
+	if err != nil {
+		return nil, err
+	}
+	used = append(used, e.notes.measured(j)...) // behind those of members that have ended: they were the last
+	for i := range rows {
+		if !rows[i].Started.IsZero() {
+			a := attempt(j.Spec, &rows[i], len(d.Attempts)+1)
+			a.Measures = measuresOf(used, rows[i].Epoch)
+			a.Steps = e.attemptSteps(j, &rows[i], &a, steps)
+			a.Efficiency = measure.Of(&d.Job, &a)
+			d.Attempts = append(d.Attempts, a)
+		}
+	}
+	return d, nil
+}
+
+// measuresOf are those of an epoch, one a member.
+func measuresOf(used []gang.MeasureRow, epoch int) (out []api.Measure) {
+	seen := map[int]*api.Measure{}
+	for i := range used {
+		if u := &used[i]; u.Epoch == epoch && seen[u.Member] == nil {
+			seen[u.Member] = u.Measure
+		}
+	}
+	for _, member := range slices.Sorted(maps.Keys(seen)) {
+		out = append(out, *seen[member])
+	}
+	return out
+}
+
+// Ledger sums up what was used.
+func (e *Engine) Ledger(ctx context.Context, q *api.LedgerQuery) (*api.LedgerReply, error) {
+	for _, w := range q.By {
+		if !slices.Contains(api.LedgerBy, w) {
+			return nil, &api.Error{Code: api.CodeInvalid, Message: fmt.Sprintf("the ledger is not kept by %q", w), Hint: "by " + strings.Join(api.LedgerBy, ", ")}
+		}
+	}
+	for _, day := range []string{q.From, q.To} {
+		if _, err := time.Parse(time.DateOnly, day); day != "" && err != nil {
+			return nil, api.Errorf(api.CodeInvalid, "%q is no day: want 2026-11-23", day)
+		}
+	}
+	rows, err := e.store.Ledger(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	return &api.LedgerReply{SchemaVersion: api.SchemaVersion, From: q.From, To: q.To, By: q.By, Rows: rows}, nil
+}
+
+// Wait returns a job once it has ended.
+func (e *Engine) Wait(ctx context.Context, j *gang.Job) (*gang.Job, error) {
+	if ended := e.view.whenEnded(j.ID); ended != nil {
+		select {
+		case <-ended:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-e.done:
+			return nil, errStopped
+		}
+	}
+	if now := e.view.job(j.ID); now != nil {
+		return now, nil
+	}
+	return e.store.Job(ctx, j.ID)
+}
+
+// preempts is who may be preempted, written out.
+func (e *Engine) preempts() string { return string(cmp.Or(e.opt.Policy.Preempt, sched.PreemptOff)) }
+
+func (e *Engine) site() *api.Site {
+	set := &e.opt.Settings
+	return &api.Site{Preempt: e.preempts(), PreemptMinRun: set.PreemptMinRun, Grace: set.Grace, DrainSlack: set.DrainSlack,
+		NodeTimeout: set.NodeTimeout, StartTimeout: set.StartTimeout, KeepEnded: set.KeepEnded, InvalidDependency: set.InvalidDependency, SlurmVersion: set.SlurmVersion, Operator: e.opt.Operator}
+}
+
+// Ping says how the controller is; the caller adds who it is.
+func (e *Engine) Ping() *api.PingReply {
+	figures := e.figures.so()
+	p := &api.PingReply{SchemaVersion: api.SchemaVersion, Hold: e.view.onHold(), Site: e.site(), Figures: &figures}
+	for _, n := range e.view.allNodes() {
+		p.Nodes++
+		if n.State == api.NodeUp {
+			p.NodesUp++
+		}
+	}
+	e.view.mu.RLock()
+	defer e.view.mu.RUnlock()
+	p.Lineage = e.view.lineage
+	return p
+}
+
+// Vouches says whether a node may speak for a user of its own: where a gang of that user
+// has a member, the node could act as the user anyway.
+func (e *Engine) Vouches(node string, uid uint32) bool {
+	jobs := e.view.snapshot(func(j *gang.Job) bool {
+		return j.UID == uid && j.Verdict == nil && slices.ContainsFunc(j.Members, func(m gang.Member) bool { return m.Node == node })
+	})
+	return len(jobs) > 0
+}
+
+// NodeNames are the nodes that the controller knows.
+func (e *Engine) NodeNames() (out []string) {
+	for _, n := range e.view.allNodes() {
+		out = append(out, n.Name)
+	}
+	return out
+}

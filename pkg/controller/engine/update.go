@@ -1,0 +1,239 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"gangd/pkg/api"
+	"gangd/pkg/controller/store"
+	"gangd/pkg/core/cluster"
+	"gangd/pkg/core/gang"
+	"gangd/pkg/core/sched"
+)
+
+// Update changes what may be changed of each job that a request selects: an owner's word
+// within what the site allows, an admin's beyond.
+func (e *Engine) Update(ctx context.Context, r *api.UpdateRequest, who Caller, may Allowed, s Signaller) (*api.CancelReply, error) {
+	if err := checkUpdate(r, who); err != nil {
+		return nil, err
+	}
+	return e.each(ctx, "update", &r.JobQuery, who, may, func(ctx context.Context, j *gang.Job) api.CancelResult {
+		ev, err := e.updateOf(ctx, r, j, who)
+		if err == nil {
+			_, err = e.Do(ctx, *ev)
+		}
+		if err == nil && r.Message != nil {
+			err = e.tell(ctx, j, gang.Signed(*r.Message, who.User), s)
+		}
+		return api.CancelResult{Error: asError(err)}
+	})
+}
+
+// tell writes a message where a script of Slurm's words that runs reports its own end, on its
+// first node. An allocation's owner reads the event.
+func (e *Engine) tell(ctx context.Context, j *gang.Job, text string, s Signaller) error {
+	if !j.Spec.LastWords || j.Spec.Launch != api.LaunchBatch || gang.JobState(j) != api.JobRunning || len(j.Members) == 0 {
+		return nil
+	}
+	_, err := s.Signal(ctx, j.Members[0].Node, api.SignalOrder{MemberKey: api.MemberKey{Job: j.ID, Epoch: j.Epoch}, Message: text})
+	if api.CodeOf(err) == api.CodeConflict || api.CodeOf(err) == api.CodeNotFound {
+		return nil // it ended meanwhile: the event is all there is to have
+	}
+	return err
+}
+
+// maxComment bounds what a change puts into the job's own row; one of the spec is stored once
+// for all elements of an array.
+const maxComment = 1024
+
+func sayable(s string) bool {
+	return len(s) <= maxComment && !strings.ContainsFunc(s, func(c rune) bool { return c < ' ' || c == 0x7f })
+}
+
+// checkUpdate refuses what is wrong for whatever job.
+func checkUpdate(r *api.UpdateRequest, who Caller) error {
+	switch {
+	case !r.Changes():
+		return api.Errorf(api.CodeInvalid, "nothing to change was given")
+	case r.Name != nil && (*r.Name == "" || strings.ContainsFunc(*r.Name, func(c rune) bool { return c < ' ' || c == 0x7f })):
+		return api.Errorf(api.CodeInvalid, "name %q is empty or has control characters", *r.Name)
+	case r.Comment != nil && !sayable(*r.Comment):
+		return api.Errorf(api.CodeInvalid, "a comment may have %d bytes and no control characters", maxComment)
+	case r.Message != nil && (*r.Message == "" || !sayable(*r.Message)):
+		return api.Errorf(api.CodeInvalid, "a message may have 1 to %d bytes and no control characters", maxComment)
+	case r.TimeLimit != nil && *r.TimeLimit < 0:
+		return api.Errorf(api.CodeInvalid, "a time may not be negative")
+	case r.ArrayLimit != nil && *r.ArrayLimit < 0:
+		return api.Errorf(api.CodeInvalid, "an array limit may not be negative")
+	case r.Priority != nil && *r.Priority > 0 && !who.Admin:
+		return api.Errorf(api.CodePermission, "only an admin may set a priority above 0; lower your own with --nice")
+	case r.Nice != nil && *r.Nice < 0 && !who.Admin:
+		return api.Errorf(api.CodePermission, "only an admin may raise a priority with --nice=%d", *r.Nice)
+	case r.Priority != nil && r.Nice != nil:
+		return api.Errorf(api.CodeInvalid, "--priority and --nice exclude each other")
+	}
+	if r.Dependency != nil && len(r.Dependency.On) > 0 {
+		return checkDependency(r.Dependency)
+	}
+	return nil
+}
+
+// updateOf resolves a request for one job.
+func (e *Engine) updateOf(ctx context.Context, r *api.UpdateRequest, j *gang.Job, who Caller) (*gang.Update, error) {
+	ev := &gang.Update{Job: j.ID, By: who.User, Name: r.Name, Priority: r.Priority, Begin: r.Begin, Deadline: r.Deadline, Constraint: r.Constraint, Prefer: r.Prefer, ArrayLimit: r.ArrayLimit, Dependency: r.Dependency, Comment: r.Comment, Message: r.Message}
+	if r.Nice != nil {
+		ev.Priority, ev.Nice = new(j.Priority+gang.NiceOf(j)-*r.Nice), r.Nice
+	}
+	if ev.Priority != nil && *ev.Priority > j.Priority && !who.Admin && *ev.Priority > 0 {
+		return nil, api.Errorf(api.CodePermission, "only an admin may raise the priority of job %d above 0", j.ID)
+	}
+	changed := j.Copy()
+	if r.Constraint != nil {
+		changed.Constraint = r.Constraint
+	}
+	if r.Prefer != nil {
+		changed.Prefer = r.Prefer
+	}
+	s := *gang.SpecOf(changed)
+	if err := checkConstraints(&s); err != nil {
+		return nil, err
+	}
+	s.Partition = j.Partition
+	if r.Partition != nil {
+		s.Partition = *r.Partition
+	}
+	part, parts, err := e.partition(&s)
+	if err != nil {
+		return nil, err
+	}
+	limit := j.TimeLimit
+	if r.TimeLimit != nil {
+		limit = *r.TimeLimit
+	}
+	if r.TimeLimit != nil || r.Partition != nil {
+		if limit, err = timeLimit(part, limit); err != nil {
+			return nil, err
+		}
+		ev.TimeLimit = &limit
+	}
+	if r.Partition != nil {
+		ev.Partition = new(strings.Join(parts, ","))
+	}
+	if r.Partition != nil || r.Constraint != nil || r.Prefer != nil {
+		if nodes := e.resources(); len(nodes) > 0 {
+			if err := sched.Unsatisfiable(nodes, e.policy(), cluster.AskOf(&s, parts)); err != nil {
+				return nil, err
+			}
+		}
+	}
+	ev.Recalled, err = recall(ctx, e.store, r.Dependency, e.view.job)
+	return ev, err
+}
+
+// Rerun submits a job once more as it was submitted: a whole array, one element, or with
+// Failed those elements that have ended without completing.
+func (e *Engine) Rerun(ctx context.Context, r *api.RerunRequest, who Caller) (*api.SubmitReply, error) {
+	j, err := e.One(ctx, r.Ref, who.UID)
+	if err != nil {
+		return nil, err
+	}
+	if j.UID != who.UID {
+		return nil, api.Errorf(api.CodePermission, "job %s belongs to %s: only its owner may run it once more", j.Ref(), j.User).About(api.ReasonOwner, j.User)
+	}
+	whole, err := e.whole(ctx, j)
+	if err != nil {
+		return nil, err
+	}
+	s := *gang.SpecOf(j)
+	s.Script, s.Args, s.Env = whole.Script, whole.Args, whole.Env
+	// What it waited for is over, and so is the moment it was to begin at; a deadline may be.
+	s.Dependency, s.Hold, s.Name, s.Partition = nil, false, j.Name, j.Partition
+	s.Begin, s.Deadline = time.Time{}, j.Deadline
+	if !s.Deadline.After(e.opt.Clock.Now().Wall) {
+		s.Deadline = time.Time{}
+	}
+	req := &api.SubmitRequest{Key: r.Key, Spec: s}
+	switch {
+	case j.Array == nil && r.Failed && (j.Verdict == nil || j.Verdict.State == api.JobCompleted):
+		return nil, api.Errorf(api.CodeConflict, "job %d has not failed: %s", j.ID, gang.JobState(j))
+	case j.Array != nil:
+		if req.Array, err = e.again(ctx, j, r); err != nil {
+			return nil, err
+		}
+	}
+	return e.Submit(ctx, req, who)
+}
+
+// whole is the spec of a job with its texts. One that was forgotten meanwhile is not there any more.
+func (e *Engine) whole(ctx context.Context, j *gang.Job) (*api.Spec, error) {
+	s, err := e.store.Spec(ctx, j.SpecHash)
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		return nil, e.notFound(api.JobRef{ID: j.ID, Index: -1})
+	case err != nil:
+		return nil, fmt.Errorf("read the script of job %s: %w", j.Ref().String(), err)
+	}
+	return s, nil
+}
+
+// Script is what was submitted, byte for byte.
+func (e *Engine) Script(ctx context.Context, j *gang.Job) ([]byte, error) {
+	s, err := e.whole(ctx, j)
+	if err != nil {
+		return nil, err
+	}
+	return s.Script, nil
+}
+
+// again chooses the elements of an array that run once more.
+func (e *Engine) again(ctx context.Context, j *gang.Job, r *api.RerunRequest) (*api.Array, error) {
+	failed := func(el *gang.Job) bool { return el.Verdict != nil && el.Verdict.State != api.JobCompleted }
+	if r.Ref.Index >= 0 {
+		if r.Failed && !failed(j) {
+			return nil, api.Errorf(api.CodeConflict, "job %s has not failed: %s", r.Ref, gang.JobState(j))
+		}
+		return &api.Array{Indices: []int{j.ArrayIndex}}, nil
+	}
+	elements, err := e.elements(ctx, j.ArrayID)
+	if err != nil {
+		return nil, err
+	}
+	out := &api.Array{Limit: j.Array.Limit}
+	waiting := 0
+	for _, el := range elements {
+		if !r.Failed || failed(el) {
+			out.Indices = append(out.Indices, el.ArrayIndex)
+		}
+		if el.Verdict == nil {
+			waiting++
+		}
+	}
+	if len(out.Indices) == 0 {
+		return nil, api.Errorf(api.CodeConflict, "no element of array %d has failed: %d completed, %d have not ended", j.ArrayID, len(elements)-waiting, waiting)
+	}
+	slices.Sort(out.Indices)
+	return out, nil
+}
+
+// elements are those of an array, in memory and in the store.
+func (e *Engine) elements(ctx context.Context, array int64) ([]*gang.Job, error) {
+	out := e.view.snapshot(func(j *gang.Job) bool { return j.ArrayID == array })
+	have := make(map[int64]bool, len(out))
+	for _, j := range out {
+		have[j.ID] = true
+	}
+	old, err := e.store.Jobs(ctx, store.HistoryFilter{ArrayID: array})
+	if err != nil {
+		return nil, fmt.Errorf("read array %d: %w", array, err)
+	}
+	for _, j := range old {
+		if !have[j.ID] {
+			out = append(out, j)
+		}
+	}
+	return out, nil
+}

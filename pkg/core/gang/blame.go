@@ -1,0 +1,223 @@
+package gang
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"gangd/pkg/api"
+	"gangd/pkg/core/cluster"
+	"gangd/pkg/core/sched"
+)
+
+// Whose fault a failed launch is. A node says what it can know ([api.Blame]); the rest is found
+// out by trying elsewhere:
+//
+//	refused by one node, started by others    that node's: a strike
+//	refused by two, or twice by the only one  the job's: charged
+//	late, or gone before the start            nobody's, unless others start it
+//
+// Failures that a user can bring about take no node out of service by the jobs of one user alone.
+
+// blameLate is the controller's own judgement of a node that did not answer in time. It is no
+// word against the job.
+const blameLate api.Blame = "late"
+
+// Refusal is a node that could not start a gang, since its last start.
+type Refusal struct {
+	Node  string
+	Blame api.Blame
+	Text  string
+}
+
+// Strike is a failed launch that speaks against a node.
+type Strike struct {
+	Time  time.Time
+	Job   int64
+	User  string
+	Blame api.Blame
+	Text  string
+}
+
+const (
+	maxRefusals = 16 // remembered of a gang
+	maxStrikes  = 16 // and of a node
+	maxText     = 400
+)
+
+// againstJob: a second node that says so makes it the job's fault.
+func againstJob(b api.Blame) bool {
+	return b != blameLate && b != api.BlameJob && b != api.BlameNode && b != api.BlameCard && b != api.BlameUnfit
+}
+
+// refuse rolls back a gang that node i can't start, and says who pays for it.
+func (w *World) refuse(h *host, e *entry, i int, r *api.Refusal) {
+	node, text := h.node.Name, h.node.Name+": "+r.Text
+	again := slices.ContainsFunc(e.job.Refusals, func(o Refusal) bool { return againstJob(o.Blame) })
+	avoid := []string{node}
+	switch {
+	case againstJob(r.Blame):
+		w.remember(e, Refusal{node, r.Blame, r.Text})
+	case r.Blame != api.BlameNode:
+		avoid = nil
+	}
+	w.rollback(e, text, avoid, func(k int) bool { return k == i })
+	switch {
+	case r.Blame == api.BlameJob:
+		w.ownFault(e, text)
+	case r.Blame == api.BlameNode:
+		w.strike(h, Strike{Job: e.job.ID, User: e.job.User, Blame: r.Blame, Text: r.Text})
+	case againstJob(r.Blame) && again:
+		w.ownFault(e, refusalText(e.job))
+	}
+}
+
+// remember puts a node that failed a gang on record, before the gang goes back to the queue.
+func (w *World) remember(e *entry, r Refusal) {
+	r.Text = r.Text[:min(len(r.Text), maxText)]
+	w.changeAsk(e, func(j *Job) {
+		list := slices.DeleteFunc(slices.Clone(j.Refusals), func(o Refusal) bool { return o.Node == r.Node })
+		list = append(list, r)
+		j.Refusals = list[max(0, len(list)-maxRefusals):]
+	})
+	w.refusedJobs[e.job.ID] = e
+	w.lookElsewhere(e)
+}
+
+// changeAsk changes what a gang asks for.
+func (w *World) changeAsk(e *entry, change func(j *Job)) {
+	j := w.edit(e)
+	w.dropAsk(j)
+	change(j)
+	e.ask = w.ask(j)
+}
+
+// refusalText is the word of all nodes against a job.
+func refusalText(j *Job) string {
+	var out []string
+	for _, r := range j.Refusals {
+		if againstJob(r.Blame) {
+			out = append(out, r.Node+": "+r.Text)
+		}
+	}
+	return strings.Join(out, "; ")
+}
+
+// refusedBy names the nodes that refused a gang, sorted.
+func refusedBy(j *Job) []string {
+	var out []string
+	for _, r := range j.Refusals {
+		if againstJob(r.Blame) {
+			out = append(out, r.Node)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// lookElsewhere keeps a gang off the nodes that refused it while others in service could
+// hold it, busy as they may be: tried again where it was refused it would only use up its budget.
+func (w *World) lookElsewhere(e *entry) {
+	j := e.job
+	could := false
+	if out := refusedBy(j); len(out) > 0 {
+		var nodes []*cluster.Node
+		for _, h := range w.byName {
+			if n := h.node.Res; (n.Ready || n.Away) && !slices.Contains(out, n.Name) {
+				nodes = append(nodes, n)
+			}
+		}
+		could = sched.CouldHold(nodes, e.ask)
+	}
+	if could != j.Elsewhere {
+		w.changeAsk(e, func(j *Job) { j.Elsewhere = could })
+	}
+}
+
+// lookAgain is lookElsewhere for all, after a node came into service or went out of it.
+func (w *World) lookAgain() {
+	for _, id := range slices.Sorted(maps.Keys(w.refusedJobs)) {
+		e := w.refusedJobs[id]
+		if was := e.job.Elsewhere; blocked(e.job) {
+			if w.lookElsewhere(e); was != e.job.Elsewhere {
+				w.touch(e)
+			}
+		}
+	}
+}
+
+// startedElsewhere: nodes that could not start a gang which others have started now were at
+// fault themselves.
+func (w *World) startedElsewhere(e *entry) {
+	refusals := e.job.Refusals
+	if len(refusals) == 0 {
+		return
+	}
+	w.changeAsk(e, func(j *Job) { j.Refusals, j.Elsewhere = nil, false })
+	delete(w.refusedJobs, e.job.ID)
+	for _, r := range refusals {
+		h := w.nodes[r.Node]
+		if h == nil || r.Blame == api.BlameUser || slices.ContainsFunc(e.job.Members, func(m Member) bool { return m.Node == r.Node }) {
+			continue
+		}
+		w.strike(h, Strike{Job: e.job.ID, User: e.job.User, Blame: r.Blame, Text: fmt.Sprintf("%s; started by %s", r.Text, e.job.Members[0].Node)})
+	}
+}
+
+// Breaker drains nodes after failed launches: gangd itself, by no person's word.
+const Breaker = "gangd"
+
+// strike counts a failed launch; enough of them take the node out, or it would draw gang
+// after gang and fail them all.
+func (w *World) strike(h *host, s Strike) {
+	n := w.editNode(h)
+	s.Time, s.Text = w.now.Wall, s.Text[:min(len(s.Text), maxText)]
+	list := append(slices.Clone(n.Strikes), s)
+	n.Strikes = list[max(0, len(list)-maxStrikes):]
+	if w.set.LaunchStrikes > 0 && weight(n.Strikes) >= w.set.LaunchStrikes && n.Admin == "" {
+		w.takeOut(h, Breaker, "launch failures: "+s.text(), time.Time{}, false)
+	}
+}
+
+func (s *Strike) text() string { return fmt.Sprintf("job %d: %s", s.Job, s.Text) }
+
+// weight is what strikes count for together. The node's own count one by one, what the site
+// does not provide there by the job, and what a user may have brought about once for a user.
+func weight(strikes []Strike) (n int) {
+	jobs, users := map[int64]bool{}, map[string]bool{}
+	for _, s := range strikes {
+		switch s.Blame {
+		case api.BlameNode:
+			n++
+		case api.BlameSite:
+			jobs[s.Job] = true
+		default:
+			users[s.User] = true
+		}
+	}
+	return n + len(jobs) + len(users)
+}
+
+// forgive drops the strikes that a good start of a user's gang speaks against: the node's own,
+// and those of that user.
+func (w *World) forgive(h *host, user string) {
+	speaks := func(s Strike) bool { return s.Blame == api.BlameNode || s.User == user }
+	if slices.ContainsFunc(h.node.Strikes, speaks) {
+		n := w.editNode(h)
+		n.Strikes = slices.DeleteFunc(slices.Clone(n.Strikes), speaks)
+	}
+}
+
+// StrikeText says for people what speaks against a node in service; empty: nothing.
+func StrikeText(n *Node) string {
+	if len(n.Strikes) == 0 {
+		return ""
+	}
+	last := &n.Strikes[len(n.Strikes)-1]
+	if len(n.Strikes) == 1 {
+		return "a launch failed: " + last.text()
+	}
+	return fmt.Sprintf("%d launches failed, the last one: %s", len(n.Strikes), last.text())
+}

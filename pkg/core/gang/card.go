@@ -1,0 +1,186 @@
+package gang
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"gangd/pkg/api"
+	"gangd/pkg/core/cluster"
+)
+
+// sample takes what the cards were seen doing.
+func (w *World) sample(ev NodeSample) Outcome {
+	h := w.nodes[ev.Node]
+	if h == nil {
+		return refused(w.noNode(ev.Node))
+	}
+	if !w.cardsSeen(h, ev.Cards) {
+		return ignored("nothing new")
+	}
+	return applied()
+}
+
+// cardsSeen takes samples in. Only a change of what a card can be used for is stored; one
+// that is found bad ends the epochs that have it.
+func (w *World) cardsSeen(h *host, samples []api.CardSample) (changed bool) {
+	var broken []int
+	for _, s := range samples {
+		i := cardAt(h.node.Res, s.UUID)
+		if i < 0 {
+			continue
+		}
+		was := h.node.Res.Cards[i]
+		now := sampled(was, s)
+		if sameCard(&was, &now) {
+			continue
+		}
+		changed = true
+		w.setCard(h, i, now)
+		if was.Fault == "" && now.Fault != "" {
+			broken = append(broken, i)
+		}
+	}
+	for _, i := range broken {
+		w.cardBroken(h, i)
+	}
+	return changed
+}
+
+func sampled(c cluster.Card, s api.CardSample) cluster.Card {
+	c.UsedBytes, c.StrangersBytes, c.Utilization = s.UsedBytes, s.StrangersBytes, s.Utilization
+	c.Fault, c.Held = s.Unhealthy, s.Held
+	return c.Judged()
+}
+
+func sameCard(a, b *cluster.Card) bool {
+	return a.UsedBytes == b.UsedBytes && a.StrangersBytes == b.StrangersBytes && a.Utilization == b.Utilization &&
+		a.Fault == b.Fault && a.Held == b.Held && a.Drained == b.Drained
+}
+
+// setCard writes one card of a node, and puts it on record when what it can be used for has
+// changed.
+func (w *World) setCard(h *host, i int, now cluster.Card) {
+	was := h.node.Res.Cards[i]
+	if was.Fault != now.Fault || was.Held != now.Held || was.Drained != now.Drained {
+		w.editNode(h)
+		text := fmt.Sprintf("card %d %s", now.Index, now.State)
+		if now.Reason != "" {
+			text += ": " + now.Reason
+		}
+		if was.Reason != now.Reason {
+			w.emit(api.Event{Type: api.EventCardState, Node: h.node.Name, Text: text})
+		}
+	}
+	n := w.showNode(h)
+	res := *n.Res
+	res.Cards = slices.Clone(res.Cards)
+	res.Cards[i] = now
+	n.Res = res.Counted()
+	w.room = true
+}
+
+// cardBroken ends every epoch that has a card which must not be used any more: what is being
+// prepared goes back to the queue, what runs drains. To the gang it is a loss of hardware,
+// like that of the node, and it is charged as one: no program brought it about.
+func (w *World) cardBroken(h *host, i int) {
+	card := h.node.Res.Cards[i]
+	for _, k := range slices.SortedFunc(maps.Keys(h.members), api.MemberKey.Compare) {
+		p, ok := h.members[k]
+		if !ok {
+			continue
+		}
+		rank := cardRank(p, card.UUID)
+		if rank < 0 {
+			continue
+		}
+		text := fmt.Sprintf("card %d of %s: %s", card.Index, h.node.Name, card.Fault)
+		if reserved(p.e.job) {
+			w.rollback(p.e, text, nil, func(int) bool { return false })
+			continue
+		}
+		w.drain(p.e, api.CauseNodeLost, rank, text)
+	}
+}
+
+// cardRank is the first rank of a member that has a card, -1: none.
+func cardRank(p place, uuid string) int {
+	j := p.e.job
+	for _, r := range j.Members[p.i].Ranks {
+		if slices.Contains(j.Ranks[r].Slot.Cards, uuid) {
+			return r
+		}
+	}
+	return -1
+}
+
+func (w *World) drainCard(ev CardDrain) Outcome {
+	h, i, err := w.card(ev.Node, ev.UUID)
+	if err != nil {
+		return refused(err)
+	}
+	c := h.node.Res.Cards[i]
+	if c.Drained == ev.Reason {
+		return ignored("out of service already")
+	}
+	c.Drained = ev.Reason
+	w.setCard(h, i, c.Judged())
+	return applied()
+}
+
+func (w *World) resumeCard(ev CardResume) Outcome {
+	h, i, err := w.card(ev.Node, ev.UUID)
+	if err != nil {
+		return refused(err)
+	}
+	c := h.node.Res.Cards[i]
+	if c.Drained == "" {
+		return ignored("in service already")
+	}
+	c.Drained = ""
+	w.setCard(h, i, c.Judged())
+	return applied()
+}
+
+func (w *World) card(node, uuid string) (*host, int, *api.Error) {
+	h := w.nodes[node]
+	if h == nil {
+		return nil, 0, w.noNode(node)
+	}
+	i := cardAt(h.node.Res, uuid)
+	if i < 0 {
+		return nil, 0, api.Errorf(api.CodeNotFound, "node %s has no card %s", node, uuid)
+	}
+	return h, i, nil
+}
+
+// health takes what a node's health program said.
+func (w *World) health(h *host, now *api.NodeHealth) Outcome {
+	if now == nil || h.node.Sick == now.Sick {
+		return ignored("nothing new")
+	}
+	w.sick(h, now.Sick)
+	w.refresh(h)
+	return applied()
+}
+
+// sick records a new word of the health program. The caller refreshes.
+func (w *World) sick(h *host, text string) {
+	if h.node.Sick == text {
+		return
+	}
+	w.editNode(h).Sick = text
+	w.emit(api.Event{Type: api.EventNodeHealth, Node: h.node.Name, Text: text})
+}
+
+// outOfService says why a node that is in contact takes no new work; empty: it does. A
+// person's word counts first.
+func outOfService(n *Node) string {
+	switch {
+	case n.Admin != "":
+		return n.Admin
+	case n.Sick != "":
+		return "health: " + n.Sick
+	}
+	return ""
+}

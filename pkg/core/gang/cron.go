@@ -1,0 +1,239 @@
+package gang
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"gangd/pkg/api"
+	"gangd/pkg/core/cron"
+)
+
+// A line of a cron table is one job, which waits for its next time, runs, ends, and waits again under its
+// number. So it never runs twice at once, and a time that comes while it runs, or is kept from running, is left out. One that
+// passes while no controller is there is late, and runs once.
+
+// PutCrontab replaces the cron table of a user. Of lines that were in it before the jobs stay.
+type PutCrontab struct {
+	User, Text, By string
+	Lines          []CronLine
+}
+
+// CronLine is a line of it, and what it asks for; [api.Spec.Cron] is set.
+type CronLine struct {
+	First, Last int
+	Submit      Submit
+}
+
+func (PutCrontab) event() {}
+
+// CrontabRow is a user's table in its newest form, nil: there is none any more.
+type CrontabRow struct {
+	User string
+	T    *api.Crontab
+}
+
+// SetZones says what a time zone is; without it there is but one. An unknown one is nil.
+func (w *World) SetZones(zone func(name string) *time.Location) { w.zones = zone }
+
+// Crontab is that of a user, nil: none.
+func (w *World) Crontab(user string) *api.Crontab { return w.crons[user] }
+
+// Crontabs are those of all users, by name.
+func (w *World) Crontabs() map[string]*api.Crontab { return maps.Clone(w.crons) }
+
+// due is when a line is due after a time; zero: never.
+func (w *World) due(c *api.Cron, after time.Time) time.Time {
+	s, err := cron.Parse(c.Schedule)
+	zone := w.zone(c.Zone)
+	if err != nil || zone == nil {
+		return time.Time{}
+	}
+	return s.Next(after.In(zone)).UTC()
+}
+
+func (w *World) zone(name string) *time.Location {
+	switch {
+	case w.zones != nil:
+		return w.zones(name)
+	case name == "":
+		return time.UTC
+	}
+	return nil
+}
+
+// Recurs reports whether it comes again by a cron table: when the job ends it waits for its next time.
+func Recurs(j *Job) bool { return j.Spec.Cron != nil && j.Verdict == nil && !j.LastRun }
+
+func (w *World) putCrontab(ev PutCrontab) Outcome {
+	old := w.crons[ev.User]
+	if old == nil && ev.Text == "" {
+		return refused(api.Errorf(api.CodeNotFound, "%s has no cron table", ev.User))
+	}
+	if old != nil && old.Text == ev.Text && w.same(old, ev.Lines) {
+		return ignored("the table is so already")
+	}
+	stay := w.stay(old, ev.Lines)
+	fresh := 0
+	for i := range ev.Lines {
+		l := &ev.Lines[i]
+		if stay[i] != 0 {
+			continue
+		}
+		fresh++
+		if err := w.checkLine(&l.Submit, fresh); err != nil {
+			return refused(err.About(api.ReasonCronLine, fmt.Sprintf("%d-%d", l.First, l.Last)))
+		}
+	}
+	t := &api.Crontab{User: ev.User, Text: ev.Text, Lines: []api.CronLine{}, By: ev.By, Time: w.now.Wall}
+	out := Outcome{Applied: true}
+	if old != nil {
+		for _, l := range old.Lines {
+			if !slices.Contains(stay, l.JobID) {
+				w.lineGone(w.jobs[l.JobID])
+			}
+		}
+	}
+	for i := range ev.Lines {
+		l, id := &ev.Lines[i], stay[i]
+		if id == 0 {
+			id = w.submit(l.Submit).JobIDs[0]
+		}
+		t.Lines = append(t.Lines, api.CronLine{First: l.First, Last: l.Last, JobID: id})
+		out.JobIDs = append(out.JobIDs, id)
+	}
+	w.setCrontab(ev.User, t)
+	w.emit(api.Event{Type: api.EventCrontab, Text: by(fmt.Sprintf("cron table of %s: %d lines", ev.User, len(t.Lines)), ev.By)})
+	return out
+}
+
+// same: every line has its job, in the same lines of the text.
+func (w *World) same(t *api.Crontab, lines []CronLine) bool {
+	return slices.EqualFunc(t.Lines, lines, func(a api.CronLine, b CronLine) bool {
+		return a.First == b.First && a.Last == b.Last && w.jobs[a.JobID].job.SpecHash == b.Submit.SpecHash
+	})
+}
+
+// stay gives the job that each line has had before, 0: none.
+func (w *World) stay(old *api.Crontab, lines []CronLine) []int64 {
+	out := make([]int64, len(lines))
+	if old == nil {
+		return out
+	}
+	have := map[string][]int64{}
+	for _, l := range old.Lines {
+		j := w.jobs[l.JobID].job
+		have[j.SpecHash] = append(have[j.SpecHash], j.ID)
+	}
+	for i := range lines {
+		if ids := have[lines[i].Submit.SpecHash]; len(ids) > 0 {
+			out[i], have[lines[i].Submit.SpecHash] = ids[0], ids[1:]
+		}
+	}
+	return out
+}
+
+// checkLine refuses what submit would, as the n-th new one.
+func (w *World) checkLine(ev *Submit, n int) *api.Error {
+	if err := checkSubmit(ev); err != nil {
+		return err
+	}
+	if err := w.knownPartitions(ev.Partition); err != nil {
+		return err
+	}
+	if w.due(ev.Spec.Cron, w.now.Wall).IsZero() {
+		return api.Errorf(api.CodeInvalid, "there is no time zone %q, or no day as %q", ev.Spec.Cron.Zone, ev.Spec.Cron.Schedule)
+	}
+	return w.mayHold(ev, n)
+}
+
+// lineGone: what waits for its time is cancelled, what runs does so for the last time.
+func (w *World) lineGone(e *entry) {
+	w.edit(e).LastRun = true
+	if blocked(e.job) {
+		w.end(e, verdictOf(e.job, api.CauseCancelled, -1, "its line was taken out of the cron table"))
+	}
+}
+
+// switchOff makes a comment of the line of a job that was cancelled.
+func (w *World) switchOff(e *entry, who string) {
+	j := w.edit(e)
+	j.LastRun = true
+	old := w.crons[j.User]
+	t := *old
+	t.Lines, t.Time, t.By = nil, w.now.Wall, who
+	for _, l := range old.Lines {
+		if l.JobID == j.ID {
+			t.Text = cron.Mark(t.Text, "#DISABLED: ", l.First, l.Last)
+		} else {
+			t.Lines = append(t.Lines, l)
+		}
+	}
+	w.setCrontab(j.User, &t)
+	w.emit(api.Event{Type: api.EventCrontab, Text: by("a line of the cron table of "+j.User+" was switched off", who)})
+}
+
+func (w *World) setCrontab(user string, t *api.Crontab) {
+	if t.Text == "" {
+		t = nil
+		delete(w.crons, user)
+	} else {
+		w.crons[user] = t
+	}
+	w.cronsDirty[user] = t
+}
+
+// comeAgain has a job of a cron table, which has just ended, wait for its next time.
+func (w *World) comeAgain(e *entry) {
+	j := w.waitAgain(e)
+	j.Image, j.StepImages = "", nil // each run takes the image as it is then
+	w.dueAt(e, w.due(j.Spec.Cron, w.now.Wall))
+	w.watch(e)
+	w.touch(e)
+}
+
+// skip has one that waits leave its next time out.
+func (w *World) skip(e *entry, who string) Outcome {
+	j := w.edit(e)
+	j.BackoffUntil = time.Time{}
+	at := w.due(j.Spec.Cron, later(j.Eligible, w.now.Wall))
+	w.emitJob(j, api.Event{Type: api.EventRequeued, Text: by("leaves a time out", who)})
+	w.dueAt(e, at)
+	w.touch(e)
+	return applied()
+}
+
+// dueAt sets when a job of a cron table is due. Never, when its zone is known no more: it is held then.
+func (w *World) dueAt(e *entry, at time.Time) {
+	j := w.edit(e)
+	if at.IsZero() {
+		j.Held = HeldAdmin
+		w.emitJob(j, api.Event{Type: api.EventHeld, Text: fmt.Sprintf("%s: time zone %q is not known here any more", HeldAdmin, j.Spec.Cron.Zone)})
+		return
+	}
+	j.Eligible = at
+	w.in(at.Sub(w.now.Wall), timer{kind: timerEligible, job: j.ID})
+	w.emitJob(j, api.Event{Type: api.EventComesAgain, Text: "next at " + at.In(w.zone(j.Spec.Cron.Zone)).Format(time.RFC3339)})
+}
+
+// begins: a job waits for a time that it was given, not for the end of a back-off.
+func (w *World) begins(j *Job) bool {
+	return j.Epoch == 0 || j.Spec.Cron != nil && j.BackoffUntil.Before(j.Eligible)
+}
+
+// crontabs: each job that comes again is of one line, and each line has one.
+func (v *verifier) crontabs() {
+	of := map[int64]string{}
+	for _, user := range slices.Sorted(maps.Keys(v.w.crons)) {
+		for _, l := range v.w.crons[user].Lines {
+			e := v.w.jobs[l.JobID]
+			v.check(e != nil && Recurs(e.job) && e.job.User == user && of[l.JobID] == "", "the cron table of %s has job %d, which is not its own, or does not come again", user, l.JobID)
+			of[l.JobID] = user
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(v.w.jobs)) {
+		j := v.w.jobs[id].job
+		v.check(!Recurs(j) || of[id] != "", "job %d comes again, and is of no cron table", id)
+	}
+}

@@ -1,0 +1,289 @@
+package gang
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"gangd/pkg/api"
+	"gangd/pkg/core/cluster"
+)
+
+// The ledger is sums over attempts. Each epoch has a [Booking], which says what it is booked by; what it comes
+// to ([Booked]) follows from that alone. A change of a booking changes the ledger by the difference, in
+// the same commit, so that the ledger can be recounted from the attempts for as long as they are kept.
+
+// bookEvery is how often what runs is booked.
+const bookEvery = time.Hour
+
+// Booking is by what an epoch that really started is in the ledger. Values are never changed.
+type Booking struct {
+	Epoch     int
+	User      string
+	Account   string
+	Partition string // that it ran in
+	Waited    time.Duration
+	CPUs      int
+	Cards     []BookedCards // by type; none: it had none
+	Started   time.Time
+	Until     time.Time     // booked up to then
+	Cause     api.Cause     // as what; empty: it runs
+	Kept      time.Duration // of its time that a checkpoint handed over; what is above it is lost unless it ended well
+	SeenCPUMS int64         // milliseconds of CPUs held by members of which it is known what they used
+	UsedCPUMS int64
+}
+
+// BookedCards are the cards of one type.
+type BookedCards struct {
+	Type   string
+	Cards  int
+	SeenMS int64 // milliseconds of cards of which the utilization is known
+	BusyMS int64 // utilization times that
+	IdleMS int64
+	Joules int64
+}
+
+// Booked is what a booking comes to, nil: nothing.
+func Booked(b *Booking) []api.LedgerRow {
+	if b == nil {
+		return nil
+	}
+	cards := b.Cards
+	if len(cards) == 0 {
+		cards = []BookedCards{{}}
+	}
+	var out []api.LedgerRow
+	whole := b.Until.Sub(b.Started)
+	var done time.Duration // booked on days before
+	for day := b.Started; ; {
+		next := midnight(day)
+		end := b.Until
+		last := !next.Before(end)
+		if !last {
+			end = next
+		}
+		part := end.Sub(day)
+		for i, c := range cards {
+			row := api.LedgerRow{LedgerKey: api.LedgerKey{Day: api.LedgerDay(day), User: b.User, Account: b.Account, Partition: b.Partition, CardType: c.Type, Cause: b.Cause}}
+			// Of a sum each day has the part that its time is of the whole, the last one the rest.
+			// What was used is known to the end, so it is booked then.
+			spread := func(sum int64) int64 {
+				if b.Cause == "" {
+					return 0
+				}
+				return partOf(sum, done+part, whole, last) - partOf(sum, done, whole, false)
+			}
+			// A millisecond is cut from the time since the start, not from each day: nothing gets lost.
+			held := (done + part).Milliseconds() - done.Milliseconds()
+			lost := int64(0)
+			if wasLost(b.Cause) {
+				lost = max(done+part-b.Kept, 0).Milliseconds() - max(done-b.Kept, 0).Milliseconds()
+			}
+			row.CardMS, row.LostCardMS = held*int64(c.Cards), lost*int64(c.Cards)
+			row.SeenCardMS, row.BusyCardMS, row.IdleCardMS, row.Joules = spread(c.SeenMS), spread(c.BusyMS), spread(c.IdleMS), spread(c.Joules)
+			if i == 0 { // CPUs are counted once
+				row.CPUMS, row.LostCPUMS = held*int64(b.CPUs), lost*int64(b.CPUs)
+				row.SeenCPUMS, row.UsedCPUMS = spread(b.SeenCPUMS), spread(b.UsedCPUMS)
+				if done == 0 && day.Equal(b.Started) {
+					row.Starts, row.WaitMS = 1, b.Waited.Milliseconds()
+				}
+				if last && b.Cause != "" {
+					row.Attempts = 1
+				}
+			}
+			out = append(out, row)
+		}
+		if last {
+			return out
+		}
+		day, done = next, done+part
+	}
+}
+
+// partOf is the part of a sum that belongs to the first done of a whole; all is the sum.
+func partOf(sum int64, done, whole time.Duration, all bool) int64 {
+	if all {
+		return sum
+	}
+	if whole <= 0 {
+		return 0
+	}
+	return int64(float64(sum) * (float64(done) / float64(whole)))
+}
+
+// midnight is the end of a day.
+func midnight(t time.Time) time.Time {
+	y, m, d := t.UTC().Date()
+	return time.Date(y, m, d+1, 0, 0, 0, 0, time.UTC)
+}
+
+// wasLost: the work of an attempt that ended so did not last, but for what a checkpoint kept.
+func wasLost(c api.Cause) bool {
+	return c != "" && c != api.CauseCompleted && c != api.CauseCancelled
+}
+
+// rebook changes a job's booking, and the ledger by the difference.
+func (w *World) rebook(e *entry, change func(b *Booking)) {
+	j := w.edit(e)
+	if j.Start.IsZero() {
+		return
+	}
+	next := Booking{}
+	old := j.Booking
+	if old != nil && old.Epoch == j.Epoch {
+		next = *old
+		next.Cards = slices.Clone(old.Cards)
+	} else {
+		old, next = nil, w.newBooking(j)
+	}
+	change(&next)
+	j.Booking = &next
+	for _, r := range Booked(old) {
+		f := w.ledger[r.LedgerKey]
+		f.Sub(r.LedgerFigures)
+		w.ledger[r.LedgerKey] = f
+	}
+	for _, r := range Booked(&next) {
+		f := w.ledger[r.LedgerKey]
+		f.Add(r.LedgerFigures)
+		w.ledger[r.LedgerKey] = f
+	}
+}
+
+// newBooking is that of an epoch that has just started, or that an older release started.
+func (w *World) newBooking(j *Job) Booking {
+	b := Booking{Epoch: j.Epoch, User: j.User, Account: j.Spec.Account, Partition: w.RunsIn(j), Started: j.Start, Until: j.Start, Waited: max(j.Start.Sub(j.Eligible), 0)}
+	types := map[string]int{}
+	seen := map[[2]string]bool{}
+	for i := range j.Ranks {
+		s := &j.Ranks[i].Slot
+		b.CPUs += j.Spec.FiguresOf(i).CPUs
+		for _, c := range s.Cards {
+			if at := [2]string{s.Node, c}; !seen[at] {
+				seen[at] = true
+				types[w.cardType(s.Node, c)]++
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(types)) {
+		b.Cards = append(b.Cards, BookedCards{Type: name, Cards: types[name]})
+	}
+	return b
+}
+
+func (w *World) cardType(node, uuid string) string {
+	if h := w.nodes[node]; h != nil {
+		if i := slices.IndexFunc(h.node.Res.Cards, func(c cluster.Card) bool { return c.UUID == uuid }); i >= 0 {
+			return h.node.Res.Cards[i].Model
+		}
+	}
+	return "unknown"
+}
+
+// bookStart books an epoch whose gate is opened, and what it will use each hour.
+func (w *World) bookStart(e *entry) {
+	w.rebook(e, func(*Booking) {})
+	w.in(bookEvery, bookTimer(e.job))
+}
+
+func bookTimer(j *Job) timer { return timer{kind: timerBook, job: j.ID, epoch: j.Epoch} }
+
+// bookHour books what runs up to now.
+func (w *World) bookHour(e *entry, epoch int) {
+	if e == nil || e.job.Epoch != epoch || !running(e.job) {
+		return
+	}
+	w.rebook(e, func(b *Booking) { b.Until = later(b.Until, w.now.Wall) })
+	w.epochs[e.job.key()] = epochRow(e.job)
+	w.in(bookEvery, bookTimer(e.job))
+}
+
+// running: the gate of its epoch was opened, and it is not over.
+func running(j *Job) bool {
+	return j.Verdict == nil && len(j.Members) > 0 && slices.ContainsFunc(j.Members, func(m Member) bool { return working(m.State) })
+}
+
+// bookEnd books an epoch that is over.
+func (w *World) bookEnd(e *entry, cause api.Cause) {
+	w.timers.cancel(bookTimer(e.job))
+	kept := time.Duration(0)
+	if at := LastSaved(e.job, e.job.Epoch); !at.IsZero() {
+		kept = max(at.Sub(e.job.Start), 0)
+	}
+	w.rebook(e, func(b *Booking) { b.Until, b.Cause, b.Kept = later(b.Until, w.now.Wall), cause, kept })
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+// measured takes what a node says that its member used: no more than it held, whatever it says.
+func (w *World) measured(e *entry, i int, m *api.Measure) {
+	if m == nil || e.job.Members[i].State == MemberStopped {
+		return
+	}
+	j, node := e.job, e.job.Members[i].Node
+	own := *m
+	own.Node, own.Cards = node, nil
+	for _, c := range m.Cards {
+		if slices.ContainsFunc(e.job.Members[i].Ranks, func(r int) bool { return slices.Contains(j.Ranks[r].Slot.Cards, c.UUID) }) {
+			own.Cards = append(own.Cards, c)
+		}
+	}
+	w.measures = append(w.measures, MeasureRow{Job: j.ID, Epoch: j.Epoch, Member: i, Measure: &own})
+	ran := min(max(w.now.Wall.Sub(j.Start), 0), span(own.Seconds))
+	cpus := 0
+	for _, r := range j.Members[i].Ranks {
+		cpus += j.Spec.FiguresOf(r).CPUs
+	}
+	w.rebook(e, func(b *Booking) {
+		if own.CPUSeconds != nil {
+			b.SeenCPUMS += ran.Milliseconds() * int64(cpus)
+			most := (ran + time.Minute).Milliseconds() * int64(max(cpus, w.nodes[node].node.Res.CPUs))
+			b.UsedCPUMS += min(span(*own.CPUSeconds).Milliseconds(), most)
+		}
+		for _, c := range own.Cards {
+			at := slices.IndexFunc(b.Cards, func(t BookedCards) bool { return t.Type == w.cardType(node, c.UUID) })
+			if at < 0 {
+				continue
+			}
+			t := &b.Cards[at]
+			if u := c.Utilization; u != nil && c.IdleSeconds != nil {
+				seen := min(span(u.Seconds), ran).Milliseconds()
+				t.SeenMS += seen
+				t.BusyMS += int64(float64(seen) * min(u.Mean, 100) / 100)
+				t.IdleMS += min(span(*c.IdleSeconds).Milliseconds(), seen)
+			}
+			if c.Joules != nil {
+				t.Joules += int64(min(*c.Joules, mostWatts*(ran+time.Minute).Seconds()))
+			}
+		}
+	})
+}
+
+// mostWatts is what no card takes: sums must not be what a node makes up.
+const mostWatts = 10_000
+
+// span is a time in seconds, at most ten years.
+func span(seconds float64) time.Duration {
+	const most = 87600 * time.Hour
+	if seconds >= most.Seconds() {
+		return most
+	}
+	return time.Duration(seconds * float64(time.Second))
+}
+
+// takeLedger gives what changed, in order.
+func (w *World) takeLedger() (out []api.LedgerRow) {
+	for k, f := range w.ledger {
+		if f != (api.LedgerFigures{}) {
+			out = append(out, api.LedgerRow{LedgerKey: k, LedgerFigures: f})
+		}
+	}
+	slices.SortFunc(out, func(a, b api.LedgerRow) int { return a.Compare(b.LedgerKey) })
+	clear(w.ledger)
+	return out
+}

@@ -1,0 +1,454 @@
+package gang
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"gangd/pkg/api"
+	"gangd/pkg/core/cluster"
+	"gangd/pkg/core/hostlist"
+	"gangd/pkg/core/nearest"
+)
+
+// addHost makes a node known, of which nothing was heard yet.
+func (w *World) addHost(name string) *host {
+	h := &host{node: &Node{Name: name, State: api.NodeUnknown, Res: &cluster.Node{Name: name}}, members: map[api.MemberKey]place{}}
+	w.nodes[name] = h
+	w.byName = slices.Insert(w.byName, w.hostAt(name), h)
+	w.away++
+	return h
+}
+
+// OnlySilent says that a node is lost, and that nothing else keeps it out of service.
+func OnlySilent(n *Node) bool { return !n.LostSince.IsZero() && outOfService(n) == "" }
+
+// refresh derives the state of a node and whether it takes new work.
+func (w *World) refresh(h *host) {
+	n := h.node
+	state, reason := n.State, outOfService(n)
+	switch {
+	case OnlySilent(n):
+		state, reason = api.NodeLost, fmt.Sprintf("silent for %s", w.set.NodeTimeout)
+	case !n.LostSince.IsZero():
+		state = api.NodeLost
+	case !n.Connected:
+		if state != api.NodeUnknown {
+			state = api.NodeSuspect
+		}
+	case len(h.strays) > 0:
+		state = api.NodeDraining
+		reason = cmp.Or(reason, strayText(h))
+	case reason != "" && len(n.Res.Grants) > 0:
+		state = api.NodeDraining
+	case reason != "":
+		state = api.NodeDrained
+	default:
+		state = api.NodeUp
+	}
+	notReady := ""
+	if state != api.NodeUp {
+		notReady = string(state)
+		if reason != "" {
+			notReady += ": " + reason
+		}
+	}
+	// Its word is missing, not its health: what waits for it goes on waiting.
+	away := state == api.NodeUnknown || state == api.NodeSuspect
+	if n.State == state && n.Reason == reason && n.Res.NotReady == notReady && n.Res.Ready == (state == api.NodeUp) && n.Res.Away == away {
+		return
+	}
+	n = w.showNode(h) // all of it follows from what is stored, and from whether it has a session
+	n.State, n.Reason = state, reason
+	res := *n.Res
+	res.Ready, res.NotReady, res.Away = state == api.NodeUp, notReady, away
+	n.Res = &res
+	w.room = true
+	w.lookAgain()
+}
+
+// hello opens a session: what the node has is compared whole with what it should have.
+func (w *World) hello(ev NodeHello) Outcome {
+	name := ev.Hello.Node
+	if name == "" {
+		return refused(api.Errorf(api.CodeInvalid, "the hello names no node"))
+	}
+	h := w.nodes[name]
+	if h == nil {
+		h = w.addHost(name)
+	}
+	rebooted := h.node.BootID != "" && h.node.BootID != ev.Hello.BootID
+	wasCutOff := w.cutOff()
+	w.connect(h, &ev)
+	ev2 := api.Event{Type: api.EventNodeUp, Node: name}
+	if rebooted {
+		ev2.Text = "rebooted"
+	}
+	w.emit(ev2)
+	w.reconcile(h, ev.Hello.Members, rebooted)
+	w.desired = append(w.desired, name)
+	if wasCutOff && !w.cutOff() {
+		w.releaseExpired()
+	}
+	return applied()
+}
+
+func (w *World) connect(h *host, ev *NodeHello) {
+	was, n := *h.node, w.showNode(h)
+	if !n.Connected {
+		w.away--
+	}
+	n.Connected, n.BootID, n.LastSeen = true, ev.Hello.BootID, w.now.Wall
+	h.since = w.now.Mono
+	n.LostSince = time.Time{}
+	w.sick(h, ev.Hello.Health.Sick)
+	features := ev.Hello.Features
+	if n.Hello.Node != "" && slices.Equal(n.Hello.Features, features) {
+		features = n.Res.Features // a person may have said others since the node's configuration was edited
+	}
+	n.Hello = lasting(ev.Hello)
+	n.Res = resources(n.Res, ev)
+	n.Res.Features = features
+	n.Res.Partitions = w.partitionsOf(n.Name, ev.Partitions)
+	// Thousands may come back at once, as they were.
+	if !was.LostSince.IsZero() || !reflect.DeepEqual(n.Hello, was.Hello) || !slices.Equal(n.Res.Partitions, was.Res.Partitions) {
+		w.editNode(h)
+	}
+	w.room = true
+	h.staleLogged, h.strays = nil, nil
+	clear(h.expired)
+	w.timers.cancel(timer{kind: timerLost, node: n.Name})
+	for _, l := range n.Left {
+		w.timers.cancel(leaseTimer(h, l.MemberKey))
+	}
+	w.refresh(h)
+}
+
+// lasting is what a hello says of the node itself, and not of what it does and was told.
+func lasting(h api.Hello) api.Hello {
+	h.Members, h.Health, h.Load = nil, api.NodeHealth{}, nil
+	h.LineageSeen, h.RunSeen, h.LineageProof, h.Made = 0, "", "", 0
+	return h
+}
+
+// resources is the node as its hello describes it, with the grants it has and what was
+// known of its cards. A grant on a card that is gone stays all the same: who holds it may
+// still run.
+func resources(old *cluster.Node, ev *NodeHello) *cluster.Node {
+	hl := &ev.Hello
+	res := &cluster.Node{Name: hl.Node, Address: hl.Address, CPUs: hl.CPUs, Shape: hl.Shape.OrFlat(hl.CPUs), MemoryBytes: hl.MemoryBytes, TmpBytes: hl.TmpBytes, TmpEach: hl.TmpEach,
+		Features: hl.Features, Partitions: ev.Partitions, Ready: old.Ready, NotReady: old.NotReady}
+	for _, info := range hl.Cards {
+		c := cluster.Card{CardInfo: info, State: api.CardOK, Utilization: -1}
+		if i := cardAt(old, info.UUID); i >= 0 {
+			was := old.Cards[i]
+			was.CardInfo = info
+			c = was
+		}
+		res.Cards = append(res.Cards, c)
+	}
+	res = res.Counted()
+	for _, g := range old.Grants {
+		res = res.Restore(g)
+	}
+	return res
+}
+
+func cardAt(n *cluster.Node, uuid string) int {
+	return slices.IndexFunc(n.Cards, func(c cluster.Card) bool { return c.UUID == uuid })
+}
+
+// reconcile compares the full list of a hello. What is missing in it is gone; what was
+// only to be prepared is prepared when the node is told again.
+func (w *World) reconcile(h *host, members []api.MemberActual, rebooted bool) {
+	listed := map[api.MemberKey]bool{}
+	if !rebooted {
+		for i := range members {
+			listed[members[i].MemberKey] = true
+		}
+	}
+	why := "missing on the node"
+	if rebooted {
+		why = "the node rebooted"
+	}
+	maps.DeleteFunc(h.found, func(k api.MemberKey, _ struct{}) bool { return !listed[k] })
+	for _, l := range slices.Clone(h.node.Left) {
+		if !listed[l.MemberKey] {
+			w.leftGone(h, l.MemberKey)
+		}
+	}
+	for _, k := range slices.SortedFunc(maps.Keys(h.members), api.MemberKey.Compare) {
+		p, ok := h.members[k]
+		if ok && !listed[k] && !p.preparing() {
+			w.gone(h, k, why)
+		}
+	}
+	for i := range members {
+		w.member(h, &members[i])
+		w.lookForStray(h, &members[i])
+	}
+	for _, k := range slices.SortedFunc(maps.Keys(h.members), api.MemberKey.Compare) {
+		if p, ok := h.members[k]; ok && reserved(p.e.job) {
+			w.openPrepared(p.e) // which may have waited for this word alone
+		}
+	}
+}
+
+// sessionCut: by itself this ends nothing that runs, the daemon may just be restarting.
+func (w *World) sessionCut(ev NodeGone) Outcome {
+	h := w.nodes[ev.Node]
+	if h == nil {
+		return refused(w.noNode(ev.Node))
+	}
+	if !h.node.Connected {
+		return ignored("no session")
+	}
+	n := w.showNode(h)
+	n.Connected, n.LastSeen = false, w.now.Wall
+	h.contact = w.now.Mono
+	w.away++
+	w.refresh(h)
+	w.in(w.set.NodeTimeout, timer{kind: timerLost, node: n.Name})
+	w.emit(api.Event{Type: api.EventNodeSuspect, Node: n.Name})
+	w.blindfold(h)
+	return applied()
+}
+
+func (w *World) noNode(name string) *api.Error {
+	return NoNode(name, slices.Sorted(maps.Keys(w.nodes)))
+}
+
+// NoNode says that there is none of a name, and which there are.
+func NoNode(name string, known []string) *api.Error {
+	e := api.Errorf(api.CodeNotFound, "no node %q", name).About(api.ReasonNode, name)
+	if e.Hint = nearest.Hint(name, known, "nodes are "+hostlist.Compress(known)); len(known) == 0 {
+		e.Hint = "there are none"
+	}
+	return e
+}
+
+// nodeLost: silent for too long. Its gangs drain; what ran there may still run.
+func (w *World) nodeLost(h *host) {
+	if h == nil || h.node.Connected || !h.node.LostSince.IsZero() {
+		return
+	}
+	n := w.editNode(h)
+	n.LostSince = w.now.Wall
+	w.refresh(h)
+	keys := slices.SortedFunc(maps.Keys(h.members), api.MemberKey.Compare)
+	ev := api.Event{Type: api.EventNodeLost, Node: n.Name, LastSeen: n.LastSeen}
+	for _, k := range keys {
+		ev.Jobs = append(ev.Jobs, k.Job)
+	}
+	w.emit(ev)
+	for _, l := range n.Left {
+		if l.Ran {
+			w.armLease(h, l.MemberKey)
+		}
+	}
+	for _, k := range keys {
+		if p, ok := h.members[k]; ok {
+			w.lostMember(h, p)
+		}
+	}
+}
+
+func (w *World) lostMember(h *host, p place) {
+	e, text := p.e, fmt.Sprintf("node %s is lost", h.node.Name)
+	switch e.job.Members[p.i].State {
+	case MemberPreparing:
+		w.rollback(e, text, []string{h.node.Name}, func(int) bool { return false })
+		return
+	}
+	if e.job.Drain != nil {
+		w.drain(e, api.CauseNodeLost, -1, "") // recorded as a later cause
+	} else if first := w.lost(e, p.i); first >= 0 {
+		w.drain(e, api.CauseNodeLost, first, text)
+	}
+	w.fence(e, p.i, text)
+}
+
+// releaseExpired: most nodes are back, so those whose lease ran out meanwhile are gone.
+func (w *World) releaseExpired() {
+	for _, h := range w.byName {
+		for _, k := range slices.SortedFunc(maps.Keys(h.expired), api.MemberKey.Compare) {
+			delete(h.expired, k)
+			w.leaseOut(h, k)
+		}
+	}
+}
+
+// fenceNode takes a person's word that nothing runs on a lost node any more.
+func (w *World) fenceNode(ev NodeFence) Outcome {
+	h := w.nodes[ev.Node]
+	switch {
+	case h == nil:
+		return refused(w.noNode(ev.Node))
+	case h.node.State != api.NodeLost:
+		return refused(conflict("", "node %s is %s: only a lost node can be fenced", ev.Node, h.node.State))
+	case len(h.node.Left) == 0:
+		return ignored("nothing is waited for on this node")
+	}
+	out := api.Event{Type: api.EventNodeFenced, Node: ev.Node, Text: "by " + cmp.Or(ev.By, "hand")}
+	lefts := slices.Clone(h.node.Left)
+	for _, l := range lefts {
+		out.Jobs = append(out.Jobs, l.Job)
+	}
+	w.emit(out)
+	for _, l := range lefts {
+		w.leftGone(h, l.MemberKey)
+	}
+	return applied()
+}
+
+// forgetNode drops a lost node: a machine that was scrapped is neither in tables nor an alarm for
+// ever. Nothing of it may be waited for, or what lives there would be forgotten with it.
+func (w *World) forgetNode(ev NodeForget) Outcome {
+	h := w.nodes[ev.Node]
+	if h == nil {
+		return refused(w.noNode(ev.Node))
+	}
+	if h.node.State != api.NodeLost {
+		err := conflict("", "node %s is %s: only a lost node can be forgotten", ev.Node, h.node.State)
+		err.Hint = "stop its gnoded, and wait for node_timeout; with TLS, gangd token revoke " + ev.Node + " keeps it out"
+		return refused(err)
+	}
+	if len(h.members)+len(h.node.Left) > 0 {
+		err := conflict("", "node %s may still run something of %s", ev.Node, jobsOn(h))
+		err.Hint = "when it is switched off: gctl node fence " + ev.Node
+		return refused(err)
+	}
+	for j := range w.Jobs() {
+		if admitted(j) && slices.ContainsFunc(j.Members, func(m Member) bool { return m.Node == ev.Node }) {
+			err := conflict("", "job %d, which has not ended, has a part on node %s", j.ID, ev.Node)
+			err.Hint = fmt.Sprintf("it goes with its other parts: gqueue -j %d", j.ID)
+			return refused(err)
+		}
+	}
+	for _, r := range w.Reservations() {
+		if slices.Contains(r.Nodes, ev.Node) {
+			err := conflict("", "node %s is of reservation %s", ev.Node, r.Name)
+			err.Hint = "gctl delete reservation " + r.Name + ", or give it other nodes"
+			return refused(err)
+		}
+	}
+	for _, kind := range []timerKind{timerLost, timerClear} {
+		w.timers.cancel(timer{kind: kind, node: ev.Node})
+	}
+	delete(w.nodes, ev.Node)
+	at := w.hostAt(ev.Node)
+	w.byName = slices.Delete(w.byName, at, at+1)
+	w.away--
+	w.dirtyNodes = slices.DeleteFunc(w.dirtyNodes, func(d *host) bool { return d == h })
+	w.forgot = append(w.forgot, ev.Node)
+	w.room = true
+	w.lookAgain()
+	w.emit(api.Event{Type: api.EventNodeForgotten, Node: ev.Node, Text: "by " + cmp.Or(ev.By, "hand")})
+	return applied()
+}
+
+// jobsOn names the jobs of which something is on a node.
+func jobsOn(h *host) string {
+	var ids []int64
+	for k := range h.members {
+		ids = append(ids, k.Job)
+	}
+	for _, l := range h.node.Left {
+		ids = append(ids, l.Job)
+	}
+	text := "job"
+	for i, id := range unique(ids) {
+		if text += fmt.Sprintf(" %d", id); i == 9 {
+			return text + " and others"
+		}
+	}
+	return text
+}
+
+// Fenceable names the lost nodes on which ranks that keep their gangs waiting may still
+// run, for the site's fence hook. None while most nodes are away: this controller is the
+// likely victim then, and the hook would cut the power of all that it can not see.
+func (w *World) Fenceable() []string {
+	if w.cutOff() {
+		return nil
+	}
+	var out []string
+	for _, n := range w.Nodes() {
+		if n.State == api.NodeLost && slices.ContainsFunc(n.Left, func(l Left) bool { return l.Ran }) {
+			out = append(out, n.Name)
+		}
+	}
+	return out
+}
+
+func (w *World) drainNode(ev NodeDrain) Outcome {
+	h := w.nodes[ev.Node]
+	reason := cmp.Or(ev.Reason, "no reason given")
+	switch {
+	case h == nil:
+		return refused(w.noNode(ev.Node))
+	case h.node.Admin == reason && h.node.Down == ev.Down && (ev.Down || h.node.DrainBy.Equal(ev.By)):
+		return ignored("out of service already")
+	}
+	if ev.Down {
+		ev.By = w.now.Wall
+	}
+	w.takeOut(h, ev.User, reason, ev.By, ev.Down)
+	return applied()
+}
+
+func (w *World) takeOut(h *host, user, reason string, by time.Time, down bool) {
+	n := w.editNode(h)
+	n.Admin, n.DrainUser, n.DrainTime, n.DrainBy, n.Down = reason, user, w.now.Wall, by, down
+	w.refresh(h)
+	text := reason
+	switch {
+	case down:
+		text += "; down"
+	case !by.IsZero():
+		text += "; to be empty by " + timeText(by)
+	}
+	w.emit(api.Event{Type: api.EventNodeDrained, Node: n.Name, Text: text})
+	w.armClear(h)
+}
+
+// setFeatures is what a person says a node has. What it says of itself stays in its hello, and
+// holds again when it says something else.
+func (w *World) setFeatures(ev NodeFeatures) Outcome {
+	h := w.nodes[ev.Node]
+	switch {
+	case h == nil:
+		return refused(w.noNode(ev.Node))
+	case slices.Equal(h.node.Res.Features, ev.Features):
+		return ignored("it has them already")
+	}
+	res := *h.node.Res
+	res.Features = ev.Features
+	w.editNode(h).Res = &res
+	w.room = true
+	w.emit(api.Event{Type: api.EventNodeFeatures, Node: ev.Node, Text: strings.Join(ev.Features, ",") + " (" + cmp.Or(ev.By, "by hand") + ")"})
+	return applied()
+}
+
+func (w *World) resumeNode(ev NodeResume) Outcome {
+	h := w.nodes[ev.Node]
+	switch {
+	case h == nil:
+		return refused(w.noNode(ev.Node))
+	case h.node.Admin == "" && h.node.Sick != "":
+		return refused(&api.Error{Code: api.CodeConflict, Message: fmt.Sprintf("node %s is out of service by its own check: %s", ev.Node, h.node.Sick),
+			Hint: "it comes back by itself when that is mended"})
+	case h.node.Admin == "":
+		return ignored("in service already")
+	}
+	n := w.editNode(h)
+	n.Admin, n.DrainUser, n.DrainTime, n.DrainBy, n.Down, n.Strikes = "", "", time.Time{}, time.Time{}, false, nil
+	w.armClear(h)
+	w.refresh(h)
+	w.emit(api.Event{Type: api.EventNodeResumed, Node: n.Name})
+	return applied()
+}

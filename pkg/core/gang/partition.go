@@ -1,0 +1,330 @@
+package gang
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"gangd/pkg/api"
+	"gangd/pkg/core/hostlist"
+	"gangd/pkg/core/nearest"
+)
+
+// Partitions are what the configuration says and what was made of them at run time. A change is
+// kept with what the configuration said then: as long as it says so the change holds, and when
+// it was edited since, the configuration does, for it is the newer word.
+
+// PutPartition makes a partition, or (with Old) changes the one of that name.
+type PutPartition struct {
+	Ask api.PartitionRequest
+	Old bool
+	By  string
+}
+
+// DropPartition takes one away.
+type DropPartition struct{ Name, By string }
+
+// ResetPartitions makes what is configured hold again: partitions, and the features of nodes. A
+// partition that was made at run time goes too, unless jobs are of it.
+type ResetPartitions struct{ By string }
+
+func (PutPartition) event()    {}
+func (DropPartition) event()   {}
+func (ResetPartitions) event() {}
+
+// partitions is what a world knows of them; one that was told
+// of none leaves jobs and nodes as they come.
+type partitions struct {
+	file    []api.Partition
+	changes map[string]*api.PartitionChange
+	all     []api.Partition                 // that hold, immutable
+	dirty   map[string]*api.PartitionChange // that changed, nil for one that is gone
+}
+
+// Partitions are those that hold.
+func (w *World) Partitions() []api.Partition { return w.parts.all }
+
+// PartitionChanges are what was made of them at run time, by name.
+func (w *World) PartitionChanges() []api.PartitionChange {
+	var out []api.PartitionChange
+	for _, name := range slices.Sorted(maps.Keys(w.parts.changes)) {
+		out = append(out, *w.parts.changes[name])
+	}
+	return out
+}
+
+// SetPartitions gives a restored world what the configuration says.
+func (w *World) SetPartitions(file []api.Partition) {
+	w.movePartitions(func() {
+		w.parts.file = file
+		for _, name := range slices.Sorted(maps.Keys(w.parts.changes)) {
+			if c := w.parts.changes[name]; !reflect.DeepEqual(c.File, w.configured(name)) {
+				w.forgetChange(name)
+				w.emit(api.Event{Type: api.EventPartitionUpdated, Text: name + ": the configuration was edited and holds again"})
+			}
+		}
+	})
+}
+
+// configured is what the configuration says of a partition, nil: nothing.
+func (w *World) configured(name string) *api.Partition {
+	if i := slices.IndexFunc(w.parts.file, func(p api.Partition) bool { return p.Name == name }); i >= 0 {
+		p := w.parts.file[i]
+		return &p
+	}
+	return nil
+}
+
+func (w *World) partition(name string) *api.Partition {
+	if i := slices.IndexFunc(w.parts.all, func(p api.Partition) bool { return p.Name == name }); i >= 0 {
+		return &w.parts.all[i]
+	}
+	return nil
+}
+
+func (w *World) forgetChange(name string) {
+	delete(w.parts.changes, name)
+	w.parts.dirty[name] = nil
+}
+
+func (w *World) setChange(name string, p *api.Partition, by string) {
+	file := w.configured(name)
+	if reflect.DeepEqual(p, file) { // as configured, or neither there nor here
+		w.forgetChange(name)
+		return
+	}
+	c := &api.PartitionChange{Name: name, Partition: p, File: file, By: by, Time: w.now.Wall}
+	w.parts.changes[name], w.parts.dirty[name] = c, c
+}
+
+// movePartitions changes them, and with them what nodes are in and what jobs ask for.
+func (w *World) movePartitions(change func()) {
+	for _, e := range w.jobs {
+		w.dropAsk(e.job)
+	}
+	change()
+	w.parts.all = nil
+	for _, p := range w.parts.file {
+		if w.parts.changes[p.Name] == nil {
+			w.parts.all = append(w.parts.all, p)
+		} else if c := w.parts.changes[p.Name]; c.Partition != nil {
+			w.parts.all = append(w.parts.all, *c.Partition)
+		}
+	}
+	for _, c := range w.PartitionChanges() {
+		if c.File == nil && c.Partition != nil {
+			w.parts.all = append(w.parts.all, *c.Partition)
+		}
+	}
+	for _, h := range w.byName {
+		if in := w.partitionsOf(h.node.Name, nil); h.node.Res != nil && !slices.Equal(in, h.node.Res.Partitions) {
+			res := *h.node.Res
+			res.Partitions = in
+			w.editNode(h).Res = &res
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(w.jobs)) {
+		e := w.jobs[id]
+		e.ask = w.ask(e.job)
+		if blocked(e.job) {
+			w.touch(e)
+		}
+	}
+	w.room = true
+}
+
+// partitionsOf names the partitions of a node; one without nodes has them all. told is what to
+// take where no partitions are known.
+func (w *World) partitionsOf(node string, told []string) []string {
+	if w.parts.file == nil {
+		return told
+	}
+	var out []string
+	for i := range w.parts.all {
+		if p := &w.parts.all[i]; len(p.Nodes) == 0 || slices.Contains(p.Nodes, node) {
+			out = append(out, p.Name)
+		}
+	}
+	return out
+}
+
+// startsIn are those of a job's partitions in which it may be started.
+func (w *World) startsIn(j *Job) []string {
+	named := strings.Split(j.Partition, ",")
+	if w.parts.file == nil {
+		return named
+	}
+	return slices.DeleteFunc(named, func(name string) bool {
+		p := w.partition(name)
+		return p == nil || !p.State.Starts()
+	})
+}
+
+func (w *World) putPartition(ev PutPartition) Outcome {
+	name := ev.Ask.Name
+	old := w.partition(name)
+	switch {
+	case old == nil && ev.Old:
+		return refused(w.noPartition(name))
+	case old != nil && !ev.Old:
+		return refused(conflict("gctl update partition="+name+" changes it", "there is a partition %s already", name).About(api.ReasonPartition, name))
+	}
+	p := api.Partition{Name: name}
+	if old != nil {
+		p = *old
+	}
+	if err := w.fillPartition(&p, &ev.Ask); err != nil {
+		return refused(err)
+	}
+	if old != nil && reflect.DeepEqual(*old, p) {
+		return ignored("it is so already")
+	}
+	what := api.EventPartitionCreated
+	if old != nil {
+		what = api.EventPartitionUpdated
+	}
+	w.movePartitions(func() {
+		for _, o := range w.parts.all { // there is one default
+			if p.Default && o.Default && o.Name != name {
+				o.Default = false
+				w.setChange(o.Name, &o, ev.By)
+			}
+		}
+		w.setChange(name, &p, ev.By)
+	})
+	text := partitionText(&p)
+	if ev.By != "" {
+		text += " (" + ev.By + ")"
+	}
+	w.emit(api.Event{Type: what, Nodes: p.Nodes, Text: text})
+	return applied()
+}
+
+// fillPartition takes what a request says, and refuses what can not be.
+func (w *World) fillPartition(p *api.Partition, r *api.PartitionRequest) *api.Error {
+	bad := func(format string, args ...any) *api.Error { return api.Errorf(api.CodeInvalid, format, args...) }
+	if r.Nodes != nil {
+		p.Nodes = slices.Clone(*r.Nodes)
+		if len(p.Nodes) == 1 && strings.EqualFold(p.Nodes[0], "ALL") {
+			p.Nodes = nil
+		}
+		for _, n := range p.Nodes {
+			if w.nodes[n] == nil {
+				return w.noNode(n)
+			}
+		}
+	}
+	if r.Default != nil {
+		p.Default = *r.Default
+	}
+	if r.DefaultTime != nil {
+		p.DefaultTime = *r.DefaultTime
+	}
+	if r.MaxTime != nil {
+		p.MaxTime = *r.MaxTime
+	}
+	if r.Tier != nil {
+		p.Tier = *r.Tier
+	}
+	if r.State != nil {
+		p.State = *r.State
+	}
+	switch p.State {
+	case api.PartitionUp, api.PartitionDown, api.PartitionDrain, api.PartitionInactive:
+	default:
+		return bad("state %q: want up, down, drain or inactive", p.State)
+	}
+	switch {
+	case p.DefaultTime < 0 || p.MaxTime < 0:
+		return bad("a time may not be negative")
+	case p.MaxTime > 0 && p.DefaultTime > p.MaxTime:
+		return bad("the default time %s of partition %s is above its longest, %s", p.DefaultTime, p.Name, p.MaxTime)
+	}
+	return nil
+}
+
+// partitionText says a partition in one line.
+func partitionText(p *api.Partition) string {
+	nodes, state := "every node", "up"
+	if len(p.Nodes) > 0 {
+		nodes = hostlist.Compress(p.Nodes)
+	}
+	if p.State != api.PartitionUp {
+		state = string(p.State)
+	}
+	limit := func(d time.Duration) string {
+		if d == 0 {
+			return "unlimited"
+		}
+		return d.String()
+	}
+	text := fmt.Sprintf("%s: %s, %s, tier %d, time limit %s, at most %s", p.Name, nodes, state, p.Tier, limit(p.DefaultTime), limit(p.MaxTime))
+	if p.Default {
+		text += ", default"
+	}
+	return text
+}
+
+func (w *World) noPartition(name string) *api.Error {
+	var known []string
+	for i := range w.parts.all {
+		known = append(known, w.parts.all[i].Name)
+	}
+	e := api.Errorf(api.CodeNotFound, "no partition %q", name).About(api.ReasonPartition, name)
+	e.Hint = nearest.Hint(name, known, "partitions here: "+strings.Join(known, ", "))
+	return e
+}
+
+// of is a job that has not ended and may run in a partition, 0: there is none.
+func (w *World) of(partition string) int64 {
+	for j := range w.Jobs() {
+		if j.Verdict == nil && slices.Contains(strings.Split(j.Partition, ","), partition) {
+			return j.ID
+		}
+	}
+	return 0
+}
+
+func (w *World) dropPartition(ev DropPartition) Outcome {
+	p := w.partition(ev.Name)
+	if p == nil {
+		return refused(w.noPartition(ev.Name))
+	}
+	if id := w.of(ev.Name); id != 0 {
+		return refused(conflict("gqueue -p "+ev.Name+" lists them; gctl update partition="+ev.Name+" state=inactive takes no more", "job %d is of partition %s",
+			id, ev.Name).About(api.ReasonPartitionUsed, ev.Name))
+	}
+	nodes := p.Nodes
+	w.movePartitions(func() { w.setChange(ev.Name, nil, ev.By) })
+	text := ev.Name
+	if ev.By != "" {
+		text += " (" + ev.By + ")"
+	}
+	w.emit(api.Event{Type: api.EventPartitionDeleted, Nodes: nodes, Text: text})
+	return applied()
+}
+
+func (w *World) resetPartitions(ev ResetPartitions) Outcome {
+	changed := len(w.parts.changes) > 0
+	for _, h := range w.byName {
+		if n := h.node; !slices.Equal(n.Res.Features, n.Hello.Features) {
+			changed = w.setFeatures(NodeFeatures{Node: n.Name, By: ev.By, Features: n.Hello.Features}).Applied || changed
+		}
+	}
+	if !changed {
+		return ignored("all is as configured")
+	}
+	w.movePartitions(func() {
+		for _, c := range w.PartitionChanges() {
+			if c.File == nil && w.of(c.Name) != 0 {
+				continue
+			}
+			w.forgetChange(c.Name)
+			w.emit(api.Event{Type: api.EventPartitionUpdated, Text: c.Name + ": as configured again (" + ev.By + ")"})
+		}
+	})
+	return applied()
+}

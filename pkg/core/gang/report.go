@@ -1,0 +1,582 @@
+package gang
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"gangd/pkg/api"
+	"gangd/pkg/core/cluster"
+)
+
+// report takes what changed on a node. It is compared with what is known: a repeat
+// changes nothing, and a late answer of another epoch is refused.
+func (w *World) report(ev NodeReport) Outcome {
+	h := w.nodes[ev.Node]
+	if h == nil {
+		return refused(api.Errorf(api.CodeNotFound, "node %q is not known", ev.Node))
+	}
+	if !h.node.Connected {
+		// Its next hello says all of it again.
+		return ignored("no session: a hello comes first")
+	}
+	out := w.health(h, ev.Actual.Health)
+	for i := range ev.Actual.Members {
+		out = merge(out, w.member(h, &ev.Actual.Members[i]))
+	}
+	for _, k := range ev.Actual.Gone {
+		out = merge(out, w.gone(h, k, "gone from the node"))
+	}
+	return out
+}
+
+// merge: applied when anything was, else the last reason.
+func merge(a, b Outcome) Outcome {
+	if a.Applied {
+		return a
+	}
+	return b
+}
+
+// member compares one member with what is known of it.
+func (w *World) member(h *host, ma *api.MemberActual) Outcome {
+	w.found(h, ma)
+	seen := w.cardsSeen(h, ma.Cards) // may have begun the drain that the rest belongs to
+	out := w.memberSays(h, ma)
+	if seen && out.Refused == nil {
+		return applied()
+	}
+	return out
+}
+
+// found puts on record, once, that a node's own record of a member is not whole.
+func (w *World) found(h *host, ma *api.MemberActual) {
+	if _, told := h.found[ma.MemberKey]; told || ma.Found == "" {
+		return
+	}
+	if h.found == nil {
+		h.found = map[api.MemberKey]struct{}{}
+	}
+	h.found[ma.MemberKey] = struct{}{}
+	ev := api.Event{Type: api.EventMemberFound, Node: h.node.Name, ClaimedEpoch: ma.Epoch, Text: fmt.Sprintf("%s, %s", ma.Phase, ma.Found)}
+	if e := w.jobs[ma.Job]; e != nil {
+		ev.JobID, ev.Epoch = e.job.ID, e.job.Epoch
+	} else {
+		ev.Text = fmt.Sprintf("%s, of job %d which is not known", ev.Text, ma.Job)
+	}
+	w.emit(ev)
+}
+
+func (w *World) memberSays(h *host, ma *api.MemberActual) Outcome {
+	p, ok := h.members[ma.MemberKey]
+	if !ok {
+		return w.stray(h, ma)
+	}
+	m := &p.e.job.Members[p.i]
+	switch ma.Phase {
+	case api.PhasePreparing:
+		return w.importing(p, ma.Importing)
+	case api.PhaseReady:
+		return w.readyAgain(h, p, ma)
+	case api.PhaseRefused:
+		return w.refusal(h, p, ma)
+	case api.PhaseRunning, api.PhaseStopped, api.PhaseStuck, api.PhaseLost:
+		if m.State == MemberPreparing {
+			return w.premature(h, p, ma)
+		}
+		return w.processes(h, p, ma)
+	}
+	return ignored("unknown phase")
+}
+
+// importing: the time to become ready does not run while an image is being imported and more of it comes, and
+// begins anew when that is done.
+func (w *World) importing(p place, far api.Import) Outcome {
+	m := &p.e.job.Members[p.i]
+	_, was := p.e.prepared[p.i]
+	switch {
+	case was: // its daemon started again, and what it had prepared is gone
+		w.unprepared(p.e, p.i)
+	case m.State != MemberPreparing || m.Importing == far:
+		return ignored("known to be preparing")
+	}
+	if m.Importing != far {
+		w.edit(p.e).Members[p.i].Importing = far
+		w.extendStart(p.e.job)
+	}
+	return applied()
+}
+
+// readyAgain is ready, unless that is known; a daemon that restarted while the others were
+// being prepared may have had to pick another port.
+func (w *World) readyAgain(h *host, p place, ma *api.MemberActual) Outcome {
+	m := &p.e.job.Members[p.i]
+	was, prepared := p.e.prepared[p.i]
+	switch {
+	case m.State != MemberPreparing || prepared && was == ma.Port:
+		return ignored("known to be ready")
+	case !prepared && ma.Image != "" && p.e.job.Image != "" && p.e.job.Image != ma.Image:
+		// Its tag was moved while the gang was being prepared. The next epoch names the digest.
+		w.refuse(h, p.e, p.i, &api.Refusal{Blame: api.BlameUnknown, Text: fmt.Sprintf("the image is %s here and %s elsewhere", ma.Image, p.e.job.Image)})
+	default:
+		w.ready(p.e, p.i, ma.Port, ma.Image)
+	}
+	return applied()
+}
+
+// stray is a member that is not one of a current epoch's live ones.
+func (w *World) stray(h *host, ma *api.MemberActual) Outcome {
+	over := ma.Phase == api.PhaseStopped || ma.Phase == api.PhaseRefused || ma.Phase == api.PhaseLost
+	at, left := findLeft(h.node, ma.MemberKey)
+	if over {
+		w.strayGone(h, ma.MemberKey)
+		w.lateResult(ma)
+	}
+	switch {
+	case left && over:
+		w.leftGone(h, ma.MemberKey)
+		return applied()
+	case over && !w.outdated(ma.MemberKey):
+		w.desired = append(w.desired, h.node.Name)
+		return ignored("recorded already")
+	case left && ma.Phase == api.PhaseStuck:
+		text := survivors(ma)
+		if h.node.Left[at].Text == text {
+			return ignored("known to be stuck")
+		}
+		w.editNode(h).Left[at].Text = text
+		return applied()
+	}
+	w.desired = append(w.desired, h.node.Name)
+	return w.stale(h, ma)
+}
+
+// outdated: the job is in another epoch now, which an ack of this one must not touch: it is
+// refused by name. While the gang waits, or is over, it is a repeat as any reconnect brings.
+func (w *World) outdated(k api.MemberKey) bool {
+	e := w.jobs[k.Job]
+	return e != nil && admitted(e.job) && e.job.Epoch != k.Epoch
+}
+
+// stale refuses a claim of an epoch that is not current; once a session is enough for the
+// record, but the node is told each time, by its desired set.
+func (w *World) stale(h *host, ma *api.MemberActual) Outcome {
+	e := w.jobs[ma.Job]
+	err := api.Errorf(api.CodeStaleEpoch, "stale epoch %d of job %d", ma.Epoch, ma.Job)
+	if _, told := h.staleLogged[ma.MemberKey]; told {
+		return refused(err)
+	}
+	if h.staleLogged == nil {
+		h.staleLogged = map[api.MemberKey]struct{}{}
+	}
+	h.staleLogged[ma.MemberKey] = struct{}{}
+	ev := api.Event{Type: api.EventStaleRefused, Node: h.node.Name, ClaimedEpoch: ma.Epoch, Text: string(ma.Phase)}
+	if e != nil {
+		ev.JobID, ev.Epoch = e.job.ID, e.job.Epoch
+	} else {
+		ev.Text = fmt.Sprintf("%s, of job %d which is not known", ma.Phase, ma.Job)
+	}
+	w.emit(ev)
+	return refused(err)
+}
+
+// refusal: a member could not be prepared, and nothing of it is left.
+func (w *World) refusal(h *host, p place, ma *api.MemberActual) Outcome {
+	r := ma.Refusal
+	if r == nil {
+		r = &api.Refusal{Blame: api.BlameUnknown, Text: "no reason given"}
+	}
+	e, text := p.e, h.node.Name+": "+r.Text
+	switch m := &e.job.Members[p.i]; m.State {
+	case MemberPreparing:
+		w.refuse(h, e, p.i, r)
+	default:
+		// The gate was open: to its peers this is a member that vanished.
+		if first := w.lostUnlessDraining(e, p.i); first >= 0 {
+			w.drain(e, api.CauseLaunch, first, text)
+		}
+		w.stopped(e, p.i, false, text)
+	}
+	return applied()
+}
+
+// ownFault charges a gang that no node can prepare to the launch budget: as a strike it would
+// drain one good node after the other.
+func (w *World) ownFault(e *entry, text string) {
+	j := w.edit(e)
+	w.charge(j, api.CauseLaunch)
+	if w.spent(j, api.CauseLaunch) {
+		w.end(e, verdictOf(j, api.CauseLaunch, -1, text))
+		return
+	}
+	w.backoff(e, used(j, api.CauseLaunch))
+	w.touch(e)
+}
+
+// premature: a member has, or had, processes though its gate was never opened, or its
+// preparation is gone. The gang rolls back; where something may live, that is remembered.
+func (w *World) premature(h *host, p place, ma *api.MemberActual) Outcome {
+	alive := ma.Phase == api.PhaseRunning || ma.Phase == api.PhaseStuck
+	key, node := p.e.job.key(), h.node.Name
+	text := fmt.Sprintf("%s: %s before the start", node, ma.Phase)
+	switch ma.Phase {
+	case api.PhaseStopped: // by a stop of ours, or of the node's own: nobody's fault
+	case api.PhaseLost:
+		w.refuse(h, p.e, p.i, &api.Refusal{Blame: api.BlameUnknown, Text: "its supervisor died before the start"})
+		return applied()
+	}
+	w.rollback(p.e, text, []string{node}, func(i int) bool { return i == p.i && !alive })
+	if alive {
+		w.leftRan(h, key)
+		w.touch(p.e)
+		w.strike(h, Strike{Job: key.Job, User: p.e.job.User, Blame: api.BlameNode, Text: string(ma.Phase) + " before the start"})
+	}
+	return applied()
+}
+
+// processes takes what became of the processes of a member whose gate is open.
+func (w *World) processes(h *host, p place, ma *api.MemberActual) Outcome {
+	e, i := p.e, p.i
+	if ma.Phase == api.PhaseStopped || ma.Phase == api.PhaseLost {
+		w.measured(e, i, ma.Measure)
+	}
+	changed := w.noticed(e, i, ma)
+	changed = w.ownStop(e, i, ma) || changed
+	changed = w.stepsSaid(e, i, ma.Steps) || changed
+	failed, exits := w.exits(e, i, ma)
+	changed = w.seen(h, e, i) || exits || changed
+	switch {
+	case e.job.Drain == nil && endingRole(e.job) != "":
+		// Before a failure that came with the same word: ranks that lose their coordinator
+		// fail of it.
+		w.drain(e, api.CauseCompleted, -1, "role "+endingRole(e.job)+" is done")
+	case failed != nil:
+		w.drain(e, crashCause(failed), failed.Rank, exitText(e.job, failed))
+	case e.job.Drain == nil && e.open == 0 && count(e.job, api.RankPreempted) > 0:
+		w.drain(e, api.CauseTimeout, -1, "ended in the lead of its "+limitName(e.job))
+	case e.job.Drain == nil && (e.open == 0 || batchDone(e.job)):
+		w.drain(e, api.CauseCompleted, -1, "every rank is done")
+	}
+	if exits {
+		w.passReady(e)
+	}
+	if e.job.Drain != nil && scriptOver(e.job) {
+		w.cancelLead(e) // a notice that nobody is left to use: the end of the script is the end of its steps
+	}
+	switch ma.Phase {
+	case api.PhaseStopped:
+		if first := w.lostUnlessDraining(e, i); first >= 0 {
+			w.drain(e, api.CauseNodeLost, first, fmt.Sprintf("%s: the member ended without its results", h.node.Name))
+		}
+		w.stopped(e, i, ma.Forced, "")
+		return applied()
+	case api.PhaseLost:
+		return w.vanished(h, p, cmp.Or(ma.Found, "its supervisor died, its processes were killed"))
+	case api.PhaseStuck:
+		if text := survivors(ma); e.stuck[i] != text {
+			if e.stuck == nil {
+				e.stuck = map[int]string{}
+			}
+			e.stuck[i] = text
+			changed = true
+		}
+	}
+	if !changed {
+		return ignored("nothing new")
+	}
+	return applied()
+}
+
+// noticed puts the early signal on record, once for the gang however many members send it.
+func (w *World) noticed(e *entry, i int, ma *api.MemberActual) bool {
+	n := e.job.Spec.Notice
+	passed := w.passed(e, i, ma)
+	if !ma.Noticed || n == nil || e.job.Members[i].Noticed {
+		return passed
+	}
+	first := !Noticed(e.job)
+	j := w.edit(e)
+	j.Members[i].Noticed = true
+	if first {
+		ev := api.Event{Type: api.EventNotice, Node: j.Members[i].Node, Signal: n.Signal, LeadSeconds: int64(n.Lead.Seconds()), Cause: api.CauseTimeout}
+		if j.Drain != nil {
+			ev.Cause, ev.LeadSeconds = j.Drain.Cause, int64(j.Drain.Lead.Seconds())
+		}
+		w.emitJob(j, ev)
+	}
+	return true
+}
+
+// passed: the script does not take the notice that was for it alone. The other nodes are told.
+func (w *World) passed(e *entry, i int, ma *api.MemberActual) bool {
+	if !ma.Passed || e.job.Spec.Launch != api.LaunchBatch || e.job.Members[i].Passed {
+		return false
+	}
+	j := w.edit(e)
+	j.Members[i].Passed = true
+	for k := range j.Members {
+		if k != i && working(j.Members[k].State) {
+			w.desired = append(w.desired, j.Members[k].Node)
+		}
+	}
+	return true
+}
+
+// working: its gate was opened and it is not over.
+func working(s MemberState) bool {
+	return s == MemberStarting || s == MemberRunning || s == MemberStopping
+}
+
+// ownStop: the member stops by the node's own decision (its time limit, its lease, its
+// memory). That comes before the exits it brought about.
+func (w *World) ownStop(e *entry, i int, ma *api.MemberActual) bool {
+	if ma.Stopping == "" || e.job.Drain != nil && (ma.Stopping == e.job.Drain.Cause || slices.Contains(e.job.Drain.Later, ma.Stopping)) {
+		return false
+	}
+	if e.job.Drain != nil {
+		w.drain(e, ma.Stopping, -1, "") // recorded as a later cause
+		return true
+	}
+	node := e.job.Members[i].Node
+	switch ma.Stopping {
+	case api.CauseTimeout:
+		w.drain(e, api.CauseTimeout, -1, limitReached(e.job))
+	case api.CauseOOM, api.CauseStalled, api.CauseGPUHang:
+		w.drain(e, ma.Stopping, ownTrigger(e, i, ma), fmt.Sprintf("%s: %s", node, cmp.Or(ma.Text, string(ma.Stopping))))
+	case api.CauseRequeued: // it can't start with what was prepared
+		w.drain(e, ma.Stopping, -1, fmt.Sprintf("%s: %s", node, cmp.Or(ma.Text, "stopped by the node")))
+	default:
+		// A stop that was not ordered here: the lease, or another controller's order.
+		w.drain(e, api.CauseNodeLost, e.job.Members[i].Ranks[0], fmt.Sprintf("%s: stopped by the node (%s)", node, ma.Stopping))
+	}
+	return true
+}
+
+// ownTrigger is the rank that a stop of the node's own is about.
+func ownTrigger(e *entry, i int, ma *api.MemberActual) int {
+	ranks := e.job.Members[i].Ranks
+	if ma.Trigger != nil && slices.Contains(ranks, *ma.Trigger) {
+		return *ma.Trigger
+	}
+	return ranks[0]
+}
+
+// exits records how ranks ended, each once, and gives the first failure of a gang that is
+// not draining yet. A rank that ended before the stop reached it keeps its true result.
+func (w *World) exits(e *entry, i int, ma *api.MemberActual) (first *api.RankActual, changed bool) {
+	for k := range ma.Ranks {
+		ra := asShell(ma.Ranks[k])
+		if !slices.Contains(e.job.Members[i].Ranks, ra.Rank) || !hasProcess(e.job, ra.Rank) {
+			continue
+		}
+		changed = w.started(e, ra) || changed
+		changed = w.warned(e, ra) || changed
+		if !ra.Exited || e.job.Ranks[ra.Rank].Exited {
+			continue
+		}
+		changed = true
+		// One word may carry both an end and the stop that came after it.
+		w.exited(e, i, ra, ownEnd(ma, ra))
+		if ra.ExitCode != 0 && e.job.Drain == nil && (first == nil || earlier(ra, first)) {
+			first = ra
+		}
+	}
+	return first, changed
+}
+
+// asShell gives a rank that ended by a signal, or could not be started, the exit code that
+// a shell would report; most nodes do so already.
+func asShell(ra api.RankActual) *api.RankActual {
+	ra.Exited = ra.Exited || ra.Error != ""
+	switch {
+	case !ra.Exited || ra.ExitCode != 0:
+	case ra.Error != "":
+		ra.ExitCode = 126
+	case ra.Signal != 0:
+		ra.ExitCode = 128 + ra.Signal
+	}
+	return &ra
+}
+
+func earlier(a, b *api.RankActual) bool {
+	return cmp.Or(a.Ended.Compare(b.Ended), cmp.Compare(a.Rank, b.Rank)) < 0
+}
+
+func (w *World) started(e *entry, ra *api.RankActual) bool {
+	r := &e.job.Ranks[ra.Rank]
+	if ra.PID == 0 || r.PID == ra.PID || r.Exited {
+		return false
+	}
+	r = w.editRank(e, ra.Rank)
+	r.PID, r.OutStart, r.ErrStart = ra.PID, ra.OutStart, ra.ErrStart
+	if !ra.Started.IsZero() {
+		r.Start = ra.Started
+	}
+	return true
+}
+
+// warned puts on record that a rank does what it will be stopped for.
+func (w *World) warned(e *entry, ra *api.RankActual) bool {
+	if ra.Warning == e.warned[ra.Rank] || ra.Exited {
+		return false
+	}
+	if e.warned == nil {
+		e.warned = map[int]string{}
+	}
+	e.warned[ra.Rank] = ra.Warning
+	text := ra.Warning
+	if text == "" {
+		text = "no longer"
+	}
+	w.emitJob(e.job, api.Event{Type: api.EventWarned, Rank: rankPtr(ra.Rank), Node: e.job.Ranks[ra.Rank].Slot.Node, Text: text})
+	return true
+}
+
+func (w *World) exited(e *entry, i int, ra *api.RankActual, byItself bool) {
+	r := w.editRank(e, ra.Rank)
+	r.Exited, r.ExitCode, r.Signal, r.End, r.VRAMPeak = true, ra.ExitCode, ra.Signal, ra.Ended, ra.VRAMPeak
+	if r.End.IsZero() {
+		r.End = w.now.Wall
+	}
+	e.open--
+	if byItself || r.State == api.RankRunning {
+		r.State = api.RankFailed
+		switch {
+		case ra.ExitCode == 0 && w.savesInLead(e.job, i):
+			r.State = api.RankPreempted
+		case ra.ExitCode == 0:
+			r.State = api.RankDone
+			w.queueChanged(e)
+		}
+	}
+	w.emitExit(e.job, ra)
+}
+
+func (w *World) emitExit(j *Job, ra *api.RankActual) {
+	code := ra.ExitCode
+	ev := api.Event{Type: api.EventRankExited, Rank: rankPtr(ra.Rank), Node: j.Ranks[ra.Rank].Slot.Node, ExitCode: &code, Text: cmp.Or(ra.Error, strings.TrimSpace(forksText(ra)))}
+	if ra.Signal != 0 {
+		ev.Signal = fmt.Sprint(ra.Signal)
+	}
+	w.emitJob(j, ev)
+}
+
+// seen: the node says that the member runs, so the launch was a success.
+func (w *World) seen(h *host, e *entry, i int) bool {
+	if e.job.Members[i].State != MemberStarting {
+		return false
+	}
+	w.edit(e).Members[i].State = MemberRunning
+	w.forgive(h, e.job.User)
+	return true
+}
+
+// crashCause: a rank that kept to what it had asked for, and was killed because others had used
+// up the machine, has lost its node as with bad hardware. One that asked for nothing is one of
+// those others.
+func crashCause(ra *api.RankActual) api.Cause {
+	switch {
+	case hostOOM(ra):
+		return api.CauseNodeLost
+	case ra.OOM || ra.CUDAOOM:
+		return api.CauseOOM
+	}
+	return api.CauseCrash
+}
+
+func hostOOM(ra *api.RankActual) bool { return ra.OOM && ra.HostOOM && ra.MemoryAsked > 0 }
+
+func exitText(j *Job, ra *api.RankActual) string {
+	who := rankName(j, ra.Rank)
+	switch {
+	case ra.Error != "":
+		return fmt.Sprintf("%s could not be started: %s", who, ra.Error)
+	case ra.CUDAOOM:
+		return fmt.Sprintf("%s ran out of VRAM (exit code %d, and its output ends with a CUDA out of memory)", who, ra.ExitCode)
+	case hostOOM(ra):
+		return fmt.Sprintf("%s was killed because the memory of its node had run out%s", who, memoryText(ra))
+	case ra.OOM:
+		return fmt.Sprintf("%s ran out of memory%s", who, memoryText(ra))
+	case ra.Signal != 0:
+		return fmt.Sprintf("%s was ended by signal %d%s", who, ra.Signal, forksText(ra))
+	}
+	return fmt.Sprintf("%s exited with code %d%s", who, ra.ExitCode, forksText(ra))
+}
+
+// memoryText is what the ranks of a node used of what they may.
+func memoryText(ra *api.RankActual) string {
+	if ra.MemoryUsed == 0 {
+		return ""
+	}
+	if ra.MemoryAsked == 0 {
+		return ": used " + cluster.Size(ra.MemoryUsed) + " there, and had asked for no figure"
+	}
+	return fmt.Sprintf(": used %s of %s asked there", cluster.Size(ra.MemoryUsed), cluster.Size(ra.MemoryAsked))
+}
+
+// forksText is whether processes had run out.
+func forksText(ra *api.RankActual) string {
+	if ra.ForksRefused == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (%d forks were refused: its node allows a job %d processes)", ra.ForksRefused, ra.ProcessesMax)
+}
+
+// rankName names a rank for people, with its role where it has one.
+func rankName(j *Job, rank int) string {
+	if role := j.Spec.RoleName(rank); role != "" {
+		return fmt.Sprintf("rank %d (%s)", rank, role)
+	}
+	return fmt.Sprintf("rank %d", rank)
+}
+
+func survivors(ma *api.MemberActual) string {
+	if len(ma.Survivors) == 0 {
+		return "stuck: processes survived KILL"
+	}
+	names := make([]string, len(ma.Survivors))
+	for i, s := range ma.Survivors {
+		names[i] = fmt.Sprintf("pid %d %s (%s)", s.PID, s.Command, s.State)
+	}
+	return "stuck: " + strings.Join(names, ", ")
+}
+
+// lostUnlessDraining marks what a running gang lost with a member; -1 where that changes
+// nothing for the gang.
+func (w *World) lostUnlessDraining(e *entry, i int) int {
+	if e.job.Drain != nil {
+		return -1
+	}
+	return w.lost(e, i)
+}
+
+// vanished: a member whose gate was open is known gone without having said how it ended.
+func (w *World) vanished(h *host, p place, text string) Outcome {
+	text = h.node.Name + ": " + text
+	if first := w.lostUnlessDraining(p.e, p.i); first >= 0 {
+		w.drain(p.e, api.CauseNodeLost, first, text)
+	}
+	w.stopped(p.e, p.i, false, text)
+	return applied()
+}
+
+// gone: the node has nothing of a member any more.
+func (w *World) gone(h *host, k api.MemberKey, text string) Outcome {
+	delete(h.found, k)
+	p, ok := h.members[k]
+	if !ok {
+		w.strayGone(h, k)
+		if _, left := findLeft(h.node, k); !left {
+			return ignored("known to be gone")
+		}
+		w.leftGone(h, k)
+		return applied()
+	}
+	switch p.e.job.Members[p.i].State {
+	case MemberPreparing:
+		w.rollback(p.e, h.node.Name+": "+text, []string{h.node.Name}, func(i int) bool { return i == p.i })
+		return applied()
+	}
+	return w.vanished(h, p, text)
+}

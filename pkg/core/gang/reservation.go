@@ -1,0 +1,463 @@
+package gang
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"gangd/pkg/api"
+	"gangd/pkg/core/cluster"
+	"gangd/pkg/core/hostlist"
+	"gangd/pkg/core/nearest"
+	"gangd/pkg/core/sched"
+)
+
+// A reservation keeps gangs that are not of it off its nodes from its start to its end. Who
+// would still be there at its start is not admitted; who was there before it was made is
+// refused with it, let stay, or stopped in time, as its flags say. What runs at its end runs
+// on. When it has ended the next day's (or week's) takes its place, or it is gone.
+
+// PutReservation makes a reservation, or (with Old) changes one to be like R.
+type PutReservation struct {
+	R     api.Reservation
+	Old   bool // one of this name exists
+	Count int  // so many nodes are chosen, out of those of R, or of all where it has none; 0: those of R
+	By    string
+}
+
+// DropReservation takes one away.
+type DropReservation struct{ Name, By string }
+
+func (PutReservation) event()  {}
+func (DropReservation) event() {}
+
+// reservation is a reservation with what is derived from it.
+type reservation struct {
+	r      *api.Reservation // immutable; its Active is not looked at
+	active bool             // it has begun; its end is an armed timer
+}
+
+func reservationTimer(name string) timer { return timer{kind: timerReservation, node: name} }
+
+// Reservations are all there are, by name.
+func (w *World) Reservations() []*api.Reservation {
+	out := make([]*api.Reservation, 0, len(w.reservations))
+	for _, name := range slices.Sorted(maps.Keys(w.reservations)) {
+		out = append(out, w.reservations[name].r)
+	}
+	return out
+}
+
+func (w *World) putReservation(ev PutReservation) Outcome {
+	r := ev.R
+	r.Active = false
+	old := w.reservations[r.Name]
+	if ev.Count > 0 {
+		nodes, err := w.chooseNodes(&r, old, ev.Count)
+		if err != nil {
+			return refused(err)
+		}
+		r.Nodes = nodes
+	}
+	err := w.bookable(&r, old, &ev)
+	if err != nil {
+		return refused(err)
+	}
+	if old != nil && sameReservation(old.r, &r) {
+		return ignored("it is so already")
+	}
+	what := api.EventReservationCreated
+	if old != nil {
+		what = api.EventReservationUpdated
+	}
+	w.setReservation(&reservation{r: &r, active: !r.Start.After(w.now.Wall)})
+	text := reservationText(&r)
+	if ev.By != "" {
+		text += " (" + ev.By + ")"
+	}
+	w.emit(api.Event{Type: what, Reservation: r.Name, Nodes: r.Nodes, Text: text})
+	nodes := r.Nodes
+	if old != nil {
+		nodes = append(slices.Clone(nodes), old.r.Nodes...)
+	}
+	w.reservationMoved(r.Name, nodes)
+	return applied()
+}
+
+// setReservation keeps one, and the moment at which something becomes of it.
+func (w *World) setReservation(b *reservation) {
+	w.reservations[b.r.Name] = b
+	w.reserved[b.r.Name] = b.r
+	next := b.r.Start
+	if b.active {
+		next = b.r.End
+	}
+	w.in(next.Sub(w.now.Wall), reservationTimer(b.r.Name))
+}
+
+// reservationMoved says to all whom it concerns that a reservation is another.
+func (w *World) reservationMoved(name string, nodes []string) {
+	w.room = true
+	w.schedReservations = nil
+	for _, id := range slices.Sorted(maps.Keys(w.jobs)) {
+		if e := w.jobs[id]; e.job.Spec.Reservation == name && blocked(e.job) {
+			w.touch(e)
+		}
+	}
+	for _, n := range unique(slices.Clone(nodes)) {
+		if h := w.nodes[n]; h != nil {
+			w.armClear(h)
+		}
+	}
+}
+
+// chooseNodes gives a reservation so many nodes that no other one has at its times and that jobs will have left:
+// those that it has first, then those in service, each in the order of their names.
+func (w *World) chooseNodes(r *api.Reservation, old *reservation, count int) ([]string, *api.Error) {
+	pool := r.Nodes
+	if len(pool) == 0 {
+		pool = slices.Collect(maps.Keys(w.nodes))
+	}
+	var free []string
+	for _, n := range pool {
+		one := *r
+		if one.Nodes = []string{n}; w.nodes[n] != nil && w.overlaps(&one) == nil && w.inTheWay(&one) == nil {
+			free = append(free, n)
+		}
+	}
+	if len(free) < count {
+		e := conflict("take fewer, or another time; flags=ignore_jobs and flags=drain take nodes with jobs, too",
+			"%s asked for, and of %d there %s free for all of that time", api.Count(count, "node"), len(pool), isAre(len(free)))
+		return nil, e.About(api.ReasonNodeCount, r.Name)
+	}
+	last := func(n string) int {
+		switch {
+		case old != nil && old.r.Holds(n):
+			return 0
+		case w.nodes[n].node.Res.Ready:
+			return 1
+		}
+		return 2
+	}
+	slices.SortFunc(free, func(a, b string) int {
+		if last(a) == 0 && last(b) == 0 {
+			return hostlist.Compare(b, a) // one that shrinks gives up its first nodes, as in Slurm
+		}
+		return cmp.Or(cmp.Compare(last(a), last(b)), hostlist.Compare(a, b))
+	})
+	return slices.Sorted(slices.Values(free[:count])), nil
+}
+
+func isAre(n int) string {
+	if n == 1 {
+		return "is 1"
+	}
+	return fmt.Sprintf("are %d", n)
+}
+
+func sameReservation(a, b *api.Reservation) bool {
+	return a.Start.Equal(b.Start) && a.End.Equal(b.End) && slices.Equal(a.Nodes, b.Nodes) && slices.Equal(a.Users, b.Users) &&
+		slices.Equal(a.Accounts, b.Accounts) && a.Picked == b.Picked && slices.Equal(a.Flags, b.Flags)
+}
+
+// reservationText says a reservation in one line.
+func reservationText(r *api.Reservation) string {
+	text := fmt.Sprintf("%s from %s to %s", hostlist.Compress(r.Nodes), timeText(r.Start), timeText(r.End))
+	var who []string
+	if len(r.Users) > 0 {
+		who = append(who, "users "+strings.Join(r.Users, ","))
+	}
+	if len(r.Accounts) > 0 {
+		who = append(who, "accounts "+strings.Join(r.Accounts, ","))
+	}
+	if who != nil {
+		text += " for " + strings.Join(who, " under ")
+	}
+	for _, f := range r.Flags {
+		text += " " + string(f)
+	}
+	return text
+}
+
+// bookable refuses a reservation that can not be.
+func (w *World) bookable(r *api.Reservation, old *reservation, ev *PutReservation) *api.Error {
+	bad := func(hint, format string, args ...any) *api.Error {
+		e := api.Errorf(api.CodeInvalid, format, args...)
+		e.Hint = hint
+		return e
+	}
+	length := r.End.Sub(r.Start)
+	switch {
+	case old == nil && ev.Old:
+		return w.noReservation(r.Name)
+	case old != nil && !ev.Old:
+		return conflict("gctl show reservation "+r.Name+" shows it, gctl update reservationname="+r.Name+" changes it", "there is a reservation %s already", r.Name).About(api.ReasonReserved, r.Name)
+	case length <= 0:
+		return bad("give a later endtime, or a duration", "reservation %s would end at %s, which is not after its start at %s", r.Name, timeText(r.End), timeText(r.Start))
+	case !r.End.After(w.now.Wall):
+		return bad("give a later time", "reservation %s would be over already: it ends at %s", r.Name, timeText(r.End))
+	case len(r.Nodes) == 0:
+		return bad("name some: nodes=n[1-4], or nodes=ALL", "reservation %s has no nodes", r.Name)
+	case len(r.Users)+len(r.Accounts) == 0 && !r.Has(api.FlagMaint):
+		return bad("say who: users=ada,bob or accounts=vision; or flags=maint for nobody", "reservation %s is for nobody", r.Name)
+	case r.Has(api.FlagDaily) && r.Has(api.FlagWeekly):
+		return bad("keep one of them", "flags daily and weekly exclude each other")
+	case r.Days() > 0 && length > r.Every():
+		return bad("make it shorter", "reservation %s lasts %s, longer than the %s until its next one", r.Name, length, r.Every())
+	}
+	for _, n := range r.Nodes {
+		if w.nodes[n] == nil {
+			return w.noNode(n)
+		}
+	}
+	if err := w.overlaps(r); err != nil {
+		return err
+	}
+	return w.inTheWay(r)
+}
+
+func (w *World) noReservation(name string) *api.Error {
+	return NoReservation(name, slices.Sorted(maps.Keys(w.reservations)))
+}
+
+// NoReservation says that there is none of a name, and which there are.
+func NoReservation(name string, known []string) *api.Error {
+	e := api.Errorf(api.CodeNotFound, "no reservation %q", name)
+	if e.Hint = nearest.Hint(name, known, "reservations are "+strings.Join(known, ", ")); len(known) == 0 {
+		e.Hint = "there are none"
+	}
+	return e
+}
+
+// overlaps refuses two reservations on one node at a time, but for maintenance: nodes that
+// are worked on are nobody's.
+func (w *World) overlaps(r *api.Reservation) *api.Error {
+	if r.Has(api.FlagMaint) {
+		return nil
+	}
+	for _, o := range w.Reservations() {
+		if o.Name == r.Name || o.Has(api.FlagMaint) || !coincide(o, r) {
+			continue
+		}
+		var both []string
+		for _, n := range r.Nodes {
+			if o.Holds(n) {
+				both = append(both, n)
+			}
+		}
+		if both != nil {
+			return conflict("take other nodes or another time; flags=maint may overlap", "reservation %s has %s from %s to %s already",
+				o.Name, hostlist.Compress(both), timeText(o.Start), timeText(o.End)).About(api.ReasonReserved, o.Name)
+		}
+	}
+	return nil
+}
+
+// coincide reports whether two reservations go on at a time, ever.
+func coincide(a, b *api.Reservation) bool {
+	if a.Days() == 0 {
+		a, b = b, a
+	}
+	if a.Days() == 0 {
+		return a.Start.Before(b.End) && b.Start.Before(a.End)
+	}
+	// The occurrences of a that could meet one of b; of two that come again a week shows all.
+	for i := range 8 {
+		start, end := b.Start.AddDate(0, 0, i*b.Days()), b.End.AddDate(0, 0, i*b.Days())
+		if n := int(start.Sub(a.End)/a.Every()) - 1; true {
+			for k := max(0, n); k <= max(0, n)+int(end.Sub(start)/a.Every())+3; k++ {
+				if a.Start.AddDate(0, 0, k*a.Days()).Before(end) && start.Before(a.End.AddDate(0, 0, k*a.Days())) {
+					return true
+				}
+			}
+		}
+		if b.Days() == 0 {
+			break
+		}
+	}
+	return false
+}
+
+// inTheWay refuses a reservation that gangs on its nodes would outlast the start of.
+func (w *World) inTheWay(r *api.Reservation) *api.Error {
+	if r.Has(api.FlagIgnoreJobs) || r.Has(api.FlagDrain) {
+		return nil
+	}
+	var ids []int64
+	var last time.Time
+	unlimited := false
+	for _, name := range r.Nodes {
+		for _, g := range w.nodes[name].node.Res.Grants {
+			if e := w.jobs[g.Job]; e != nil && e.job.Spec.Reservation == r.Name || !g.Until.IsZero() && !g.Until.After(r.Start) {
+				continue
+			}
+			ids = append(ids, g.Job)
+			unlimited = unlimited || g.Until.IsZero()
+			if g.Until.After(last) {
+				last = g.Until
+			}
+		}
+	}
+	ids = unique(ids)
+	if len(ids) == 0 {
+		return nil
+	}
+	names := make([]string, 0, 5)
+	for _, id := range ids[:min(len(ids), 5)] {
+		names = append(names, fmt.Sprint(id))
+	}
+	more, until := "", "until "+timeText(last)
+	if len(ids) > 5 {
+		more = fmt.Sprintf(" and %d more", len(ids)-5)
+	}
+	if unlimited {
+		until = "without a limit"
+	}
+	who := "jobs " + strings.Join(names, ", ") + more + " are"
+	if len(ids) == 1 {
+		who = "job " + names[0] + " is"
+	}
+	return conflict("start it later, or say what becomes of them: flags=drain stops them in time, with their notice; flags=ignore_jobs lets them run on",
+		"%s on these nodes and may run %s", who, until)
+}
+
+func (w *World) dropReservation(ev DropReservation) Outcome {
+	b := w.reservations[ev.Name]
+	if b == nil {
+		return refused(w.noReservation(ev.Name))
+	}
+	w.removeReservation(b)
+	text := ""
+	if ev.By != "" {
+		text = "by " + ev.By
+	}
+	w.emit(api.Event{Type: api.EventReservationDeleted, Reservation: ev.Name, Nodes: b.r.Nodes, Text: text})
+	w.reservationMoved(ev.Name, b.r.Nodes)
+	return applied()
+}
+
+func (w *World) removeReservation(b *reservation) {
+	delete(w.reservations, b.r.Name)
+	w.reserved[b.r.Name] = nil
+	w.timers.cancel(reservationTimer(b.r.Name))
+}
+
+// reservationDue: one begins, or ends.
+func (w *World) reservationDue(name string) {
+	b := w.reservations[name]
+	switch now := w.now.Wall; {
+	case b == nil:
+	case now.Before(b.r.Start):
+		// The wall clock was set back meanwhile: wait on.
+		w.setReservation(&reservation{r: b.r})
+	case now.Before(b.r.End):
+		if !b.active {
+			w.emit(api.Event{Type: api.EventReservationBegan, Reservation: name, Nodes: b.r.Nodes, Text: "until " + timeText(b.r.End)})
+		}
+		w.setReservation(&reservation{r: b.r, active: true})
+		w.reservationMoved(name, b.r.Nodes)
+	default:
+		w.emit(api.Event{Type: api.EventReservationEnded, Reservation: name, Nodes: b.r.Nodes})
+		if next := nextOccurrence(b.r, now); next != nil {
+			w.setReservation(&reservation{r: next, active: !next.Start.After(now)})
+		} else {
+			w.removeReservation(b)
+		}
+		w.reservationMoved(name, b.r.Nodes)
+	}
+}
+
+// nextOccurrence is the first one that is not over, at the same hour of its day; nil: none.
+func nextOccurrence(r *api.Reservation, now time.Time) *api.Reservation {
+	if r.Days() == 0 {
+		return nil
+	}
+	next, length := *r, r.End.Sub(r.Start)
+	for n := max(0, int(now.Sub(r.End)/r.Every())-1); !next.End.After(now); n++ {
+		next.Start = r.Start.In(now.Location()).AddDate(0, 0, n*r.Days())
+		next.End = next.Start.Add(length)
+	}
+	return &next
+}
+
+// inReservation: a gang that asked for a reservation waits until that has begun.
+func (w *World) inReservation(j *Job) bool {
+	if j.Spec.Reservation == "" {
+		return true
+	}
+	b := w.reservations[j.Spec.Reservation]
+	return b != nil && b.active && b.r.Admits(j.User, j.Spec.Account)
+}
+
+// barred is why a gang that would have ended by then (zero: nobody knows) may not be
+// admitted to a node, nil when it may.
+func (w *World) barred(j *Job, node string, until time.Time) *api.Error {
+	own := j.Spec.Reservation
+	if b := w.reservations[own]; own != "" && (b == nil || !b.r.Holds(node)) {
+		return api.Errorf(api.CodeConflict, "node %s is not in reservation %s", node, own)
+	}
+	if !until.IsZero() {
+		until = until.Add(w.set.StartTimeout + max(0, j.Spec.GraceMax-w.grace(j)))
+	}
+	for _, r := range w.Reservations() {
+		if r.Name != own && r.Holds(node) && (until.IsZero() || until.After(r.Start)) {
+			return api.Errorf(api.CodeConflict, "node %s is reserved: %s from %s to %s", node, r.Name, timeText(r.Start), timeText(r.End))
+		}
+	}
+	return nil
+}
+
+// longerIntoReservation refuses a longer limit for a gang on nodes that it would then not
+// have left when they are others'. A gang that is in the way already stays as it is.
+func (w *World) longerIntoReservation(e *entry, limit time.Duration, by time.Time) *api.Error {
+	j := e.job
+	if len(w.reservations) == 0 || !admitted(j) {
+		return nil
+	}
+	as := j.Copy()
+	as.Deadline = by
+	until := w.until(as, limit, j.ReservedAt)
+	for i := range j.Members {
+		name := j.Members[i].Node
+		g, ok := w.nodes[name].node.Res.Grant(j.key())
+		if !ok || g.Until.IsZero() || !until.IsZero() && !until.After(g.Until) {
+			continue
+		}
+		for _, r := range w.Reservations() {
+			if r.Name != j.Spec.Reservation && r.Holds(name) && !g.Until.After(r.Start) && (until.IsZero() || until.After(r.Start)) {
+				return conflict(fmt.Sprintf("at most --time=%d (minutes)", int(r.Start.Sub(j.ReservedAt)-w.grace(j)-w.set.StartTimeout)/int(time.Minute)),
+					"job %d is on %s, which is reserved from %s on: %s", j.ID, name, timeText(r.Start), r.Name)
+			}
+		}
+	}
+	return nil
+}
+
+// clearing is a reservation that empties its nodes.
+func (w *World) clearing(h *host, j *Job, g *cluster.Grant) (by time.Time, text string) {
+	for _, r := range w.Reservations() {
+		if !r.Has(api.FlagDrain) || r.Name == j.Spec.Reservation || !r.Holds(h.node.Name) {
+			continue
+		}
+		// Who ends by himself before it is not in its way.
+		if !g.Until.IsZero() && !g.Until.After(r.Start) || !by.IsZero() && !r.Start.Before(by) {
+			continue
+		}
+		by, text = r.Start, fmt.Sprintf("node %s is to be empty by %s for reservation %s", h.node.Name, timeText(r.Start), r.Name)
+	}
+	return by, text
+}
+
+// SchedReservations are the reservations as the scheduler sees them; not to be written to.
+func (w *World) SchedReservations() []sched.Reservation {
+	if w.schedReservations == nil {
+		for _, r := range w.Reservations() {
+			w.schedReservations = append(w.schedReservations, sched.Reservation{Name: r.Name, Nodes: r.Nodes, Start: r.Start, End: r.End, Every: r.Every(),
+				ClearBy: r.Start.Add(-w.set.StartTimeout)})
+		}
+	}
+	return w.schedReservations
+}

@@ -1,0 +1,178 @@
+package gang
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"gangd/pkg/api"
+	"gangd/pkg/core/cluster"
+)
+
+// Restore is the world after a restart. Every node is unknown until it says hello (a lost
+// one stays lost), and timers run on with what was left of them by the wall clock. Four
+// are armed in full, because while no controller ran nobody could be late: the silence of
+// nodes, the launch of gangs and their readiness, and the leases (a node that finds no controller at its
+// address renews them).
+func Restore(now Instant, s api.Settings, saved *Snapshot) *World {
+	w := New(s)
+	w.now = now
+	w.nextID, w.nextSeq = max(saved.NextID, 1), max(saved.NextSeq, 1)
+	for _, n := range saved.Nodes {
+		w.restoreNode(n)
+	}
+	jobs := slices.Clone(saved.Jobs)
+	slices.SortFunc(jobs, func(a, b *Job) int { return cmp.Compare(a.ID, b.ID) })
+	for _, j := range jobs {
+		w.restoreJob(j)
+	}
+	for _, key := range slices.Sorted(maps.Keys(saved.Keys)) {
+		if first := saved.Keys[key]; w.jobs[first] == nil {
+			w.keepKey(key, first)
+		}
+	}
+	for _, r := range saved.Reservations {
+		w.setReservation(&reservation{r: r, active: !r.Start.After(now.Wall)})
+	}
+	clear(w.reserved)
+	for _, c := range saved.Partitions {
+		w.parts.changes[c.Name] = c
+	}
+	for _, t := range saved.Crontabs {
+		w.crons[t.User] = t
+	}
+	w.restoreOutbox(saved.Letters)
+	for _, h := range w.nodes {
+		w.restoreGrants(h)
+	}
+	for _, e := range w.jobs {
+		w.rearm(e)
+	}
+	slices.SortFunc(w.leaving, func(a, b leaver) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.job, b.job)) })
+	w.armLeave()
+	for _, j := range jobs {
+		w.watch(w.jobs[j.ID])
+	}
+	for _, a := range w.arrays {
+		if a.limit > 0 {
+			w.offer(a) // again: a restart is not when they could first start
+		}
+	}
+	// All of it is as it was stored: nodes are told when they come, and who plans begins with every job.
+	w.queue, w.desired = slices.Collect(maps.Keys(w.jobs)), nil
+	return w
+}
+
+func (w *World) restoreNode(saved *Node) {
+	n := *saved
+	n.Connected = false
+	if n.LostSince.IsZero() {
+		n.State = api.NodeUnknown
+	}
+	if n.Res == nil {
+		n.Res = &cluster.Node{Name: n.Name}
+	}
+	h := w.addHost(n.Name)
+	h.node, h.contact = &n, w.now.Mono
+	if n.LostSince.IsZero() {
+		w.in(w.set.NodeTimeout, timer{kind: timerLost, node: n.Name})
+	}
+}
+
+func (w *World) restoreJob(j *Job) {
+	w.keepSpec(j)
+	e := &entry{job: j, ask: w.ask(j), epoch: w.noEpoch}
+	w.jobs[j.ID] = e
+	if len(j.Refusals) > 0 {
+		w.refusedJobs[j.ID] = e
+	}
+	if j.Key != "" {
+		w.keys[j.Key] = j.ID
+	}
+	w.enlist(e)
+	if j.Verdict == nil {
+		w.countHeld(j)
+	}
+	if !admitted(j) {
+		return
+	}
+	for i := range j.Members {
+		if name := j.Members[i].Node; w.nodes[name] == nil {
+			w.restoreNode(&Node{Name: name})
+		}
+	}
+	w.place(e)
+}
+
+// restoreGrants makes the grants of a node anew from who is on it, so that the two can't
+// disagree; only those of left members are taken as they were stored.
+func (w *World) restoreGrants(h *host) {
+	n := h.node
+	res := n.Res.Emptied()
+	for _, l := range n.Left {
+		if g, ok := n.Res.Grant(l.MemberKey); ok {
+			res = res.Restore(g)
+		}
+		w.countLeft(l, 1)
+		if l.Ran && !n.LostSince.IsZero() {
+			w.armLease(h, l.MemberKey)
+		}
+	}
+	for k, p := range h.members {
+		j := p.e.job
+		at := func(rank int) cluster.Slot { return j.Ranks[rank].Slot }
+		res = res.Restore(cluster.GrantOf(p.e.ask, k, j.Members[p.i].Ranks, at, w.until(j, baseLimit(j), j.ReservedAt)))
+	}
+	n.Res = res
+	w.refresh(h)
+	w.armClear(h)
+	h.owned, h.stored, w.dirtyNodes = false, false, nil
+}
+
+// rearm sets the timers of a job.
+func (w *World) rearm(e *entry) {
+	j := e.job
+	w.armDeadline(e)
+	w.armNotify(e)
+	if running(j) {
+		began := j.Start
+		if b := j.Booking; b != nil && b.Epoch == j.Epoch {
+			began = b.Until
+		}
+		w.remaining(began, bookEvery, bookTimer(j))
+	}
+	switch {
+	case j.Verdict != nil:
+		w.leaveIn(e, min(w.set.KeepEnded-w.now.Wall.Sub(j.End), w.set.KeepEnded))
+	case j.Drain != nil:
+		// How long it has lasted only the wall clock knows, which may have jumped.
+		e.drainAt = w.now.Mono - min(max(w.now.Wall.Sub(j.Drain.Started), 0), w.drainTime(j))
+		w.armForce(e)
+	case reserved(j):
+		if slices.ContainsFunc(j.Members, func(m Member) bool { return m.Importing != api.Import{} }) {
+			w.extendStart(j)
+		} else {
+			w.remaining(j.ReservedAt, w.set.StartTimeout, timer{kind: timerStart, job: j.ID, epoch: j.Epoch})
+		}
+	case admitted(j):
+		w.armReady(j)
+		starting := func(m Member) bool { return m.State == MemberStarting }
+		if slices.ContainsFunc(j.Members, starting) {
+			w.in(w.set.StartTimeout, timer{kind: timerLaunch, job: j.ID, epoch: j.Epoch})
+		}
+	case w.begins(j):
+		if d := j.Eligible.Sub(w.now.Wall); d > 0 {
+			w.in(d, timer{kind: timerEligible, job: j.ID})
+		}
+	case j.BackoffUntil.After(w.now.Wall):
+		d := min(j.BackoffUntil.Sub(w.now.Wall), w.set.RetryBackoffMax)
+		w.in(d, timer{kind: timerEligible, job: j.ID})
+	}
+}
+
+// remaining arms what is left of a duration that began at a wall time: within [0, full]
+// whatever that clock did.
+func (w *World) remaining(began time.Time, full time.Duration, k timer) {
+	w.in(min(full-w.now.Wall.Sub(began), full), k)
+}

@@ -1,0 +1,478 @@
+package gang
+
+import (
+	"reflect"
+	"time"
+
+	"gangd/pkg/api"
+	"gangd/pkg/core/cluster"
+	"gangd/pkg/core/sched"
+)
+
+// Instant is the engine's clock reading handed to a step. Mono arms and fires timers (a
+// jump of the wall clock changes nothing); Wall is what is recorded and shown.
+type Instant struct {
+	Wall time.Time
+	Mono time.Duration // CLOCK_BOOTTIME, since an origin of no meaning
+}
+
+// Job is one job: the gang, its ranks, its current epoch. Values reachable from a
+// published *Job are never changed; Step clones before it writes.
+type Job struct {
+	ID         int64
+	ArrayID    int64 // 0: not of an array
+	ArrayIndex int   // -1: not of an array
+	Array      *ArrayInfo
+	User       string
+	UID, GID   uint32
+	Spec       *api.Spec // shared, immutable, without name and texts: see [api.Spec.WithoutTexts]
+	SpecHash   string    // of it whole, as the store has it
+	TextBytes  int64     // of its texts
+	Key        string    // submission key, on the first job of a submission
+
+	// What may change after the submission.
+	Name             string
+	Partition        string
+	Priority         int64
+	TimeLimit        time.Duration
+	Submit, Eligible time.Time
+	Ranks            []Rank
+
+	*Wishes
+	*Past
+}
+
+// Wishes are what few jobs ask for, or somebody of them. Jobs without any share one.
+type Wishes struct {
+	Held       string    // "", "user", "admin", "special"
+	Deadline   time.Time // it has ended by then; zero: none
+	Dependency *api.Dependency
+	Waits      string  // the part of its dependency that is not met, as squeue writes it; empty: all is
+	Hopeless   bool    // that part can never be met; not stored: it is judged anew after a restart
+	Comment    *string // nil: as submitted
+	Nice       *int64  // nil: as submitted; [NiceOf]
+	// Constraint and Prefer stand for those of the spec, and of roles that have the same; nil: as
+	// submitted. [SpecOf] is the spec with them.
+	Constraint, Prefer *string
+}
+
+// Past is what admissions, stops and the end of a job have left. Jobs that have had none share one:
+// it is more than what else each of a hundred thousand that wait takes.
+type Past struct {
+	Start, End     time.Time // Start: of the current or last epoch
+	ReadyAt        time.Time // when the ready gate of the current epoch was passed; zero: not, or there is none
+	Epoch          int       // admissions so far
+	Restarts       int       // epochs that really started, less one
+	Members        []Member  // of the current epoch, in the order of their first rank; empty while blocked
+	ReservedAt     time.Time
+	CutTimeLimit   time.Duration // time limit that the current or last epoch was planned with, where it is below TimeLimit; 0: not cut
+	Turn           sched.Turn    // that the current epoch was planned with
+	Drain          *Drain        // the drain under way
+	Used           map[api.Cause]int
+	BackoffUntil   time.Time       // not a candidate before
+	Avoid          []string        // nodes that failed this gang last
+	Refusals       []Refusal       // by nodes since its last start, each in its last form
+	Elsewhere      bool            // it is not placed on those, because others could hold it
+	Cancelled      bool            // an acknowledged cancel: no new epoch
+	CancelledBy    string          // the user who first did, empty: nobody, or not known
+	Rollbacks      int             // admissions in a row that came to nothing; a start resets it
+	Verdict        *Verdict        // set once, at the end
+	Checkpoint     *Checkpoint     // newest set; nil: none
+	TaskCheckpoint *TaskCheckpoint // newest set of the tasks of a step; nil: none
+	Acked          int             // ranks that said they heard of a notice of the current epoch before its drain
+	Kept           time.Duration   // run by past epochs, as far as a checkpoint handed it over
+	Ran            time.Duration   // run by past epochs of a job with a bound on all of them
+	Queued         time.Time       // since when it counts as submitted, after a run that its time limit ended; zero: Submit
+	Steps          []Step          // of the current epoch that have not ended, by id
+	Ports          []int           // of the current epoch, the same on all its nodes
+	NextStep       int             // the smallest step id of the current epoch never given out
+	Widest         StepSet         // see [Widest]
+	LastRun        bool            // its line is not in the cron table any more, so that it does not come again
+	TimeTold       int             // percent of the time limit of the current or last epoch that was told of, see [World.tellTime]
+	Image          string          // digest of its container's image, as the first epoch found it; empty: not known
+	StepImages     []StepImage     // of its steps, likewise
+	Booking        *Booking        // of the current or last epoch in the ledger; nil: none started
+}
+
+// noPast and noWishes are shared, and never written to: a job gets its own with the clone that is.
+var (
+	noPast   = new(Past)
+	noWishes = new(Wishes)
+)
+
+func isZero[T any](v *T) bool { return reflect.ValueOf(v).Elem().IsZero() }
+
+// Copy is a job that may be written to, but for what its slices and maps hold.
+func (j *Job) Copy() *Job {
+	c, past, wishes := *j, *j.Past, *j.Wishes
+	c.Past, c.Wishes = &past, &wishes
+	return &c
+}
+
+// Share ends the writing to a job: one that nothing has happened to needs no past of its own.
+func (j *Job) Share() {
+	if j.Past == nil || isZero(j.Past) {
+		j.Past = noPast
+	}
+	if j.Wishes == nil || isZero(j.Wishes) {
+		j.Wishes = noWishes
+	}
+}
+
+// ArrayInfo is what the elements of an array share.
+type ArrayInfo struct {
+	Count, Min, Max, Step int
+	Limit                 int // at most so many admitted at once, 0: no limit
+}
+
+// Rank is one process slot.
+type Rank struct {
+	State    api.RankState
+	Slot     cluster.Slot // current or last epoch
+	PID      int
+	Start    time.Time
+	End      time.Time
+	Exited   bool
+	Own      bool // its end, by itself, was heard of after its gang had given it up, see [World.lateResult]
+	ExitCode int
+	Signal   int
+	OutStart int64 // how much the output file had when the epoch began
+	ErrStart int64
+	VRAMPeak int64 // of the current or last epoch: the most on one card, bytes; 0: not known
+}
+
+// MemberState is how far one member is in the controller's eyes.
+type MemberState string
+
+// The states of a member.
+const (
+	MemberPreparing MemberState = "preparing" // reserved; who is prepared only the node knows for good
+	MemberStarting  MemberState = "starting"  // the gate is open; the node has not said yet that the ranks run
+	MemberRunning   MemberState = "running"
+	MemberStopping  MemberState = "stopping"
+	MemberStopped   MemberState = "stopped" // acked: nothing of it lives
+	MemberFenced    MemberState = "fenced"  // forced out without proof: its grant stays until known gone
+)
+
+// Member is the part of a gang on one node.
+type Member struct {
+	Node   string
+	State  MemberState
+	Ranks  []int
+	Port   int
+	Forced bool
+	// Noticed: its ranks were sent the early signal. Passed: that was for the script alone, which
+	// does not take it, so that the tasks of its steps get it on all nodes.
+	Noticed, Passed bool
+	Importing       api.Import // how far the import of its image is; zero: none is under way
+}
+
+// Drain is the coordinated stop of one epoch.
+type Drain struct {
+	Cause   api.Cause
+	Trigger int // rank, -1: none
+	Text    string
+	Started time.Time
+	Lead    time.Duration // notice before the stop signal; shortened when someone can't wait
+	Spent   time.Duration // of a notice that was called off; Lead is 0 from then on
+	Moved   int           // ranks moved running -> preempting
+	Later   []api.Cause   // causes that came after the first, for the record
+	Acked   int           // ranks that said they heard of it
+}
+
+// Verdict is how a job ended.
+type Verdict struct {
+	State    api.JobState
+	Cause    api.Cause
+	Trigger  int // rank, -1: none
+	ExitCode int
+	Signal   int
+	Text     string
+}
+
+// Event is what can happen. The concrete types are below.
+type Event interface{ event() }
+
+// Submit queues a job, or one for each index of Array.
+type Submit struct {
+	Key       string
+	Spec      *api.Spec
+	SpecHash  string // of equal specs the same, of others another
+	Array     *api.Array
+	UID, GID  uint32
+	User      string
+	Partition string        // resolved: the site's default filled in
+	TimeLimit time.Duration // resolved
+	Priority  int64         // resolved
+	Recalled  []*Job        // jobs that it depends on and that had left memory
+}
+
+// Admit asks to admit a gang as planned. It is re-checked whole.
+type Admit struct {
+	Job       int64
+	Slots     []cluster.Slot // by rank
+	TimeLimit time.Duration  // the time limit that it is planned with, below its own; 0: its own
+	Turn      sched.Turn     // why it was at the front of its tier
+}
+
+// NodeHello: a node opened a session and said all that it has.
+type NodeHello struct {
+	Hello      api.Hello
+	Partitions []string
+}
+
+// NodeReport: what changed on a node since its last report.
+type NodeReport struct {
+	Node   string
+	Actual api.Actual
+}
+
+// NodeSample: what the cards of a node were seen doing.
+type NodeSample struct {
+	Node  string
+	Cards []api.CardSample
+}
+
+// CardDrain takes a card out of service (what runs on it goes on), CardResume back in.
+type CardDrain struct{ Node, UUID, Reason string }
+
+// CardResume puts a card back into service. What its node still finds wrong with it stays.
+type CardResume struct{ Node, UUID string }
+
+// NodeGone: the session of a node broke. By itself it ends nothing.
+type NodeGone struct{ Node string }
+
+// NodeDrain takes a node out of service, NodeResume back in.
+type NodeDrain struct {
+	Node, Reason string
+	User         string // who said so
+	// By is when gangs that are still there are stopped, to run elsewhere: their notice, where
+	// they asked for one, comes before. Zero: running work may end by itself.
+	By time.Time
+	// Down says that what runs there is lost with the node: it is stopped at once, without its notice, and
+	// its cause is the loss of a node.
+	Down bool
+}
+
+// NodeFeatures gives a node other features than its configuration does, until that is edited.
+type NodeFeatures struct {
+	Node, By string
+	Features []string
+}
+
+// NodeResume puts a node back into service.
+type NodeResume struct{ Node string }
+
+// NodeFence is the word of a person, or of the site's fence hook (By), that nothing runs on a lost node any more.
+type NodeFence struct{ Node, By string }
+
+// NodeForget takes a lost node that is not coming back out of the cluster's memory.
+type NodeForget struct{ Node, By string }
+
+// Cancel ends a job.
+type Cancel struct {
+	Job int64
+	By  string // user name, for the record
+	Now bool   // skip the notice
+}
+
+// Hold keeps a waiting job from being admitted, Release lets it.
+type Hold struct {
+	Job   int64
+	Admin bool
+	Lower bool // a hold of an admin becomes the owner's
+}
+
+// Release lets a held job be admitted. Admin: the hold of an admin too.
+type Release struct {
+	Job   int64
+	Admin bool
+}
+
+// Requeue drains a running gang and queues it again.
+type Requeue struct {
+	Job   int64
+	By    string
+	Now   bool   // skip the notice
+	Hold  string // who holds it then, [HeldUser], [HeldAdmin] or [HeldSpecial]; empty: nobody
+	Ended bool   // also one that has ended, as long as it is in memory
+}
+
+// Preempt drains a running gang for the sake of another; it is queued again.
+type Preempt struct {
+	Job int64
+	For string // whom, for the record: "job 12"
+}
+
+// Stalled: the controller itself stood still for so long (its disk did), told no node anything
+// and heard nothing. No member is late for that.
+type Stalled struct{ For time.Duration }
+
+// Tick: timers may be due.
+type Tick struct{}
+
+func (Submit) event()       {}
+func (Admit) event()        {}
+func (NodeHello) event()    {}
+func (NodeReport) event()   {}
+func (NodeSample) event()   {}
+func (CardDrain) event()    {}
+func (CardResume) event()   {}
+func (NodeGone) event()     {}
+func (NodeDrain) event()    {}
+func (NodeResume) event()   {}
+func (NodeFeatures) event() {}
+func (NodeFence) event()    {}
+func (NodeForget) event()   {}
+func (Cancel) event()       {}
+func (Hold) event()         {}
+func (Release) event()      {}
+func (Requeue) event()      {}
+func (Preempt) event()      {}
+func (Stalled) event()      {}
+func (Tick) event()         {}
+
+// Outcome answers one event.
+type Outcome struct {
+	Applied bool
+	Ignored string     // why nothing was to be done (a repeat)
+	Refused *api.Error // why it was not allowed; nothing changed
+	JobIDs  []int64    // of a Submit: in order
+	Step    *Step      // of a StepBegin
+}
+
+// Changes is what steps changed since they were last taken: one commit's worth. Each
+// list holds each object once, in its newest form, in a deterministic order.
+type Changes struct {
+	Jobs   []*Job     // header and members
+	Ranks  []RankRow  // only the ranks that changed
+	Epochs []EpochRow // attempts, newest form
+	Steps  []api.Step // that have ended
+	// Measures are of members that have ended, Ledger is what has to be added to it, each key once.
+	Measures []MeasureRow
+	Ledger   []api.LedgerRow
+	Specs    map[string]*api.Spec // of new jobs by hash, whole
+	Nodes    []*Node
+	Forgot   []string // nodes that are known no more; one may be in Nodes again
+	// Reservations that changed, by name; a nil one is gone.
+	Reservations []ReservationRow
+	// Partitions that were changed at run time, by name; a nil one is as configured again.
+	Partitions []PartitionRow
+
+	// Crontabs that changed, by user.
+	Crontabs []CrontabRow
+
+	// Letters that changed, by id; a nil one is gone.
+	Letters []LetterRow
+
+	Events  []api.Event // Seq is assigned by Step, from World.NextSeq
+	Purged  []int64     // jobs that left memory; they stay in the store
+	Revived []int64     // those of Jobs that had ended before and wait again
+	NextID  int64       // the smallest id never given out
+	NextSeq int64
+	Claims  []byte // what the planner keeps for waiting gangs, which is its own matter; nil: as before
+	// Not stored:
+	Seen  []*Node  // nodes of which only card samples and the session changed, for the snapshot; none that is in Nodes
+	Dirty []string // nodes whose desired set changed
+	Queue []int64  // jobs whose candidacy may have changed
+	// Prepared is how many ranks are, of reserved gangs of which that changed: nodes say it again after a restart.
+	Prepared map[int64]int
+}
+
+// Rows counts what a store has to write; beside them there may be counters to raise.
+func (ch *Changes) Rows() int {
+	n := len(ch.Jobs) + len(ch.Ranks) + len(ch.Epochs) + len(ch.Steps) + len(ch.Measures) + len(ch.Ledger) + len(ch.Nodes) + len(ch.Forgot) + len(ch.Reservations) + len(ch.Partitions) + len(ch.Crontabs) + len(ch.Letters) + len(ch.Events)
+	if ch.Claims != nil {
+		n++
+	}
+	return n
+}
+
+// PartitionRow is a change of a partition in its newest form, nil: it is gone.
+type PartitionRow struct {
+	Name string
+	C    *api.PartitionChange
+}
+
+// ReservationRow is a reservation in its newest form, nil: it is gone.
+type ReservationRow struct {
+	Name string
+	R    *api.Reservation
+}
+
+// RankRow is one rank in its newest form.
+type RankRow struct {
+	Job   int64
+	Index int
+	Rank  Rank
+}
+
+// EpochRow is an attempt: what an epoch used and how it ended.
+type EpochRow struct {
+	Job       int64
+	Epoch     int
+	Slots     []cluster.Slot
+	Started   time.Time // zero: never started
+	Ended     time.Time
+	Cause     api.Cause
+	Trigger   int
+	ExitCodes []int   // by rank; -1: unknown
+	Signals   []int   // by rank, that ended it, 0: none; none: of no rank
+	OutStarts []int64 // by rank: how much the output file had before; none: nothing, or not known
+	ErrStarts []int64
+	VRAMPeak  int64 // the most that a rank was seen using on one card, bytes; 0: not known
+	Booking   *Booking
+}
+
+// MeasureRow is what one member of an attempt used, by the member's place in the gang.
+type MeasureRow struct {
+	Job     int64
+	Epoch   int
+	Member  int
+	Measure *api.Measure
+}
+
+// Node is a node in the controller's eyes.
+type Node struct {
+	Name      string
+	State     api.NodeState
+	Reason    string
+	Admin     string    // reason of an admin's (or the breaker's) drain; empty: in service
+	DrainUser string    // who drained it, [Breaker] after failed launches; empty: in service, or not recorded
+	DrainTime time.Time // when
+	Down      bool      // a person counts it as lost
+	DrainBy   time.Time // what runs there under that drain is stopped then; zero: it may end by itself
+	Sick      string    // what the node's own checks say is wrong; empty: nothing
+	BootID    string
+	LastSeen  time.Time
+	LostSince time.Time
+	Strikes   []Strike  // failed launches, no good start since that speaks against them
+	Hello     api.Hello // last one, as far as it is of the node itself
+	Connected bool
+	Left      []Left        // what is over here but not known gone; each holds its grant
+	Res       *cluster.Node // capacity and grants, immutable
+}
+
+// Left is a member of an epoch that is over for its gang (rolled back, or forced out of
+// a drain) and that this node has not reported gone. Ordered by job, epoch.
+type Left struct {
+	api.MemberKey
+	Ran  bool   // its gate was opened: its gang must not be admitted again while it may live
+	Text string // why it is still here, for people
+	// Ports were given to the gang and to those of its steps that were here.
+	Ports []int
+}
+
+// Snapshot is what a store gives back at start.
+type Snapshot struct {
+	Jobs         []*Job // live, and ended ones young enough to be kept
+	Nodes        []*Node
+	Keys         map[string]int64 // submission keys still remembered, also of ended jobs that are not kept
+	NextID       int64
+	NextSeq      int64
+	Claims       []byte // as committed last; nil: never
+	Reservations []*api.Reservation
+	Partitions   []*api.PartitionChange
+	Crontabs     []*api.Crontab
+	Letters      []*api.Letter
+}

@@ -1,0 +1,582 @@
+package gang
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/json"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"gangd/pkg/api"
+	"gangd/pkg/core/cluster"
+	"gangd/pkg/core/sched"
+)
+
+// World is everything the controller knows. It is not safe for concurrent use: the engine
+// owns it, readers use what [World.Take] published.
+type World struct {
+	set     api.Settings
+	now     Instant
+	jobs    map[int64]*entry
+	noEpoch *epoch // nothing is written to it
+	nodes   map[string]*host
+	byName  []*host // the same, ascending: each plan asks for all of them
+	arrays  map[int64]*array
+	keys    map[string]int64 // submission key -> first job, in memory or one of pastKeys
+	specs   map[specKey]*sharedSpec
+	options map[optionsKey]*sharedOptions
+	// optionsBy finds those of a start again, whose jobs share them as they were read.
+	optionsBy map[*api.Spec]*sharedOptions
+	asks      map[askKey]*sharedAsk
+	deps      dependencies
+	// reservations by name; schedReservations is what the scheduler sees of them, nil: to be made.
+	reservations      map[string]*reservation
+	schedReservations []sched.Reservation
+	parts             partitions
+	crons             map[string]*api.Crontab // by user
+	zones             func(name string) *time.Location
+	paths             map[string]string // the switches above each node, for the environment of ranks
+	timers            timers
+	leaving           []leaver  // ended jobs, by when they leave memory
+	pastKeys          []pastKey // of jobs that left memory before their time, by when they are forgotten
+	mostEnded         int       // ended jobs in memory: [MostEnded]
+	outbox            outbox
+	holdings          map[uint32]*holding // by user, of jobs that have not ended
+	live              int                 // jobs that have not ended
+	nextID            int64
+	nextSeq           int64
+	away              int              // nodes without a session
+	refusedJobs       map[int64]*entry // that have [Job.Refusals]
+
+	// What Take will give out.
+	dirtyJobs  []*entry
+	dirtyNodes []*host
+	forgot     []string // nodes
+	epochs     map[api.MemberKey]EpochRow
+	measures   []MeasureRow
+	ledger     map[api.LedgerKey]api.LedgerFigures
+	reserved   map[string]*api.Reservation // those that changed, nil for one that is gone
+	cronsDirty map[string]*api.Crontab     // the same
+	events     []api.Event
+	steps      []api.Step
+	whole      map[string]*api.Spec // specs of new jobs by hash; nil: there are none
+	purged     []int64
+	revived    []int64
+	desired    []string           // with repeats: a map that was once large stays slow to walk
+	queue      []int64            // with repeats
+	room       bool               // a node offers something else than at the last TakeQueue
+	prepared   map[int64]struct{} // gangs of which another number of ranks is prepared
+}
+
+// entry is a job with what is derived from it; nothing in here is stored.
+type entry struct {
+	job      *Job
+	ask      *cluster.Ask
+	*epoch                    // of an admitted gang; all others have [World].noEpoch
+	dirty    map[int]struct{} // ranks changed since the last Take
+	leaves   time.Duration    // when it leaves memory, on the clock that does not jump; 0: it has not ended
+	left     int32            // members of past epochs that may still run, see Left
+	owned    bool             // job was cloned since the last Take
+	ownRanks bool             // so were its ranks
+	allDirty bool             // all of them changed since the last Take
+	waiting  bool             // its dependency is watched, see depend.go
+	offered  bool             // element of a limited array: one of those that may be admitted next
+}
+
+// epoch is what is derived from the members of an admitted gang, and what was heard of them.
+type epoch struct {
+	prepared map[int]int // of a reserved gang: the port that was picked, by member that is prepared
+	ranks    int         // of prepared members
+	alive    int         // members neither stopped nor fenced
+	open     int         // ranks with a process that has not exited
+	body     *api.AssignmentBody
+	stuck    map[int]string   // survivors by member
+	warned   map[int]string   // what ranks are warned of now
+	ready    map[int]struct{} // ranks that said READY=1, while the gate waits
+	// readyTasks are tasks of its steps that did.
+	readyTasks map[api.TaskKey]struct{}
+	guard      *guard        // of its watchdogs; nil: nothing was seen yet
+	drainAt    time.Duration // when the drain under way began, on the clock that does not jump
+}
+
+// host is a node with what is derived from it.
+type host struct {
+	node        *Node
+	owned       bool // cloned since the last Take
+	stored      bool // something that the store keeps changed since the last Take
+	members     map[api.MemberKey]place
+	contact     time.Duration              // last time it was heard of, when it has no session now
+	since       time.Duration              // when its newest session began
+	staleLogged map[api.MemberKey]struct{} // stale claims already put on record in this session
+	expired     map[api.MemberKey]struct{} // leases that ran out while most nodes were away
+	strays      map[api.MemberKey]struct{} // what lives there and has no grant any more, by the node's own word in this session
+	found       map[api.MemberKey]struct{} // members whose records are not whole there, already put on record
+}
+
+// place is where a live member is kept.
+type place struct {
+	e *entry
+	i int
+}
+
+// preparing: it has not said yet that it is prepared.
+func (p place) preparing() bool {
+	_, prepared := p.e.prepared[p.i]
+	return p.e.job.Members[p.i].State == MemberPreparing && !prepared
+}
+
+type askKey struct {
+	spec               *api.Spec
+	partition          string
+	constraint, prefer string // of now
+	without            string // nodes that are out of the question for now
+}
+
+func (w *World) keyOfAsk(j *Job) askKey {
+	s := j.Spec
+	k := askKey{spec: s, partition: strings.Join(w.startsIn(j), ","), constraint: s.Constraint, prefer: s.Prefer}
+	if j.Constraint != nil {
+		k.constraint = *j.Constraint
+	}
+	if j.Prefer != nil {
+		k.prefer = *j.Prefer
+	}
+	if j.Elsewhere {
+		k.without = strings.Join(refusedBy(j), ",")
+	}
+	return k
+}
+
+// sharedSpec counts the jobs of a user in memory that have a spec: whoever submits the same once more, a
+// hundred thousand times perhaps, takes no more memory for it.
+type sharedSpec struct {
+	options *sharedOptions
+	jobs    int32
+	live    int32 // those of them that have not ended
+}
+
+type specKey struct {
+	user uint32
+	hash string
+}
+
+func (j *Job) specKey() specKey { return specKey{j.UID, j.SpecHash} }
+
+// sharedOptions is a spec without its name, which each job has for itself. It counts the specs that are the same but for name
+// and texts: a hundred thousand jobs of a user differ in little else.
+type sharedOptions struct {
+	spec  *api.Spec
+	key   optionsKey
+	specs int
+}
+
+type optionsKey [sha256.Size]byte
+
+// keepSpec counts a job in, and gives it the options that others have which say the same.
+func (w *World) keepSpec(j *Job) {
+	s := w.specs[j.specKey()]
+	if s == nil {
+		s = &sharedSpec{options: w.optionsOf(j.Spec)}
+		s.options.specs++
+		w.specs[j.specKey()] = s
+	}
+	s.jobs++
+	j.Spec = s.options.spec
+}
+
+func (w *World) optionsOf(s *api.Spec) *sharedOptions {
+	if o := w.optionsBy[s]; o != nil {
+		return o
+	}
+	if s.Name != "" {
+		own := *s
+		own.Name = ""
+		s = &own
+	}
+	text, err := json.Marshal(s)
+	if err != nil {
+		panic("gang: a spec is plain data: " + err.Error())
+	}
+	key := optionsKey(sha256.Sum256(text))
+	o := w.options[key]
+	if o == nil {
+		o = &sharedOptions{spec: s, key: key}
+		w.options[key], w.optionsBy[s] = o, o
+	}
+	return o
+}
+
+func (w *World) dropSpec(j *Job) {
+	s := w.specs[j.specKey()]
+	if s.jobs--; s.jobs > 0 {
+		return
+	}
+	delete(w.specs, j.specKey())
+	if s.options.specs--; s.options.specs == 0 {
+		delete(w.options, s.options.key)
+		delete(w.optionsBy, s.options.spec)
+	}
+}
+
+// sharedAsk counts the jobs that use an ask.
+type sharedAsk struct {
+	ask  *cluster.Ask
+	jobs int
+}
+
+// New is an empty world.
+func New(s api.Settings) *World {
+	return &World{
+		set: s, mostEnded: MostEnded, jobs: map[int64]*entry{}, noEpoch: new(epoch), nodes: map[string]*host{}, arrays: map[int64]*array{}, keys: map[string]int64{}, holdings: map[uint32]*holding{},
+		specs: map[specKey]*sharedSpec{}, options: map[optionsKey]*sharedOptions{}, optionsBy: map[*api.Spec]*sharedOptions{}, asks: map[askKey]*sharedAsk{}, deps: newDepends(), timers: timers{due: map[timer]time.Duration{}}, outbox: newOutbox(), nextID: 1, nextSeq: 1,
+		prepared: map[int64]struct{}{}, epochs: map[api.MemberKey]EpochRow{}, ledger: map[api.LedgerKey]api.LedgerFigures{}, reservations: map[string]*reservation{}, reserved: map[string]*api.Reservation{},
+		refusedJobs: map[int64]*entry{}, crons: map[string]*api.Crontab{}, cronsDirty: map[string]*api.Crontab{}, parts: partitions{changes: map[string]*api.PartitionChange{}, dirty: map[string]*api.PartitionChange{}},
+	}
+}
+
+// Step applies one event. It never panics; what it did not apply has changed nothing.
+func (w *World) Step(now Instant, ev Event) Outcome {
+	// The monotonic clock never goes back; a caller's slip must not make a timer late.
+	now.Mono = max(now.Mono, w.now.Mono)
+	w.now = now
+	switch ev := ev.(type) {
+	case Submit:
+		return w.submit(ev)
+	case Admit:
+		return w.admit(ev)
+	case NodeHello:
+		return w.hello(ev)
+	case NodeReport:
+		return w.report(ev)
+	case NodeSample:
+		return w.sample(ev)
+	case CardDrain:
+		return w.drainCard(ev)
+	case CardResume:
+		return w.resumeCard(ev)
+	case NodeGone:
+		return w.sessionCut(ev)
+	case NodeDrain:
+		return w.drainNode(ev)
+	case NodeFeatures:
+		return w.setFeatures(ev)
+	case NodeResume:
+		return w.resumeNode(ev)
+	case NodeFence:
+		return w.fenceNode(ev)
+	case NodeForget:
+		return w.forgetNode(ev)
+	case Cancel:
+		return w.cancel(ev)
+	case Hold:
+		return w.hold(ev)
+	case Release:
+		return w.release(ev)
+	case Requeue:
+		return w.requeue(ev)
+	case Update:
+		return w.update(ev)
+	case Preempt:
+		return w.preempt(ev)
+	case CheckpointSaved:
+		return w.checkpointSaved(ev)
+	case Acknowledged:
+		return w.acknowledged(ev)
+	case Watched:
+		return w.watched(ev)
+	case Ready:
+		return w.saidReady(ev)
+	case PutPartition:
+		return w.putPartition(ev)
+	case DropPartition:
+		return w.dropPartition(ev)
+	case PutCrontab:
+		return w.putCrontab(ev)
+	case ResetPartitions:
+		return w.resetPartitions(ev)
+	case PutReservation:
+		return w.putReservation(ev)
+	case DropReservation:
+		return w.dropReservation(ev)
+	case StepBegin:
+		return w.beginStep(ev)
+	case StepStop:
+		return w.stopStep(ev)
+	case LettersDone:
+		return w.lettersDone(ev)
+	case Stalled:
+		w.timers.delay(ev.For, timerStart, timerLaunch, timerForce)
+		return applied()
+	case Tick:
+		return w.tick()
+	}
+	return ignored("unknown event")
+}
+
+func applied() Outcome             { return Outcome{Applied: true} }
+func ignored(why string) Outcome   { return Outcome{Ignored: why} }
+func refused(e *api.Error) Outcome { return Outcome{Refused: e} }
+
+// edit gives the job to write to: cloned once between two Takes.
+func (w *World) edit(e *entry) *Job {
+	if !e.owned {
+		e.job = clone(e.job)
+		e.owned = true
+		w.dirtyJobs = append(w.dirtyJobs, e)
+	}
+	return e.job
+}
+
+// editRank gives the rank to write to.
+func (w *World) editRank(e *entry, i int) *Rank {
+	if !e.allDirty {
+		if e.dirty == nil {
+			e.dirty = map[int]struct{}{}
+		}
+		e.dirty[i] = struct{}{}
+	}
+	return &w.editRanks(e)[i]
+}
+
+// editRanks gives all ranks to write to. A job is edited each time that one of its members says something, and
+// what most say is not of the ranks, of which there may be thousands.
+func (w *World) editRanks(e *entry) []Rank {
+	j := w.edit(e)
+	if !e.ownRanks {
+		j.Ranks = slices.Clone(j.Ranks)
+		e.ownRanks = true
+	}
+	return j.Ranks
+}
+
+// clone copies a job but for its ranks: see [World.editRanks].
+func clone(j *Job) *Job {
+	c := j.Copy()
+	c.Members = slices.Clone(j.Members)
+	c.Used = maps.Clone(j.Used)
+	c.Steps = slices.Clone(j.Steps)
+	for i := range c.Steps {
+		c.Steps[i].Parts = slices.Clone(c.Steps[i].Parts)
+	}
+	if j.Drain != nil {
+		d := *j.Drain
+		d.Later = slices.Clone(d.Later)
+		c.Drain = &d
+	}
+	return c
+}
+
+// editNode gives the node to write to.
+func (w *World) editNode(h *host) *Node {
+	h.stored = true
+	return w.showNode(h)
+}
+
+// showNode is editNode for what is shown but not stored.
+func (w *World) showNode(h *host) *Node {
+	if !h.owned {
+		c := *h.node
+		c.Left = slices.Clone(c.Left)
+		h.node = &c
+		h.owned = true
+		w.dirtyNodes = append(w.dirtyNodes, h)
+	}
+	return h.node
+}
+
+// emit puts one line into the story.
+func (w *World) emit(ev api.Event) {
+	ev.Seq, ev.Time = w.nextSeq, w.now.Wall
+	w.nextSeq++
+	w.events = append(w.events, ev)
+}
+
+// emitJob is emit for the current epoch of a job.
+func (w *World) emitJob(j *Job, ev api.Event) {
+	ev.JobID, ev.Epoch = j.ID, j.Epoch
+	w.emit(ev)
+	if len(j.Spec.Notify) > 0 {
+		w.notify(j, &w.events[len(w.events)-1])
+	}
+	if j.Spec.Report && ev.Type == api.EventEnded && j.Booking != nil {
+		w.postReport(j, &w.events[len(w.events)-1])
+	}
+}
+
+// Take gives what changed since the last Take. What it gives is never changed again.
+func (w *World) Take() Changes {
+	ch := Changes{Forgot: unique(w.forgot), Events: w.events, Steps: w.steps, Measures: w.measures, Ledger: w.takeLedger(), Letters: w.outbox.take(), Specs: w.whole, Purged: w.purged, Revived: unique(w.revived), NextID: w.nextID, NextSeq: w.nextSeq}
+	slices.SortFunc(w.dirtyJobs, func(a, b *entry) int { return int(a.job.ID - b.job.ID) })
+	for _, e := range w.dirtyJobs {
+		e.job.Share()
+		// One that has left memory since is here too: its end must reach the store.
+		ch.Jobs = append(ch.Jobs, e.job)
+		ch.Ranks = e.appendRanks(ch.Ranks)
+		e.owned, e.ownRanks, e.allDirty, e.dirty = false, false, false, nil
+	}
+	slices.SortFunc(w.dirtyNodes, func(a, b *host) int { return strings.Compare(a.node.Name, b.node.Name) })
+	for _, h := range w.dirtyNodes {
+		if h.stored {
+			ch.Nodes = append(ch.Nodes, h.node)
+		} else {
+			ch.Seen = append(ch.Seen, h.node)
+		}
+		h.owned, h.stored = false, false
+	}
+	for _, k := range slices.SortedFunc(maps.Keys(w.epochs), api.MemberKey.Compare) {
+		ch.Epochs = append(ch.Epochs, w.epochs[k])
+	}
+	for _, name := range slices.Sorted(maps.Keys(w.reserved)) {
+		ch.Reservations = append(ch.Reservations, ReservationRow{name, w.reserved[name]})
+	}
+	clear(w.reserved)
+	for _, name := range slices.Sorted(maps.Keys(w.parts.dirty)) {
+		ch.Partitions = append(ch.Partitions, PartitionRow{name, w.parts.dirty[name]})
+	}
+	clear(w.parts.dirty)
+	for _, user := range slices.Sorted(maps.Keys(w.cronsDirty)) {
+		ch.Crontabs = append(ch.Crontabs, CrontabRow{user, w.cronsDirty[user]})
+	}
+	clear(w.cronsDirty)
+	slices.Sort(ch.Purged)
+	ch.Dirty = unique(w.desired)
+	ch.Queue = unique(w.queue)
+	ch.Prepared = w.takePrepared()
+	w.dirtyJobs, w.dirtyNodes, w.forgot, w.events, w.steps, w.measures, w.whole, w.purged, w.revived = nil, nil, nil, nil, nil, nil, nil, nil, nil
+	if len(w.epochs) > 0 {
+		w.epochs = map[api.MemberKey]EpochRow{}
+	}
+	w.desired, w.queue = nil, nil
+	return ch
+}
+
+// takePrepared counts the prepared ranks of gangs of which that has changed.
+func (w *World) takePrepared() map[int64]int {
+	if len(w.prepared) == 0 {
+		return nil
+	}
+	out := map[int64]int{}
+	for id := range w.prepared {
+		if e := w.jobs[id]; e != nil && reserved(e.job) {
+			out[id] = e.ranks
+		}
+	}
+	clear(w.prepared)
+	return out
+}
+
+func unique[T cmp.Ordered](s []T) []T {
+	slices.Sort(s)
+	return slices.Compact(s)
+}
+
+func (e *entry) appendRanks(rows []RankRow) []RankRow {
+	if e.allDirty {
+		rows = slices.Grow(rows, len(e.job.Ranks))
+		for i, r := range e.job.Ranks {
+			rows = append(rows, RankRow{Job: e.job.ID, Index: i, Rank: r})
+		}
+		return rows
+	}
+	rows = slices.Grow(rows, len(e.dirty))
+	for _, i := range slices.Sorted(maps.Keys(e.dirty)) {
+		rows = append(rows, RankRow{Job: e.job.ID, Index: i, Rank: e.job.Ranks[i]})
+	}
+	return rows
+}
+
+// SkipIDs makes next the smallest id to be given out, unless that would go back: the store
+// was put back in time, and ids above its own may have been given out since.
+func (w *World) SkipIDs(next int64) { w.nextID = max(w.nextID, next) }
+
+// SetPaths says which switches are above each node: see [sched.SwitchPath].
+func (w *World) SetPaths(paths map[string]string) { w.paths = paths }
+
+// NextID is the smallest id never given out.
+func (w *World) NextID() int64 { return w.nextID }
+
+// TakeQueue gives the jobs whose candidacy may have changed since it or Take was last
+// called, and whether a node has come to offer something else: what a planner must look at
+// between steps that go into one commit.
+func (w *World) TakeQueue() (ids []int64, room bool) {
+	ids, room = unique(w.queue), w.room
+	w.queue, w.room = nil, false
+	return ids, room
+}
+
+// Job is the newest form of a job in memory, nil when there is none.
+func (w *World) Job(id int64) *Job {
+	if e := w.jobs[id]; e != nil {
+		return e.job
+	}
+	return nil
+}
+
+// Jobs walks the jobs in memory by id.
+func (w *World) Jobs() iter.Seq[*Job] {
+	return func(yield func(*Job) bool) {
+		for _, id := range slices.Sorted(maps.Keys(w.jobs)) {
+			if !yield(w.jobs[id].job) {
+				return
+			}
+		}
+	}
+}
+
+// Node is the newest form of a node, nil when it is not known.
+func (w *World) Node(name string) *Node {
+	if h := w.nodes[name]; h != nil {
+		return h.node
+	}
+	return nil
+}
+
+// Nodes are all known nodes by name.
+func (w *World) Nodes() []*Node {
+	out := make([]*Node, len(w.byName))
+	for i, h := range w.byName {
+		out[i] = h.node
+	}
+	return out
+}
+
+// hostAt is where the node of a name is among all, or belongs.
+func (w *World) hostAt(name string) int {
+	i, _ := slices.BinarySearchFunc(w.byName, name, func(h *host, name string) int { return strings.Compare(h.node.Name, name) })
+	return i
+}
+
+// Candidate is the job as the scheduler sees it, nil when it may not be admitted now.
+func (w *World) Candidate(id int64) *sched.Candidate {
+	e := w.jobs[id]
+	if e == nil || !w.eligible(e) || !w.inTurn(e) {
+		return nil
+	}
+	j := e.job
+	return &sched.Candidate{Job: id, Name: j.Name, Submit: queuedAt(j), Eligible: j.Eligible, Terms: &sched.Terms{
+		Priority: j.Priority, Nice: NiceOf(j), Size: len(j.Ranks), Ask: e.ask, Avoid: j.Avoid, User: j.User, Account: j.Spec.Account,
+		TimeLimit: baseLimit(j), TimeMin: j.Spec.TimeMin, Deadline: j.Deadline, Stop: w.grace(j), Attained: j.Kept,
+		KeepsWork: keepsWork(j) && j.Spec.MinRun == 0 && limit(&w.set, j.Spec, api.CausePreempted) != 0}}
+}
+
+// Fenced names the nodes on which something of a past epoch of the job may still run; it
+// is not admitted before that is known gone.
+func (w *World) Fenced(id int64) []string {
+	e := w.jobs[id]
+	if e == nil || e.left == 0 {
+		return nil
+	}
+	var out []string
+	for _, n := range w.Nodes() {
+		if slices.ContainsFunc(n.Left, func(l Left) bool { return l.Job == id && l.Ran }) {
+			out = append(out, n.Name)
+		}
+	}
+	return out
+}
+
+// NextDeadline is when the next timer is due; the engine sends a [Tick] then.
+func (w *World) NextDeadline() (mono time.Duration, ok bool) { return w.timers.next() }

@@ -1,0 +1,268 @@
+package sched
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"gangd/pkg/api"
+	"gangd/pkg/core/cluster"
+)
+
+// A constraint with alternatives for the whole gang ("[rack1|rack2]") is several asks, one of
+// which is enough: its alternatives. Each is placed as any other ask, and the best place is taken:
+// the fewest nodes, then the least price, then the alternative written first. What --prefer
+// asks for is alternatives too, which come before the others for a gang that can start now; nobody is
+// stopped, and nothing is kept free, for a preference.
+
+// askClassesOf makes ask classes of alternatives. They are of one ask class that is remembered, and so are they.
+func askClassesOf(needs []*cluster.Need, named bool) []*askClass {
+	var out []*askClass
+	for _, d := range needs {
+		out = append(out, &askClass{need: d, named: named, wastes: map[wasteKey]cluster.Waste{}})
+	}
+	return out
+}
+
+// anyAlternative reports whether something holds for a need, or for one of its alternatives.
+func anyAlternative(d *cluster.Need, holds func(*cluster.Need) bool) bool {
+	if d.Alternatives == nil {
+		return holds(d)
+	}
+	return slices.ContainsFunc(d.Alternatives, holds)
+}
+
+// alternativeCost compares the places that alternatives have; less is better.
+type alternativeCost struct {
+	avoided int // nodes that just failed the gang
+	members int
+	unasked int // nodes without what is preferred
+	price   int64
+}
+
+func (a alternativeCost) compare(b alternativeCost) int {
+	return cmp.Or(cmp.Compare(a.avoided, b.avoided), cmp.Compare(a.members, b.members), cmp.Compare(a.unasked, b.unasked), cmp.Compare(a.price, b.price))
+}
+
+// slotsOfAlternatives is where a gang can start now by one of its alternatives; nil: by none.
+func (pl *planner) slotsOfAlternatives(c *Candidate, sh *askClass, l *nodeView) []cluster.Slot {
+	soft, cost := pl.bestAlternative(c, sh.preferred, l)
+	if soft != nil && cost.avoided == 0 {
+		return soft
+	}
+	if hard, cost := pl.bestAlternative(c, sh.alternatives, l); hard != nil && (soft == nil || cost.avoided == 0) {
+		return hard
+	}
+	return soft
+}
+
+func (pl *planner) bestAlternative(c *Candidate, ways []*askClass, l *nodeView) (best []cluster.Slot, least alternativeCost) {
+	for _, way := range ways {
+		members := pl.place(way, l, c.Avoid, pl.switchLimit(c))
+		if members == nil {
+			continue
+		}
+		if cost := pl.costOfAlternative(way.need, l, members, c.Avoid); best == nil || cost.compare(least) < 0 {
+			best, least = pick(way.need, l, members), cost
+		}
+	}
+	return best, least
+}
+
+func (pl *planner) costOfAlternative(d *cluster.Need, l *nodeView, members []member, avoid []string) alternativeCost {
+	cost := alternativeCost{members: len(members)}
+	for _, m := range members {
+		n := l.node(m.at)
+		if slices.Contains(avoid, n.Name) {
+			cost.avoided++
+		}
+		if !d.Prefers(n) {
+			cost.unasked++
+		}
+		cost.price += pl.mix.price(d, l.class(m.at), m.ranks)
+		if len(pl.mix.asks) > 0 && len(n.Grants) == 0 {
+			cost.price += scarcity(l.members(l.class(m.at)).count)
+		}
+	}
+	return cost
+}
+
+// earliestOfAlternatives is [planner.earliest] by the alternative that is served first.
+func (pl *planner) earliestOfAlternatives(c *Candidate, sh *askClass, avoid []string, before time.Time) (best []cluster.Slot, first time.Time) {
+	for _, way := range sh.alternatives {
+		slots, at := pl.earliest(c, way, avoid, before)
+		if slots != nil && (best == nil || at.Before(first)) {
+			best, first, before = slots, at, at
+		}
+	}
+	return best, first
+}
+
+// findBackfillOfAlternatives is [planner.findBackfill] by the alternative of whose places most are free now.
+func (pl *planner) findBackfillOfAlternatives(sh *askClass, avoid []string) (best []cluster.Slot) {
+	most := -1
+	for _, way := range sh.alternatives {
+		if slots := pl.findBackfill(way, avoid); slots != nil {
+			if free := pl.freeOf(way.need, slots); free > most {
+				best, most = slots, free
+			}
+		}
+	}
+	return best
+}
+
+// freeOf is how many of some places need not be waited for.
+func (pl *planner) freeOf(d *cluster.Need, slots []cluster.Slot) (free int) {
+	for len(slots) > 0 {
+		n := 1
+		for n < len(slots) && slots[n].Node == slots[0].Node {
+			n++
+		}
+		g := cluster.GrantFor(d.Ask, api.MemberKey{Epoch: epochBackfill}, slots[:n], time.Time{})
+		if pl.topView().node(pl.find(slots[0].Node)).Fits(&g) {
+			free += n
+		}
+		slots = slots[n:]
+	}
+	return free
+}
+
+// moveOfAlternatives is [planner.move] by the alternative that costs least work, then the fewest gangs.
+func (pl *planner) moveOfAlternatives(c *Candidate, sh *askClass, victims []*victimCandidate, end time.Time) (best []cluster.Slot, chosen []*victimCandidate) {
+	var least float64
+	for _, way := range sh.alternatives {
+		slots, gone := pl.move(c, way, victims, end)
+		if slots == nil {
+			continue
+		}
+		cost := 0.0
+		for _, v := range gone {
+			cost += v.lost.Seconds()*float64(max(1, v.Cards)) + 60
+		}
+		if best == nil || cost < least {
+			best, chosen, least = slots, gone, cost
+		}
+	}
+	return best, chosen
+}
+
+// readings are the readings of an ask: for each of its parts, or for itself, one of the alternatives.
+// Parts that say the same together have the same. Beyond maxChoices no more are tried.
+func readings(d *cluster.Need, soft bool) [][]*cluster.Need {
+	parts := d.Parts
+	if parts == nil {
+		parts = []*cluster.Need{d}
+	}
+	waysOf := func(p *cluster.Need) []*cluster.Need {
+		if soft && p.Preferred != nil {
+			return p.Preferred
+		}
+		return p.Alternatives
+	}
+	key := func(p *cluster.Need) string {
+		if soft && p.Preferred != nil {
+			return "rather " + p.Ask.Spec.Prefer
+		}
+		return p.Ask.Spec.Constraint
+	}
+	var texts []string // each is decided by itself
+	var sizes []int
+	for _, p := range parts {
+		if ways := waysOf(p); ways != nil && !slices.Contains(texts, key(p)) {
+			texts, sizes = append(texts, key(p)), append(sizes, len(ways))
+		}
+	}
+	if texts == nil {
+		return [][]*cluster.Need{parts}
+	}
+	var out [][]*cluster.Need
+	for at := make([]int, len(texts)); len(out) < maxReadings; {
+		one := slices.Clone(parts)
+		for i, p := range parts {
+			if ways := waysOf(p); ways != nil {
+				one[i] = ways[at[slices.Index(texts, key(p))]]
+			}
+		}
+		out = append(out, one)
+		i := len(at) - 1
+		for ; i >= 0 && at[i] == sizes[i]-1; i-- {
+			at[i] = 0
+		}
+		if i < 0 {
+			break
+		}
+		at[i]++
+	}
+	return out
+}
+
+const maxReadings = 64
+
+// admitsAll reports whether the slots are on nodes that the ranks may use, by one of the alternatives
+// for all of them.
+func (pl *planner) admitsAll(d *cluster.Need, slots []cluster.Slot) bool {
+	return slices.ContainsFunc(readings(d, false), func(parts []*cluster.Need) bool { return pl.admits(parts, slots) })
+}
+
+func (pl *planner) admits(parts []*cluster.Need, slots []cluster.Slot) bool {
+	for _, p := range parts {
+		var on []int
+		for _, s := range slots[:p.Size] {
+			at := pl.find(s.Node)
+			if at < 0 || !p.Admits(pl.view.Nodes[at]) {
+				return false
+			}
+			if !slices.Contains(on, at) {
+				on = append(on, at)
+			}
+		}
+		slots = slots[p.Size:]
+		if p.Counts == nil {
+			continue
+		}
+		deal := newDeal(p.Counts, len(on))
+		for _, at := range on {
+			one := alike{marks: p.Marks(pl.view.Nodes[at]), nodes: 1}
+			if deal.any < 0 || deal.spare(one.marks) < 1 {
+				return false
+			}
+			deal.take(&one, 1, 0)
+		}
+	}
+	return true
+}
+
+// chooseCounted takes the members of a gang that counts its nodes. Below how many switches
+// they are is a condition only: nothing brings them nearer than that.
+func (pl *planner) chooseCounted(c *countedLayout, m, limit int, wasteOf wasteFunc) []member {
+	tree := pl.topology()
+	if tree == nil || limit == 0 {
+		return c.choose(m, wasteOf)
+	}
+	leaves, tries := tree.leaves(c.choices), 0
+	var found []member
+	var below func(chosen []*leaf, from int) bool
+	below = func(chosen []*leaf, from int) bool {
+		if len(chosen) == limit || from == len(leaves) {
+			if tries++; tries > maxCountedAreas {
+				return true
+			}
+			in := newCounted(c.need, tree.within(c.choices, chosen), func(at int) *cluster.Node { return pl.view.Nodes[at] })
+			if m := in.members(); m > 0 {
+				found = in.choose(m, wasteOf)
+			}
+			return found != nil
+		}
+		for i := from; i < len(leaves); i++ {
+			if below(append(slices.Clone(chosen), leaves[i]), i+1) {
+				return true
+			}
+		}
+		return false
+	}
+	below(nil, 0)
+	return found
+}
+
+// maxCountedAreas bounds the sets of switches that are tried for one gang.
+const maxCountedAreas = 2000

@@ -1,0 +1,443 @@
+package sched
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"gangd/pkg/api"
+	"gangd/pkg/core/cluster"
+)
+
+// mayBeOn says of the constraints that genSpec draws, without the code that reads them,
+// whether a gang may be on nodes with these features.
+func mayBeOn(s *api.Spec, on [][]string) bool {
+	return meets(s.Constraint, on) || s.Prefer != "" && meets(s.Prefer, on)
+}
+
+func meets(text string, on [][]string) bool {
+	with := func(names ...string) (n int) {
+		for _, features := range on {
+			if !slices.ContainsFunc(names, func(name string) bool { return !slices.Contains(features, name) }) {
+				n++
+			}
+		}
+		return n
+	}
+	ib, big, both := with("ib"), with("big"), with("ib", "big")
+	switch text {
+	case "":
+		return true
+	case "ib":
+		return ib == len(on)
+	case "ib&big", "ib&[big|none]":
+		return both == len(on)
+	case "big|none", "[big|none]":
+		return big == len(on)
+	case "[ib|big]":
+		return ib == len(on) || big == len(on)
+	case "ib*2":
+		return ib >= 2
+	case "big*1":
+		return big >= 1
+	case "ib&big*1":
+		return ib == len(on) && big >= 1
+	case "[ib*1&big*1]":
+		return ib >= 1 && big >= 1 && ib+big-both >= 2
+	}
+	panic("no judge of " + text)
+}
+
+func checkFeaturesOf(t *rapid.T, c *Candidate, per map[string]int, nodes []*cluster.Node) {
+	var on [][]string
+	for _, n := range nodes {
+		if per[n.Name] > 0 {
+			on = append(on, n.Features)
+		}
+	}
+	if !mayBeOn(c.Ask.Spec, on) {
+		t.Fatalf("job %d, which asks for %q, rather %q, is placed on nodes with %q", c.Job, c.Ask.Spec.Constraint, c.Ask.Spec.Prefer, on)
+	}
+}
+
+var jointly = []string{"[ib|big]", "ib&[big|none]", "ib*2", "ib&big*1", "[ib*1&big*1]"}
+
+// genJoint is small nodes of unlike features, on which a gang of several ranks is spread.
+func genJoint(t *rapid.T) ([]*cluster.Node, *Candidate) {
+	var nodes []*cluster.Node
+	for i := range rapid.IntRange(2, 6).Draw(t, "nodes") {
+		nodes = append(nodes, (&cluster.Node{Name: fmt.Sprintf("n%d", i+1), Ready: true, CPUs: rapid.IntRange(1, 3).Draw(t, "cpus"), Partitions: []string{"gpu"},
+			Features: rapid.SampledFrom([][]string{nil, {"ib"}, {"big"}, {"ib", "big"}}).Draw(t, "features")}).Counted())
+	}
+	s := &api.Spec{Size: rapid.IntRange(1, 6).Draw(t, "size"), Constraint: rapid.SampledFrom(jointly).Draw(t, "constraint")}
+	switch rapid.IntRange(0, 4).Draw(t, "layout") {
+	case 0:
+		s.RanksPerNode = rapid.IntRange(1, 2).Draw(t, "each")
+	case 1:
+		s.MinNodes = rapid.IntRange(1, 4).Draw(t, "min")
+	case 2:
+		s.MaxNodes = rapid.IntRange(1, 4).Draw(t, "max")
+	}
+	if rapid.IntRange(0, 4).Draw(t, "excludes") == 0 {
+		s.Exclude = []string{"n1"}
+	}
+	return nodes, &Candidate{Job: 1, Terms: &Terms{Size: s.Size, Ask: cluster.AskOf(s, []string{"gpu"})}}
+}
+
+// TestJointConstraintsAreExact: a gang starts if and only if trying every distribution of its
+// ranks finds one that its constraint allows, and then on such nodes; with switches too, and on
+// a few of them where it asks for that.
+func TestJointConstraintsAreExact(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		nodes, c := genJoint(t)
+		p := &Policy{}
+		if rapid.Bool().Draw(t, "switches") {
+			p = treeOf(nodes)
+		}
+		plan := Make(epoch0, &View{Nodes: nodes, Queue: queueOf(c)}, p)
+		if want := bruteForce(c, nodes); (len(plan.Starts) == 1) != want {
+			t.Fatalf("started %t, brute force %t: %+v", len(plan.Starts) == 1, want, *c.Ask.Spec)
+		}
+		for _, start := range plan.Starts {
+			checkPlaces(t, c, start.Slots, nodes)
+		}
+		spec := *c.Ask.Spec
+		spec.Switches = 1
+		one := c.apart()
+		one.Ask, one.Eligible = cluster.AskOf(&spec, c.Ask.Partitions), epoch0
+		p = treeOf(nodes)
+		p.MaxSwitchWait = time.Hour
+		plan = Make(epoch0, &View{Nodes: nodes, Queue: queueOf(one)}, p)
+		if want := bruteForce(c, nodes[:len(nodes)/2]) || bruteForce(c, nodes[len(nodes)/2:]); (len(plan.Starts) == 1) != want {
+			t.Fatalf("below one switch: started %t, brute force %t: %+v", len(plan.Starts) == 1, want, spec)
+		}
+		for _, start := range plan.Starts {
+			checkPlaces(t, one, start.Slots, nodes)
+		}
+	})
+}
+
+// treeOf hangs each half of the nodes on a switch.
+func treeOf(nodes []*cluster.Node) *Policy {
+	names := nodeNames(nodes)
+	half := len(names) / 2
+	return &Policy{Switches: []api.Switch{{Name: "s1", Parent: "top", Nodes: names[:half]}, {Name: "s2", Parent: "top", Nodes: names[half:]},
+		{Name: "top", Level: 1, Nodes: names}}}
+}
+
+// TestJointClaims: what a gang waits for, and what it takes by a move, its constraint allows
+// too, and there it starts when that is free.
+func TestJointClaims(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		nodes, c := genJoint(t)
+		if !bruteForce(c, nodes) {
+			return
+		}
+		empty := slices.Clone(nodes)
+		p := &Policy{BackfillDepth: 1, Preempt: rapid.SampledFrom([]Preempt{"", PreemptTier}).Draw(t, "preempt")}
+		var running []*Running
+		for i := range nodes {
+			if rapid.IntRange(0, 3).Draw(t, "holds") == 0 {
+				continue
+			}
+			g := cluster.Grant{MemberKey: api.MemberKey{Job: int64(100 + i), Epoch: 1}, Ranks: 1, CPUs: nodes[i].CPUs}
+			if rapid.Bool().Draw(t, "limited") {
+				g.Until = epoch0.Add(time.Duration(rapid.IntRange(1, 9).Draw(t, "ends")) * time.Minute)
+			}
+			nodes[i] = nodes[i].Restore(g)
+			running = append(running, &Running{Job: g.Job, Epoch: 1, Start: epoch0.Add(-time.Hour)})
+		}
+		c.Priority = 5
+		v := &View{Nodes: nodes, Queue: queueOf(c), Running: running}
+		plan := Make(epoch0, v, p)
+		if len(plan.Starts)+len(plan.Backfills) != 1 {
+			t.Fatalf("%d starts, %d backfills: %+v", len(plan.Starts), len(plan.Backfills), *c.Ask.Spec)
+		}
+		if len(plan.Backfills) == 0 {
+			return
+		}
+		if reasons := plan.Reasons(v.Queue); len(reasons) != 1 || reasons[0].Text == "" {
+			t.Fatalf("reasons %+v", reasons)
+		}
+		checkPlaces(t, c, plan.Backfills[0].Slots, nodes)
+		if want := earliestOf(c, nodes); p.Preempt == "" && !plan.Backfills[0].At.Equal(want) {
+			t.Fatalf("starts at %v, could at %v", plan.Backfills[0].At, want)
+		}
+		if text := Explain(epoch0, &View{Nodes: nodes, Queue: v.Queue, Running: running, Backfills: plan.Backfills}, p, 1).Text; text == "" {
+			t.Fatal("nothing to say")
+		}
+		next := Make(epoch0.Add(time.Minute), &View{Nodes: empty, Queue: v.Queue, Backfills: plan.Backfills}, p)
+		if len(next.Starts) != 1 {
+			t.Fatalf("claimed %v and did not start there", plan.Backfills[0].Slots)
+		}
+	})
+}
+
+// TestJointConstraintsAroundReservations: what is reserved for others is as if it were not
+// there, until it is over.
+func TestJointConstraintsAroundReservations(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		nodes, c := genJoint(t)
+		c.TimeLimit = time.Hour
+		var reserved []string
+		var rest []*cluster.Node
+		for _, n := range nodes {
+			if rapid.IntRange(0, 2).Draw(t, "reserved") == 0 {
+				reserved = append(reserved, n.Name)
+			} else {
+				rest = append(rest, n)
+			}
+		}
+		v := &View{Nodes: nodes, Queue: queueOf(c), Reservations: []Reservation{window("talk", -time.Minute, 20*time.Minute, reserved...)}}
+		plan := Make(epoch0, v, &Policy{BackfillDepth: 1})
+		if want := bruteForce(c, rest); (len(plan.Starts) == 1) != want {
+			t.Fatalf("started %t, brute force on what is not reserved %t: %+v", len(plan.Starts) == 1, want, *c.Ask.Spec)
+		}
+		for _, s := range plan.Starts {
+			checkPlaces(t, c, s.Slots, rest)
+			return
+		}
+		if want := bruteForce(c, nodes); (len(plan.Backfills) == 1) != want {
+			t.Fatalf("%d backfills, brute force after the reservation %t", len(plan.Backfills), want)
+		}
+		for _, k := range plan.Backfills {
+			checkPlaces(t, c, k.Slots, nodes)
+			if !k.At.Equal(epoch0.Add(19 * time.Minute)) {
+				t.Fatalf("claimed for %v", k.At)
+			}
+		}
+	})
+}
+
+// earliestOf tries the ends that are known one after the other; zero: none makes room.
+func earliestOf(c *Candidate, nodes []*cluster.Node) time.Time {
+	for minute := range 10 {
+		at, by := epoch0.Add(time.Duration(minute)*time.Minute), slices.Clone(nodes)
+		for i, n := range by {
+			for _, g := range n.Grants {
+				if !g.Until.IsZero() && !g.Until.After(at) {
+					by[i] = by[i].Release(g.MemberKey)
+				}
+			}
+		}
+		if bruteForce(c, by) {
+			return at
+		}
+	}
+	return time.Time{}
+}
+
+// TestPreferredComesFirst: a gang that can start on what it prefers does, and one that can
+// not starts as if it preferred nothing.
+func TestPreferredComesFirst(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		v := genView(t)
+		c := genCandidate(t, 1)
+		s := *c.Ask.Spec
+		if s.Prefer == "" || s.Roles != nil || c.Avoid != nil {
+			return
+		}
+		starts := func(constraint, prefer string) []Start {
+			one := s
+			one.Constraint, one.Prefer = constraint, prefer
+			v.Queue = queueOf(&Candidate{Job: 1, Terms: &Terms{Size: s.Size, Ask: cluster.AskOf(&one, c.Ask.Partitions)}})
+			return Make(epoch0, v, &Policy{}).Starts
+		}
+		both, soft, hard := starts(s.Constraint, s.Prefer), starts(s.Prefer, ""), starts(s.Constraint, "")
+		if (len(both) == 1) != (len(soft)+len(hard) > 0) {
+			t.Fatalf("%d starts, %d on what is preferred, %d without", len(both), len(soft), len(hard))
+		}
+		if len(soft) == 1 && len(hard) == 1 {
+			var on [][]string
+			for _, name := range cluster.NodesOf(both[0].Slots) {
+				on = append(on, v.Nodes[slices.IndexFunc(v.Nodes, func(n *cluster.Node) bool { return n.Name == name })].Features)
+			}
+			if !meets(s.Prefer, on) {
+				t.Fatalf("could be on %q, is on %q", s.Prefer, on)
+			}
+		}
+	})
+}
+
+// TestBackfillsKeepToOneWay: also the places that a gang waits for, and those it takes by a move,
+// are such as its constraint allows together.
+func TestBackfillsKeepToOneWay(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		v := genView(t)
+		v.Running = runningOn(v.Nodes)
+		p := &Policy{BackfillDepth: 3, Preempt: PreemptTier}
+		for _, c := range v.Queue.Slice() {
+			c.Priority += 5 * rapid.Int64Range(0, 1).Draw(t, "higher")
+		}
+		v.Queue = queueOf(v.Queue.Slice()...)
+		plan := Make(epoch0, v, p)
+		for _, k := range plan.Backfills {
+			c := find(v.Queue, k.Job)
+			per := map[string]int{}
+			for _, s := range k.Slots {
+				per[s.Node]++
+			}
+			s := *c.Ask.Spec
+			if s.Prefer = ""; s.Roles == nil {
+				checkFeaturesOf(t, &Candidate{Job: c.Job, Terms: &Terms{Ask: &cluster.Ask{Spec: &s}}}, per, v.Nodes)
+			}
+		}
+	})
+}
+
+// runningOn is a gang for each that holds something.
+func runningOn(nodes []*cluster.Node) (out []*Running) {
+	for _, n := range nodes {
+		for _, g := range n.Grants {
+			r := &Running{Job: g.Job, Epoch: g.Epoch, Cards: len(g.Cards), Start: epoch0.Add(-1e12)}
+			if !slices.ContainsFunc(out, func(o *Running) bool { return o.Job == r.Job }) {
+				out = PutRunning(out, r.Job, r)
+			}
+		}
+	}
+	return out
+}
+
+// TestRolesShareTheirAlternative: roles that say the same alternatives have the same one, and
+// such as say others have their own.
+func TestRolesShareTheirAlternative(t *testing.T) {
+	node := func(name string, cpus int, features ...string) *cluster.Node {
+		return (&cluster.Node{Name: name, Ready: true, CPUs: cpus, Partitions: []string{"gpu"}, Features: features}).Counted()
+	}
+	nodes := []*cluster.Node{node("n1", 1, "ib"), node("n2", 1, "big"), node("n3", 1, "big", "fast"), node("n4", 1, "none")}
+	for _, tt := range []struct{ a, b, prefer, on string }{
+		{"[ib|big]", "[ib|big]", "", "n2 n3"},
+		{"[ib|none]", "[ib|none]", "", ""},
+		{"[ib|none]", "[none|ib]", "", "n1 n4"},
+		{"[ib|big]", "big*1", "", "n1 n2"},
+		{"", "", "[ib|big]", "n2 n3"},
+		{"", "", "[ib|none]", "n1 n4"}, // no two with the same, so those with either come first
+		{"none", "", "[ib|big]", "n4 n1"},
+	} {
+		s := &api.Spec{Size: 2, Prefer: tt.prefer, Roles: []api.Role{
+			{Name: "a", Count: 1, CPUsPerRank: 1, Constraint: tt.a}, {Name: "b", Count: 1, CPUsPerRank: 1, Constraint: tt.b}}}
+		plan := planned(t, epoch0, &View{Nodes: nodes, Queue: queueOf(&Candidate{Job: 1, Terms: &Terms{Size: 2, Ask: cluster.AskOf(s, []string{"gpu"})}})}, &Policy{BackfillDepth: 1})
+		on := ""
+		for _, start := range plan.Starts {
+			on = start.Slots[0].Node + " " + start.Slots[1].Node
+		}
+		if on != tt.on {
+			t.Errorf("%q and %q, rather %q: on %q, want %q", tt.a, tt.b, tt.prefer, on, tt.on)
+		}
+		if never := Unsatisfiable(nodes, &Policy{}, cluster.AskOf(s, []string{"gpu"})) != nil; never != (tt.on == "") {
+			t.Errorf("%q and %q: can never start: %t", tt.a, tt.b, never)
+		}
+	}
+}
+
+// TestRoomOfAlternative: what an alternative is short of, ranks, nodes with a feature, or nodes at once.
+func TestRoomOfAlternative(t *testing.T) {
+	for _, tt := range []struct {
+		constraint string
+		maxNodes   int
+		rooms      []int  // ranks that fit on each node
+		marks      []uint // what each node counts for
+		want       string
+	}{
+		{"ib*2", 0, []int{2, 2}, []uint{1, 0}, "room for 4 of 4 ranks, 1 of 2 nodes with ib"},
+		{"ib*2", 0, []int{2}, []uint{1}, "room for 2 of 4 ranks, 1 of 2 nodes with ib"},
+		{"[ib*1&big*2]", 0, []int{4, 4}, []uint{1, 2}, "room for 4 of 4 ranks, 1 of 1 node with ib and 1 of 2 nodes with big"},
+		{"ib*1", 2, []int{2, 1, 1}, []uint{1, 0, 0}, "room for 4 ranks, but not on at most 2 nodes"},
+		{"[ib*1&big*1]", 2, []int{2, 2}, []uint{1, 2}, "room for 4 of 4 ranks, 1 of 1 node with ib and 1 of 1 node with big, but not for all of it on as many nodes as it may have"},
+	} {
+		d, err := cluster.NewNeed(cluster.AskOf(&api.Spec{Size: 4, Constraint: tt.constraint, MaxNodes: tt.maxNodes}, []string{"gpu"}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		d = d.Alternatives[0]
+		var room tally
+		for _, ranks := range tt.rooms {
+			room.add(ranks)
+		}
+		if got := roomOfAlternative(d, &room, tt.marks); got != tt.want {
+			t.Errorf("%s on %v: %q, want %q", tt.constraint, tt.rooms, got, tt.want)
+		}
+	}
+}
+
+// TestManyAlternativesAreShortened: a table has a line for a gang, however many alternatives it names.
+func TestManyAlternativesAreShortened(t *testing.T) {
+	for n, want := range map[int]string{1: "a", 5: "a; b; c; d; e", 6: "a; b; c; d; e; 1 more alternative", 8: "a; b; c; d; e; 3 more alternatives"} {
+		all := []string{"a", "b", "c", "d", "e", "f", "g", "h"}
+		if got := shortened(all[:n]); got != want {
+			t.Errorf("%d: %q, want %q", n, got, want)
+		}
+	}
+}
+
+// TestAdmitsCountsNodes: places on fewer nodes with a feature than a gang counts are none for it.
+func TestAdmitsCountsNodes(t *testing.T) {
+	nodes := []*cluster.Node{within("ib", testNode("n1", 8, 4, 80)), within("ib", testNode("n2", 8, 4, 80)), testNode("n3", 8, 4, 80)}
+	pl := new(Planner).planner(epoch0, &View{Nodes: nodes, Queue: queueOf()}, &Policy{})
+	d, err := cluster.NewNeed(cluster.AskOf(&api.Spec{Size: 2, Constraint: "ib*2"}, []string{"gpu"}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		on   []string
+		want bool
+	}{
+		{[]string{"n1", "n2"}, true}, {[]string{"n1", "n1"}, false}, {[]string{"n1", "n3"}, false}, {[]string{"n1", "gone"}, false},
+	} {
+		var slots []cluster.Slot
+		for _, n := range tt.on {
+			slots = append(slots, cluster.Slot{Node: n})
+		}
+		if got := pl.admits(d.Alternatives, slots); got != tt.want {
+			t.Errorf("on %v: %t", tt.on, got)
+		}
+	}
+}
+
+// TestReadings: parts that say the same have the same alternative, and all else is combined, the last to change first.
+func TestReadings(t *testing.T) {
+	of := func(prefer string, constraints ...string) *cluster.Need {
+		s := api.Spec{Prefer: prefer}
+		for i, c := range constraints {
+			s.Roles = append(s.Roles, api.Role{Name: fmt.Sprint("r", i), Count: 1, CPUsPerRank: 1, Constraint: c})
+			s.Size++
+		}
+		return needOf(t, s)
+	}
+	many := []string{}
+	for i := range 4 {
+		many = append(many, fmt.Sprintf("[a%d|b%d|c%d]", i, i, i))
+	}
+	for _, tt := range []struct {
+		d    *cluster.Need
+		want string
+	}{
+		{of("", "", "ib"), "--"},
+		{of("", "[a|b]", "", "[c|d|e]"), "0-0 0-1 0-2 1-0 1-1 1-2"},
+		{of("", "[a|b]", "[a|b]", "[c|d]"), "000 001 110 111"},
+		{of("", "[a|b]", "[c|d]", "[e|f]"), "000 001 010 011 100 101 110 111"},
+	} {
+		var got []string
+		for _, parts := range readings(tt.d, false) {
+			text := ""
+			for i, p := range parts {
+				if at := slices.Index(tt.d.Parts[i].Alternatives, p); at >= 0 {
+					text += fmt.Sprint(at)
+				} else {
+					text += "-"
+				}
+			}
+			got = append(got, text)
+		}
+		if strings.Join(got, " ") != tt.want {
+			t.Errorf("%q, want %q", got, tt.want)
+		}
+	}
+	if got := len(readings(of("", many...), false)); got != maxReadings {
+		t.Errorf("%d readings of 81", got)
+	}
+}

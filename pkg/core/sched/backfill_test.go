@@ -1,0 +1,606 @@
+package sched
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"gangd/pkg/api"
+	"gangd/pkg/core/cluster"
+)
+
+// run gives cards of a node to a job that ends so many minutes after epoch0; 0: nobody
+// knows when.
+func run(n *cluster.Node, job int64, minutes int, cards ...int) *cluster.Node {
+	g := cluster.Grant{MemberKey: api.MemberKey{Job: job, Epoch: 1}, Ranks: 1, CPUs: 1}
+	if minutes != 0 {
+		g.Until = epoch0.Add(time.Duration(minutes) * time.Minute)
+	}
+	for _, i := range cards {
+		g.Cards = append(g.Cards, cluster.CardGrant{UUID: n.Cards[i].UUID, Exclusive: true})
+	}
+	return n.Restore(g)
+}
+
+func lasting(job int64, gpus, minutes int) *Candidate {
+	c := candidate(job, api.Spec{Size: 1, GPUsPerRank: gpus})
+	c.TimeLimit = time.Duration(minutes) * time.Minute
+	return c
+}
+
+// shortest may be cut to a minute.
+func shortest(c *Candidate) *Candidate { c.TimeMin = time.Minute; return c }
+
+// started and claimed write a plan down: "job@node", "job@node+minutes".
+func started(p Plan) string {
+	var out []string
+	for _, s := range p.Starts {
+		out = append(out, fmt.Sprintf("%d@%s", s.Job, s.Slots[0].Node))
+	}
+	return fmt.Sprint(out)
+}
+
+func claimed(p Plan) string {
+	var out []string
+	for _, c := range p.Backfills {
+		text := fmt.Sprintf("%d@%s", c.Job, c.Slots[0].Node)
+		if !c.At.IsZero() {
+			text += fmt.Sprintf("+%g", c.At.Sub(epoch0).Minutes())
+		}
+		out = append(out, text)
+	}
+	return fmt.Sprint(out)
+}
+
+func TestBackfill(t *testing.T) {
+	nodes := func(list ...*cluster.Node) []*cluster.Node { return list }
+	n := func(name string) *cluster.Node { return testNode(name, 32, 4, 80) }
+	fifo := func(backfills int) *Policy { return &Policy{Order: OrderFIFO, BackfillDepth: backfills} }
+	for _, tt := range []struct {
+		name    string
+		nodes   []*cluster.Node
+		policy  *Policy
+		queue   []*Candidate
+		starts  string
+		claimed string
+	}{
+		{"what ends before the reservation uses its places", nodes(run(n("n1"), 90, 60, 0, 1)), fifo(1),
+			[]*Candidate{lasting(1, 4, 10), lasting(2, 2, 60)}, "[2@n1]", "[1@n1+60]"},
+		{"what would last longer does not", nodes(run(n("n1"), 90, 60, 0, 1)), fifo(1),
+			[]*Candidate{lasting(1, 4, 10), lasting(2, 2, 61)}, "[]", "[1@n1+60]"},
+		{"nor what has no limit", nodes(run(n("n1"), 90, 60, 0, 1)), fifo(1),
+			[]*Candidate{lasting(1, 4, 10), lasting(2, 2, 0), lasting(3, 1, 1)}, "[3@n1]", "[1@n1+60]"},
+		{"beside the reserved places anything goes", nodes(run(n("n1"), 90, 60, 0, 1)), fifo(1),
+			[]*Candidate{lasting(1, 3, 10), lasting(2, 1, 0), lasting(3, 1, 0)}, "[2@n1]", "[1@n1+60]"},
+		{"the place that is free first", nodes(run(n("n1"), 90, 60, 0, 1, 2, 3), run(n("n2"), 91, 30, 0, 1, 2, 3)), fifo(1),
+			[]*Candidate{lasting(1, 4, 10)}, "[]", "[1@n2+30]"},
+		{"ends that are known before one that is not", nodes(run(n("n1"), 90, 0, 0), run(n("n2"), 91, 600, 0, 1, 2, 3)), fifo(1),
+			[]*Candidate{lasting(1, 4, 10)}, "[]", "[1@n2+600]"},
+		{"no end known: what has a limit uses the places meanwhile", nodes(run(n("n1"), 90, 0, 0)), fifo(1),
+			[]*Candidate{lasting(1, 4, 10), lasting(2, 1, 0), lasting(3, 1, 100000)}, "[3@n1]", "[1@n1]"},
+		{"but nobody is given a limit for it", nodes(run(n("n1"), 90, 0, 0)), fifo(1),
+			[]*Candidate{lasting(1, 4, 10), shortest(lasting(2, 1, 0))}, "[]", "[1@n1]"},
+		{"what is overdue ends soon", nodes(run(n("n1"), 90, -600, 0)), fifo(1),
+			[]*Candidate{lasting(1, 4, 10), lasting(2, 1, 5)}, "[]", "[1@n1+1]"},
+		{"each of two reservations holds", nodes(run(n("n1"), 90, 60, 0, 1), run(n("n2"), 91, 120, 0, 1)), fifo(2),
+			[]*Candidate{lasting(1, 4, 10), lasting(2, 4, 10), lasting(3, 2, 60), lasting(4, 2, 61), lasting(5, 2, 120)},
+			"[3@n1 4@n2]", "[1@n1+60 2@n2+120]"},
+		{"what is being stopped ends sooner", nodes(run(n("n1"), 90, 600, 0)), fifo(1),
+			[]*Candidate{lasting(1, 4, 10), lasting(2, 1, 6)}, "[]", "[1@n1+5]"},
+		{"the second one stands on what the first leaves", nodes(run(n("n1"), 90, 60, 0, 1)), fifo(2),
+			[]*Candidate{lasting(1, 3, 10), lasting(2, 2, 100)}, "[]", "[1@n1+60]"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			q := NewQueue(tt.policy, nil)
+			for _, c := range tt.queue {
+				q.Insert(c)
+			}
+			v := &View{Nodes: tt.nodes, Queue: q}
+			if strings.Contains(tt.name, "stopped") {
+				v.Running = []*Running{{Job: 90, Epoch: 1, Cards: 1, Stopping: true, StopBy: epoch0.Add(5 * time.Minute)}}
+			}
+			plan := planned(t, epoch0, v, tt.policy)
+			if s, c := started(plan), claimed(plan); s != tt.starts || c != tt.claimed {
+				t.Errorf("starts %s, backfills %s; want %s, %s", s, c, tt.starts, tt.claimed)
+			}
+		})
+	}
+}
+
+// TestBackfillsGiveWay: with order=service a gang that comes later and is expected to run shorter
+// may start on places that are kept for another one, but no other may, and not for ever.
+func TestBackfillsGiveWay(t *testing.T) {
+	ago := func(c *Candidate, d time.Duration) *Candidate { c.Submit = epoch0.Add(-d); return c }
+	expected := (*Ledger)(nil).Average(600*time.Minute, 0, Peer{})
+	urgent := lasting(4, 2, 100)
+	urgent.Priority = 1
+	nice := lasting(2, 2, 61)
+	nice.Priority = -1
+	slow := lasting(4, 2, 590) // to stop
+	slow.Stop = time.Hour
+	for _, tt := range []struct {
+		name            string
+		policy          Policy
+		claimant        *Candidate
+		later           []*Candidate
+		starts, claimed string
+	}{
+		{"shorter", Policy{}, lasting(1, 4, 600), []*Candidate{lasting(2, 2, 61)}, "[2@n1]", "[1@n1+61]"},
+		{"to no more than need be", Policy{}, lasting(1, 4, 600), []*Candidate{lasting(2, 1, 61)}, "[2@n1]", "[1@n1+61]"},
+		{"as long, and half as large", Policy{}, lasting(1, 4, 600), []*Candidate{lasting(2, 2, 600)}, "[]", "[1@n1+60]"},
+		{"longer, and a quarter as large", Policy{}, lasting(1, 4, 600), []*Candidate{lasting(2, 1, 700)}, "[]", "[1@n1+60]"},
+		{"longer than it, and shorter ones before that", Policy{}, lasting(1, 4, 600), []*Candidate{lasting(2, 2, 700), lasting(3, 2, 59)}, "[3@n1]", "[1@n1+60]"},
+		{"for a part of the wait", Policy{}, ago(lasting(1, 4, 600), giveWay*expected-time.Second), []*Candidate{lasting(2, 2, 61)}, "[2@n1]", "[1@n1+61]"},
+		{"then no more", Policy{}, ago(lasting(1, 4, 600), giveWay*expected), []*Candidate{lasting(2, 2, 61)}, "[]", "[1@n1+60]"},
+		{"not at the front", Policy{GuardAfter: time.Minute}, ago(lasting(1, 4, 600), time.Minute), []*Candidate{lasting(2, 2, 61)}, "[]", "[1@n1+60]"},
+		{"nor where running ones give way", Policy{Preempt: PreemptService}, lasting(1, 4, 600), []*Candidate{lasting(2, 2, 61)}, "[]", "[1@n1+60]"},
+		{"nor without a limit", Policy{}, lasting(1, 4, 0), []*Candidate{lasting(2, 2, 61)}, "[]", "[1@n1+60]"},
+		{"nor in another order", Policy{Order: OrderFIFO}, lasting(1, 4, 600), []*Candidate{lasting(2, 2, 61)}, "[]", "[1@n1+60]"},
+		{"nor to who is nice", Policy{}, lasting(1, 4, 600), []*Candidate{nice}, "[]", "[1@n1+60]"},
+		{"a higher priority is not bound", Policy{}, ago(lasting(1, 4, 600), giveWay*expected), []*Candidate{urgent}, "[4@n1]", "[1@n1+100]"},
+		{"its places, not the claim", Policy{BackfillDepth: 2}, lasting(1, 4, 600), []*Candidate{lasting(2, 3, 61)}, "[]", "[1@n1+60]"},
+		{"to one where another of that shape stays", Policy{}, lasting(1, 4, 600), []*Candidate{ago(lasting(2, 2, 610), time.Hour), slow}, "[4@n1]", "[1@n1+650]"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			p := tt.policy
+			q := NewQueue(&p, nil)
+			q.Insert(tt.claimant)
+			v := &View{Nodes: []*cluster.Node{run(testNode("n1", 32, 4, 80), 90, 60, 0, 1)}, Queue: q}
+			v.Backfills = planned(t, epoch0, v, &p).Backfills
+			if len(v.Backfills) != 1 {
+				t.Fatalf("backfills %+v", v.Backfills)
+			}
+			for _, c := range tt.later {
+				if c.Submit.IsZero() {
+					c.Submit = epoch0
+				}
+				q.Insert(c)
+			}
+			plan := planned(t, epoch0, v, &p)
+			if s, c := started(plan), claimed(plan); s != tt.starts || c != tt.claimed {
+				t.Errorf("starts %s, backfills %s; want %s, %s", s, c, tt.starts, tt.claimed)
+			}
+		})
+	}
+}
+
+// TestPlacesOfWhichNoEndIsKnown: a gang without a limit starts on places that are kept for another one while it is not known when
+// these are free, as long as no such gang has ended, and until that one comes to the front.
+func TestPlacesOfWhichNoEndIsKnown(t *testing.T) {
+	ago := func(c *Candidate, d time.Duration) *Candidate { c.Submit = epoch0.Add(-d); return c }
+	nice := lasting(2, 2, 0)
+	nice.Priority = -1
+	guard := Policy{GuardAfter: 48 * time.Hour}
+	for _, tt := range []struct {
+		name            string
+		policy          Policy
+		claimant, later *Candidate
+		starts          string
+	}{
+		{"nothing is known", guard, lasting(1, 4, 0), lasting(2, 2, 0), "[2@n1]"},
+		{"nor who comes to the front", Policy{}, lasting(1, 4, 0), lasting(2, 2, 0), "[]"},
+		{"it is at the front", guard, ago(lasting(1, 4, 0), 48*time.Hour), lasting(2, 2, 0), "[]"},
+		{"it has a limit", guard, lasting(1, 4, 600), lasting(2, 2, 0), "[]"},
+		{"another order", Policy{Order: OrderFIFO, GuardAfter: time.Hour}, lasting(1, 4, 0), lasting(2, 2, 0), "[]"},
+		{"running ones give way", Policy{Preempt: PreemptService, GuardAfter: time.Hour}, lasting(1, 4, 0), lasting(2, 2, 0), "[]"},
+		{"who is nice", guard, lasting(1, 4, 0), nice, "[]"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			q := NewQueue(&tt.policy, nil)
+			v := &View{Nodes: []*cluster.Node{run(testNode("n1", 32, 4, 80), 90, 0, 0)}, Queue: q}
+			for _, c := range []*Candidate{tt.claimant, tt.later} {
+				if c.Submit.IsZero() {
+					c.Submit = epoch0
+				}
+				q.Insert(c)
+				plan := planned(t, epoch0, v, &tt.policy)
+				if v.Backfills = plan.Backfills; c == tt.later && started(plan) != tt.starts {
+					t.Errorf("starts %s, want %s", started(plan), tt.starts)
+				}
+			}
+		})
+	}
+}
+
+// TestBackfillsBesideLongerOnes: the first in the order has a backfill though a longer gang has the
+// only one already; but there are never more than twice as many.
+func TestBackfillsBesideLongerOnes(t *testing.T) {
+	for _, tt := range []struct {
+		policy Policy
+		want   []string
+	}{
+		{Policy{BackfillDepth: 1}, []string{"[1@n1+60]", "[1@n1+60 2@n1+60]", "[2@n1+60 1@n1+60]"}},
+		{Policy{BackfillDepth: 2}, []string{"[1@n1+60]", "[1@n1+60 2@n1+60]", "[2@n1+60 1@n1+60 3@n1+60]"}},
+		{Policy{BackfillDepth: 1, Preempt: PreemptService}, []string{"[1@n1+60]", "[1@n1+60]", "[1@n1+60]"}},
+	} {
+		q := NewQueue(&tt.policy, nil)
+		v := &View{Nodes: []*cluster.Node{run(testNode("n1", 32, 4, 80), 90, 60, 0, 1, 2, 3)}, Queue: q}
+		for i, c := range []*Candidate{lasting(1, 2, 600), lasting(2, 1, 300), lasting(3, 1, 100)} {
+			q.Insert(c)
+			plan := planned(t, epoch0, v, &tt.policy)
+			if v.Backfills = plan.Backfills; claimed(plan) != tt.want[i] {
+				t.Errorf("%+v: after job %d backfills %s, want %s", tt.policy, c.Job, claimed(plan), tt.want[i])
+			}
+		}
+	}
+}
+
+// TestBackfillMovesToWhereItIsServedEarlier, and nowhere else.
+func TestBackfillMovesToWhereItIsServedEarlier(t *testing.T) {
+	n1, n2 := run(testNode("n1", 32, 4, 80), 90, 60, 0, 1, 2, 3), run(testNode("n2", 32, 4, 80), 91, 120, 0, 1, 2, 3)
+	p := &Policy{}
+	v := &View{Nodes: []*cluster.Node{n1, n2}, Queue: queueOf(lasting(1, 4, 600))}
+	v.Backfills = planned(t, epoch0, v, p).Backfills
+	v.Nodes = []*cluster.Node{run(n1, 90, 90, 0, 1, 2, 3), run(n2, 91, 90, 0, 1, 2, 3)}
+	plan := planned(t, epoch0, v, p)
+	if got := claimed(plan); got != "[1@n1+90]" {
+		t.Errorf("equally early elsewhere: %s", got)
+	}
+	v.Nodes[1] = run(n2, 91, 150, 0, 1, 2, 3)
+	v.Backfills = plan.Backfills
+	plan = planned(t, epoch0, v, p)
+	if got := claimed(plan); got != "[1@n1+90]" {
+		t.Errorf("later elsewhere: %s", got)
+	}
+	v.Nodes[1] = run(n2, 91, 30, 0, 1, 2, 3)
+	v.Backfills = plan.Backfills
+	if got := claimed(planned(t, epoch0, v, p)); got != "[1@n2+30]" {
+		t.Errorf("earlier elsewhere: %s", got)
+	}
+}
+
+// A store of the first release says Looked and Told.
+// TestCardsOfNodesThatOneGangHas: such nodes are alike to what could be placed on them, for nothing can, and not in what becomes
+// free with their gangs.
+func TestCardsOfNodesThatOneGangHas(t *testing.T) {
+	alone := func(n *cluster.Node) *cluster.Node {
+		g := n.Grants[0]
+		g.Exclusive = true
+		return n.Restore(g)
+	}
+	all, none := alone(run(testNode("n1", 16, 4, 80), 7, 120, 0, 1, 2, 3)), alone(run(testNode("n2", 16, 4, 80), 8, 60))
+	for _, nodes := range [][]*cluster.Node{{all, none}, {none, all}} {
+		v := &View{Nodes: nodes, Queue: queueOf(lasting(1, 4, 30))}
+		if got := claimed(planned(t, epoch0, v, &Policy{BackfillDepth: 1})); got != "[1@n2+60]" {
+			t.Errorf("kept: %s", got)
+		}
+	}
+}
+
+func TestStoredBackfillsAreRead(t *testing.T) {
+	var got []Backfill
+	err := json.Unmarshal([]byte(`[{"Job":7,"Slots":null,"At":"2026-11-22T12:00:00Z","Looked":"2026-11-22T11:00:00Z",
+		"Victims":[{"Job":3,"Epoch":2,"At":"2026-11-22T11:30:00Z","Told":true}],"Until":"0001-01-01T00:00:00Z"}]`), &got)
+	if err != nil || len(got) != 1 || got[0].Job != 7 || got[0].SearchedAt.Hour() != 11 || len(got[0].Victims) != 1 || !got[0].Victims[0].Notified {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+// A move whose victim was not stopped after all waits for its places as any backfill does:
+// until they are free by the limits of what is there, not with the lead of a move.
+func TestARefusedMoveIsAPlainBackfill(t *testing.T) {
+	n1 := run(testNode("n1", 32, 4, 80), 90, 60, 0, 1, 2, 3)
+	v := &View{Nodes: []*cluster.Node{n1}, Queue: queueOf(lasting(1, 4, 600))}
+	v.Backfills = planned(t, epoch0, v, &Policy{}).Backfills
+	if got := claimed(Plan{Backfills: v.Backfills}); got != "[1@n1+60]" {
+		t.Fatal(got)
+	}
+	move := v.Backfills[0]
+	move.At, move.Until = epoch0.Add(time.Minute), epoch0.Add(601*time.Minute)
+	v.Backfills = []Backfill{move}
+	plan := planned(t, epoch0, v, &Policy{})
+	if got := claimed(plan); got != "[1@n1+60]" || !plan.Backfills[0].Until.IsZero() {
+		t.Errorf("%s, until %v", got, plan.Backfills[0].Until)
+	}
+}
+
+// TestTwoBackfillsHaveNotOnePlace: of two that are kept from before on the same cards the first in the order stays there, and the
+// other goes elsewhere, or has none.
+func TestTwoBackfillsHaveNotOnePlace(t *testing.T) {
+	p := &Policy{Order: OrderFIFO, BackfillDepth: 2}
+	q := NewQueue(p, nil)
+	q.Insert(lasting(1, 4, 600))
+	v := &View{Nodes: []*cluster.Node{run(testNode("n1", 32, 4, 80), 90, 60, 0, 1, 2, 3), run(testNode("n2", 32, 4, 80), 91, 120, 0, 1, 2, 3)}, Queue: q}
+	same := planned(t, epoch0, v, p).Backfills[0]
+	q.Insert(lasting(2, 4, 600))
+	v.Backfills = []Backfill{same, same}
+	v.Backfills[1].Job = 2
+	if got := claimed(planned(t, epoch0, v, p)); got != "[1@n1+60 2@n2+120]" {
+		t.Error(got)
+	}
+	v.Nodes = v.Nodes[:1]
+	if got := claimed(planned(t, epoch0, v, p)); got != "[1@n1+60]" {
+		t.Error(got)
+	}
+}
+
+// TestABackfillOnOneNodeIsOnAWholeOne: places that are to be on one node are not begun where most is free now, when that node never
+// holds them.
+func TestABackfillOnOneNodeIsOnAWholeOne(t *testing.T) {
+	v := &View{Nodes: []*cluster.Node{run(testNode("n1", 32, 2, 80), 90, 0, 0), run(testNode("n2", 32, 4, 80), 91, 0, 0, 1, 2, 3)},
+		Queue: queueOf(candidate(1, api.Spec{Size: 4, GPUsPerRank: 1, MaxNodes: 1}))}
+	if got := planned(t, epoch0, v, &Policy{}).Backfills; len(got) != 1 || len(got[0].Slots) != 4 || got[0].Slots[0].Node != "n2" || got[0].Slots[3].Node != "n2" {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestAMoveWaitsForANodeThatIsAway: its victims are gone, but so is the node for now: the places stay kept, and nothing starts there.
+func TestAMoveWaitsForANodeThatIsAway(t *testing.T) {
+	v := &View{Nodes: []*cluster.Node{run(testNode("n1", 32, 4, 80), 90, 60, 0, 1, 2, 3)}, Queue: queueOf(lasting(1, 4, 600))}
+	move := planned(t, epoch0, v, &Policy{}).Backfills[0]
+	move.Until = epoch0.Add(10 * time.Hour)
+	away := testNode("n1", 32, 4, 80)
+	v.Backfills = []Backfill{move}
+	v.Nodes = []*cluster.Node{away}
+	if got := started(planned(t, epoch0, v, &Policy{})); got != "[1@n1]" {
+		t.Fatalf("on its node: %s", got)
+	}
+	gone := *away
+	gone.Ready, gone.Away = false, true
+	v.Nodes = []*cluster.Node{&gone}
+	if plan := planned(t, epoch0, v, &Policy{}); len(plan.Starts) != 0 || claimed(plan) != "[1@n1]" {
+		t.Errorf("starts %s, keeps %s", started(plan), claimed(plan))
+	}
+}
+
+// TestPlacesBesideANodeThatIsAway: a node that may be back in a moment is no gang without a limit, so that nobody uses the rest of
+// the places meanwhile.
+func TestPlacesBesideANodeThatIsAway(t *testing.T) {
+	p := &Policy{Order: OrderFIFO}
+	large := candidate(1, api.Spec{Size: 2, GPUsPerRank: 4})
+	v := &View{Nodes: []*cluster.Node{run(testNode("n1", 32, 4, 80), 90, 60, 0), testNode("n2", 32, 4, 80)}, Queue: NewQueue(p, nil)}
+	v.Queue.Insert(large)
+	v.Backfills = planned(t, epoch0, v, p).Backfills
+	v.Queue.Insert(lasting(2, 1, 10))
+	away := *v.Nodes[0]
+	away.Ready, away.Away = false, true
+	v.Nodes = []*cluster.Node{&away, v.Nodes[1]}
+	plan := planned(t, epoch0, v, p)
+	if s, c := started(plan), claimed(plan); s != "[]" || c != "[1@n1]" {
+		t.Errorf("starts %s, backfills %s", s, c)
+	}
+}
+
+// TestTakersOfOneNode: each starts beside what is kept there for the other, at its own places, also where the node just failed it.
+func TestTakersOfOneNode(t *testing.T) {
+	for name, avoid := range map[string][]string{"any": nil, "it failed": {"n00001"}} {
+		var waiting []*Candidate
+		var kept []Backfill
+		for i := range 3 {
+			c := lasting(int64(i+1), 2, []int{60, 600, 60}[i]) // the first is ahead for being shorter alone
+			c.Avoid = avoid
+			waiting = append(waiting, c)
+			if i < 2 {
+				kept = append(kept, Backfill{Job: c.Job, SearchedAt: epoch0, Slots: []cluster.Slot{{Node: "n00001", Cards: []string{fmt.Sprintf("n00001-%d", 2*i), fmt.Sprintf("n00001-%d", 2*i+1)}}}})
+			}
+		}
+		t.Run(name, func(t *testing.T) {
+			plan := planned(t, epoch0, &View{Nodes: testNodes(1, 8, 4, 80), Queue: queueOf(waiting...), Backfills: kept}, &Policy{BackfillDepth: 4})
+			if got := started(plan); got != "[1@n00001 2@n00001]" {
+				t.Errorf("started %s", got)
+			}
+		})
+	}
+}
+
+// TestGrantsAreOfTheirBackfill: what is remembered of one is not said of it when it has other places, ends at another time or its gang asks for something else.
+func TestGrantsAreOfTheirBackfill(t *testing.T) {
+	pl := new(Planner).planner(epoch0, &View{Nodes: testNodes(2, 8, 4, 80), Queue: queueOf()}, &Policy{})
+	slots := []cluster.Slot{{Node: "n00001"}, {Node: "n00002"}}
+	of := func(cpus, n int, until time.Time) backfill {
+		return backfill{Backfill: Backfill{Job: 1, Slots: slots[:n], Until: until}, c: candidate(1, api.Spec{Size: n, CPUsPerRank: cpus})}
+	}
+	first := of(1, 2, time.Time{})
+	was := pl.backfillGrants(&first)
+	pl.mem.backfillGrants[1].heldAt = pl.mem.capacity
+	if again := pl.backfillGrants(&first); &again[0] != &was[0] || !pl.stands(&first) {
+		t.Error("the same backfill is not known again")
+	}
+	for name, b := range map[string]backfill{"other CPUs": of(2, 2, time.Time{}), "fewer places": of(1, 1, time.Time{}), "another end": of(1, 2, epoch0.Add(time.Hour))} {
+		pl.backfillGrants(&first)
+		got := pl.backfillGrants(&b)
+		if len(got) != len(b.Slots) || got[0].CPUs != b.c.Ask.Spec.CPUsPerRank || !got[0].Until.Equal(b.Until) {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+	moved := of(1, 2, time.Time{})
+	pl.backfillGrants(&first)
+	moved.Slots = []cluster.Slot{slots[1], slots[0]}
+	if got := pl.backfillGrants(&moved); got[0].at != 1 || pl.stands(&moved) {
+		t.Errorf("other places: %+v", got)
+	}
+	pl.mem.backfillGrants[1].heldAt = pl.mem.capacity
+	if pl.mem.capacity++; pl.stands(&moved) {
+		t.Error("it stands though the nodes are others")
+	}
+}
+
+// TestChoiceGroups: nodes that are alike are one choice, in their order, as often as it is asked.
+func TestChoiceGroups(t *testing.T) {
+	var gs choiceGroups
+	for range 2 {
+		gs.reset()
+		gs.add([]int32{5}, 1, 4, 2, 1)
+		gs.add([]int32{7, 9}, 20, 4, 2, 2)
+		gs.add([]int32{1, 3}, 6, 4, 2, 1)
+		gs.add([]int32{8}, 1, 4, 1, 2)
+		gs.add([]int32{0}, 1, 3, 2, 2)
+		text := ""
+		for _, c := range gs.made() {
+			text += fmt.Sprintf("%d %v of %d: %d %d %d; ", c.at, c.like.runs, c.like.count, c.ranks, c.now, c.free)
+		}
+		if want := "1 [[1 3 5]] of 7: 4 2 1; 7 [[7 9]] of 20: 4 2 2; 8 [[8]] of 1: 4 1 2; 0 [[0]] of 1: 3 2 2; "; text != want {
+			t.Errorf("%s, want %s", text, want)
+		}
+	}
+}
+
+// TestWhoMayDelayABackfill: a higher tier, and who is ahead of its taker for more than being shorter.
+func TestWhoMayDelayABackfill(t *testing.T) {
+	at := func(tier, priority int64, size int, bucket int64, minute int) *Candidate {
+		c := candidate(int64(minute+1), api.Spec{Size: size})
+		c.Tier, c.Priority, c.bucket, c.Submit = tier, priority, bucket, epoch0.Add(time.Duration(minute)*time.Minute)
+		return c
+	}
+	for _, tt := range []struct {
+		name  string
+		order Order
+		c, of *Candidate
+		move  bool
+		want  bool
+	}{
+		{"a higher tier", OrderService, at(1, 0, 1, 9, 9), at(0, 5, 9, 1, 0), false, true},
+		{"a higher tier of a move", OrderService, at(1, 0, 1, 9, 9), at(0, 5, 9, 1, 0), true, true},
+		{"a higher priority", OrderService, at(1, 5, 1, 9, 9), at(1, 4, 9, 1, 0), false, true},
+		{"a lower tier", OrderService, at(0, 9, 9, 1, 0), at(1, 0, 1, 9, 9), false, false},
+		{"shorter", OrderService, at(0, 0, 1, 1, 0), at(0, 0, 1, 2, 9), false, false},
+		{"as short and larger", OrderService, at(0, 0, 2, 1, 9), at(0, 0, 1, 1, 0), false, true},
+		{"as short and larger than that of a move", OrderService, at(0, 0, 2, 1, 9), at(0, 0, 1, 1, 0), true, false},
+		{"as short and earlier", OrderService, at(0, 0, 1, 1, 0), at(0, 0, 1, 1, 9), false, true},
+		{"as short and later", OrderService, at(0, 0, 1, 1, 9), at(0, 0, 1, 1, 0), false, false},
+		{"itself", OrderService, at(0, 0, 1, 1, 0), at(0, 0, 1, 1, 0), false, false},
+		{"earlier in turn", OrderFIFO, at(0, 0, 1, 0, 0), at(0, 0, 1, 0, 9), false, true},
+		{"later in turn", OrderFIFO, at(0, 0, 9, 0, 9), at(0, 0, 1, 0, 0), false, false},
+		{"who used less", OrderFair, at(0, 0, 1, 1, 9), at(0, 0, 1, 2, 0), false, true},
+		{"a larger one of a lower tier", OrderLargest, at(0, 0, 9, 0, 9), at(5, 5, 1, 0, 0), false, true},
+		{"a smaller one of a higher tier", OrderLargest, at(5, 5, 1, 0, 0), at(0, 0, 9, 0, 9), false, false},
+	} {
+		p := &Policy{Order: tt.order}
+		for _, c := range []*Candidate{tt.c, tt.of} {
+			c.order = p.orderOf(c.Terms)
+		}
+		b := &backfill{c: tt.of}
+		if tt.move {
+			b.Until = epoch0
+		}
+		if got := p.before(tt.c, b); got != tt.want {
+			t.Errorf("%s: %t", tt.name, got)
+		}
+	}
+}
+
+// TestTimesOfABackfill: from when it is in the way, and of whom.
+func TestTimesOfABackfill(t *testing.T) {
+	at := func(minutes int) time.Time { return epoch0.Add(time.Duration(minutes) * time.Minute) }
+	plain, move, open, away := backfill{Backfill: Backfill{At: at(10)}}, backfill{Backfill: Backfill{At: at(10), Until: at(60)}}, backfill{}, backfill{away: true}
+	for _, tt := range []struct {
+		name           string
+		b              backfill
+		from           time.Time
+		open, isMove   bool
+		ten, eleven    bool // in the way of who ends then
+		without, limit bool
+	}{
+		{"plain", plain, at(10), false, false, false, true, true, true},
+		{"move", move, time.Time{}, false, true, true, true, true, true},
+		{"open", open, beyondLimits, true, false, false, false, true, false},
+		{"away", away, time.Time{}, false, false, true, true, true, true},
+	} {
+		b := &tt.b
+		if !b.from().Equal(tt.from) || b.isOpen() != tt.open || b.isMove() != tt.isMove || b.inWayOf(at(10)) != tt.ten || b.inWayOf(at(11)) != tt.eleven ||
+			b.inWayOf(never) != tt.without || b.inWayOf(at(1<<20)) != tt.limit {
+			t.Errorf("%s: from %v, open %t, move %t", tt.name, b.from(), b.isOpen(), b.isMove())
+		}
+	}
+	for minutes, want := range map[int]bool{59: false, 60: true, 61: true} {
+		if o := (&backfill{Backfill: Backfill{At: at(minutes)}}); move.over(o) != want {
+			t.Errorf("a move until 60 is over by %d: %t", minutes, !want)
+		}
+	}
+	if move.over(&open) || move.over(&move) {
+		t.Error("it is not known when the other starts")
+	}
+	c := lasting(1, 1, 60)
+	c.Stop, c.TimeMin = time.Minute, 10*time.Minute
+	pl := &planner{now: epoch0}
+	for _, tt := range []struct {
+		change     func(c *Candidate)
+		end, least time.Time
+	}{
+		{func(c *Candidate) {}, at(61), at(11)},
+		{func(c *Candidate) { c.TimeMin = 0 }, at(61), at(61)},
+		{func(c *Candidate) { c.TimeLimit, c.TimeMin = 0, 0 }, never, never},
+		{func(c *Candidate) { c.TimeLimit = 0 }, never, at(11)},
+		{func(c *Candidate) { c.Deadline = at(30) }, at(31), at(11)},
+		{func(c *Candidate) { c.Deadline = at(5) }, at(6), at(6)},
+		{func(c *Candidate) { c.Deadline = at(90) }, at(61), at(11)},
+		{func(c *Candidate) { c.Deadline, c.TimeLimit = at(90), 0 }, at(91), at(11)},
+	} {
+		own := c.apart()
+		tt.change(own)
+		if end, least := pl.end(own), pl.leastEnd(own); !end.Equal(tt.end) || !least.Equal(tt.least) {
+			t.Errorf("%s: ends by %v, %v at the least", printer.Value(own), end.Sub(epoch0), least.Sub(epoch0))
+		}
+	}
+}
+
+// TestViewsOfATaker: what is kept for others is in its way until they are served, but for its own; in the time of its
+// reservation only what others of that have, and moves.
+func TestViewsOfATaker(t *testing.T) {
+	in := func(job int64, reservation string) *Candidate {
+		c := candidate(job, api.Spec{Size: 1, CPUsPerRank: 2, Reservation: reservation})
+		c.order = (&Policy{}).orderOf(c.Terms)
+		return c
+	}
+	for _, tt := range []struct {
+		name         string
+		c            *Candidate
+		reservations bool
+		kept         int
+		own          int64
+		minutes      int
+		want         string // which nodes are full
+	}{
+		{"another", in(9, ""), false, 4, 0, 5, "1 2 3"},
+		{"one that takes long", in(9, ""), false, 4, 0, 11, "1 2 3 4"},
+		{"the taker of the first", in(1, ""), false, 4, 1, 5, "2 3"},
+		{"the taker of the last", in(4, ""), false, 4, 4, 11, "1 2 3"},
+		{"the only one", in(1, ""), false, 1, 1, 5, ""},
+		{"of two", in(1, ""), false, 2, 1, 5, "2"},
+		{"beside reservations", in(9, ""), true, 4, 0, 5, "1 2 3"},
+		{"of a reservation", in(9, "w"), true, 4, 0, 11, "2 3"},
+		{"the taker of a reservation", in(3, "w"), true, 4, 3, 11, "2"},
+		{"of a reservation that is gone", in(9, "w"), false, 4, 0, 5, "1 2 3"},
+	} {
+		v := &View{Nodes: testNodes(4, 2, 0, 0), Queue: queueOf()}
+		if tt.reservations {
+			v.Reservations = []Reservation{window("w", 0, time.Hour, "n00001", "n00002", "n00003", "n00004")}
+		}
+		pl := new(Planner).planner(epoch0, v, &Policy{})
+		for i, c := range []*Candidate{in(1, ""), in(2, ""), in(3, "w"), in(4, "")}[:tt.kept] {
+			b := backfill{Backfill: Backfill{Job: c.Job, At: epoch0, Slots: []cluster.Slot{{Node: v.Nodes[i].Name}}}, c: c}
+			switch c.Job {
+			case 2:
+				b.Until = epoch0.Add(time.Hour)
+			case 4:
+				b.At = epoch0.Add(10 * time.Minute)
+			}
+			b.grants = pl.backfillGrants(&b)
+			pl.addBackfill(b)
+		}
+		end := epoch0.Add(time.Duration(tt.minutes) * time.Minute)
+		full := func(l *nodeView) string {
+			var out []string
+			for at := range v.Nodes {
+				if l.node(at).FreeCPUs() == 0 {
+					out = append(out, fmt.Sprint(at+1))
+				}
+			}
+			return strings.Join(out, " ")
+		}
+		if got := full(pl.viewWithout(tt.c, pl.backfillOf(tt.own), end)); got != tt.want {
+			t.Errorf("%s: full are %q, want %q", tt.name, got, tt.want)
+		}
+		if got := full(pl.viewFor(tt.c, end)); tt.own == 0 && got != tt.want {
+			t.Errorf("%s: without a backfill full are %q, want %q", tt.name, got, tt.want)
+		}
+		for len(pl.backfills) > 0 {
+			pl.removeBackfill(0)
+		}
+		if got := full(pl.topView()); got != "" {
+			t.Errorf("%s: none is left, and full are %q", tt.name, got)
+		}
+	}
+}

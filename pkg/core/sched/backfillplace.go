@@ -1,0 +1,271 @@
+package sched
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+
+	"gangd/pkg/api"
+	"gangd/pkg/core/cluster"
+)
+
+// findBackfill chooses places over the whole of the ready nodes, those that need the least
+// further freeing: for when it is not known when what runs will end.
+func (pl *planner) findBackfill(sh *askClass, avoid []string) []cluster.Slot {
+	d := sh.need
+	if sh.alternatives != nil {
+		return pl.findBackfillOfAlternatives(sh, avoid)
+	}
+	if d.Packed() {
+		return pl.backfillMixed(d, avoid)
+	}
+	choices := pl.choicesEmpty(sh, avoid)
+	l := layoutOf(d)
+	if l.members(pl.tallyOf(choices)) == 0 {
+		if len(avoid) > 0 {
+			return pl.findBackfill(sh, nil)
+		}
+		return nil
+	}
+	var slots []cluster.Slot
+	for _, m := range l.chooseBackfill(choices) {
+		slots = append(slots, pl.backfillOn(d, m)...)
+	}
+	return slots
+}
+
+// choiceGroups are nodes that are alike to a backfill, with memory for their lists.
+type choiceGroups struct {
+	choices []nodeChoice
+	lists   [][]int32
+	from    []int          // how many lists each was put together from
+	by      map[[3]int]int // index of a group by ranks, now and free
+}
+
+func (gs *choiceGroups) reset() {
+	clear(gs.by)
+	gs.choices, gs.from = gs.choices[:0], gs.from[:0]
+}
+
+// add puts n nodes into their group, of which at are the first.
+func (gs *choiceGroups) add(at []int32, n, ranks, now, free int) {
+	if gs.by == nil {
+		gs.by = map[[3]int]int{}
+	}
+	k := [3]int{ranks, now, free}
+	i, known := gs.by[k]
+	if !known {
+		i = len(gs.choices)
+		gs.by[k] = i
+		gs.choices, gs.from = append(gs.choices, nodeChoice{ranks: ranks, now: now, free: free}), append(gs.from, 0)
+		if len(gs.lists) == i {
+			gs.lists = append(gs.lists, nil)
+		}
+		gs.lists[i] = gs.lists[i][:0]
+	}
+	gs.lists[i] = append(gs.lists[i], at...)
+	gs.choices[i].like.count += n
+	gs.from[i]++
+}
+
+// made is the groups, each with its nodes in order.
+func (gs *choiceGroups) made() []nodeChoice {
+	for i := range gs.choices {
+		if gs.from[i] > 1 {
+			slices.Sort(gs.lists[i])
+		}
+		gs.choices[i].at, gs.choices[i].like.runs = int(gs.lists[i][0]), [][]int32{gs.lists[i]}
+	}
+	return gs.choices
+}
+
+// choicesEmpty lists where a backfill may be: all ready nodes but for the backfills made so far. Of
+// ten thousand nodes only those are looked at that backfills or starts of this plan are on, and
+// the others pair by pair. Of a group no more nodes are listed than a gang can use: each is
+// chosen for its room or its name, and there are at most as many as it may have members, and
+// as many that these are exchanged for.
+func (pl *planner) choicesEmpty(sh *askClass, avoid []string) []nodeChoice {
+	d, top, rs, gs := sh.need, pl.topView(), &pl.mem.rooms, &pl.mem.groups
+	list := pl.mem.currentBackfillClasses()
+	pl.openRooms()
+	gs.reset()
+	allows := func(at int32) bool {
+		name := top.node(int(at)).Name
+		return !slices.Contains(avoid, name) && d.Named(name)
+	}
+	for _, i := range pl.touchedNodes {
+		at := int32(i)
+		n := pl.views[0].node(i)
+		if !n.Ready || !allows(at) || !d.Admits(n) {
+			continue
+		}
+		if total := rs.at(i).Ranks(d); total > 0 {
+			k := top.class(i)
+			gs.add([]int32{at}, 1, total, min(total, sh.ranksOn(k)), sh.freeOn(k))
+		}
+	}
+	most, picky := 2*layoutOf(d).hi, sh.named || len(avoid) > 0
+	for _, p := range list {
+		total := sh.ranksOn(p.emptiedClass)
+		if total == 0 {
+			continue
+		}
+		some, n := pl.nodeBuffer[:0], len(p.nodes)-p.apart
+		if picky {
+			n = 0
+		}
+		for _, at := range p.nodes {
+			if rs.at(int(at)) != nil || picky && !allows(at) {
+				continue
+			}
+			if picky {
+				n++
+			}
+			if len(some) < most {
+				some = append(some, at)
+			} else if !picky {
+				break
+			}
+		}
+		if pl.nodeBuffer = some; n > 0 {
+			gs.add(some, n, total, min(total, sh.ranksOn(p.class)), sh.freeOn(p.class))
+		}
+	}
+	pl.closeRooms()
+	return gs.made()
+}
+
+// openRooms makes a room, with the backfills made so far on it, of each node that backfills or
+// starts of this plan are on, and lists these nodes.
+func (pl *planner) openRooms() {
+	rs, of := &pl.mem.rooms, pl.mem.backfillClasses.of
+	rs.begin(len(of))
+	pl.touchedNodes = pl.touchedNodes[:0]
+	open := func(at int) *cluster.Room {
+		if r := rs.at(at); r != nil {
+			return r
+		}
+		n := pl.views[0].node(at)
+		r := rs.open(at, n)
+		r.OfEmptied(n)
+		pl.touchedNodes = append(pl.touchedNodes, at)
+		if of[at] != nil {
+			of[at].apart++
+		}
+		return r
+	}
+	for i := range pl.started {
+		open(pl.started[i].at)
+	}
+	for i := range pl.backfills {
+		for j := range pl.backfills[i].grants {
+			g := &pl.backfills[i].grants[j]
+			open(g.at).Restore(&g.Grant)
+		}
+	}
+}
+
+// closeRooms takes back what openRooms noted of backfill classes.
+func (pl *planner) closeRooms() {
+	for _, at := range pl.touchedNodes {
+		if p := pl.mem.backfillClasses.of[at]; p != nil {
+			p.apart = 0
+		}
+	}
+}
+
+// emptied is the class of a ready node with nothing on it.
+func (m *Planner) emptied(at int, n *cluster.Node) *nodeClass {
+	if m.emptiedClasses[at] == nil {
+		m.emptiedClasses[at] = m.classes.emptied(n)
+	}
+	return m.emptiedClasses[at]
+}
+
+// chooseBackfill takes the choices with most room free already until they hold the gang. When
+// that is more members than allowed, the ones with least room in all are exchanged for
+// the largest others.
+func (l layout) chooseBackfill(choices []nodeChoice) []member {
+	if l.perNode > 0 {
+		return l.backfillFixed(choices)
+	}
+	slices.SortFunc(choices, func(a, b nodeChoice) int {
+		return cmp.Or(cmp.Compare(b.now, a.now), cmp.Compare(b.free, a.free), cmp.Compare(b.ranks, a.ranks), cmp.Compare(a.at, b.at))
+	})
+	var chosen []nodeChoice
+	sum := 0
+	for _, s := range apart(choices, l.hi) {
+		if sum >= l.size && len(chosen) >= l.lo {
+			break
+		}
+		chosen = append(chosen, s)
+		sum += s.ranks
+	}
+	slices.SortStableFunc(chosen, byRanks)
+	if sum < l.size {
+		rest := apart(choices, math.MaxInt)[len(chosen):]
+		slices.SortStableFunc(rest, byRanks)
+		for i := len(chosen) - 1; sum < l.size; i-- {
+			next := rest[len(chosen)-1-i]
+			sum += next.ranks - chosen[i].ranks
+			chosen[i] = next
+		}
+	}
+	return l.dealBackfill(chosen)
+}
+
+// dealBackfill gives each choice a rank, then what is free there, then the rest.
+func (l layout) dealBackfill(choices []nodeChoice) []member {
+	out := make([]member, len(choices))
+	left := l.size
+	for pass := range 3 {
+		for i, s := range choices {
+			limit := [...]int{1, s.now, s.ranks}[pass]
+			k := min(left, max(0, limit-out[i].ranks))
+			out[i] = member{s.at, out[i].ranks + k}
+			left -= k
+		}
+	}
+	return byName(out)
+}
+
+func (l layout) backfillFixed(choices []nodeChoice) []member {
+	freeFirst := func(k int) func(a, b nodeChoice) int {
+		return func(a, b nodeChoice) int {
+			return cmp.Or(cmp.Compare(min(k, b.now), min(k, a.now)), cmp.Compare(b.free, a.free), cmp.Compare(a.ranks, b.ranks), cmp.Compare(a.at, b.at))
+		}
+	}
+	var out []member
+	choices = apart(choices, math.MaxInt)
+	for left := l.size; left > 0; {
+		k := min(l.perNode, left)
+		fit := slices.DeleteFunc(slices.Clone(choices), func(s nodeChoice) bool { return s.ranks < k || holds(out, s.at) })
+		slices.SortFunc(fit, freeFirst(k))
+		n := max(1, left/l.perNode)
+		for _, s := range fit[:n] {
+			out = append(out, member{s.at, k})
+			left -= k
+		}
+	}
+	return out
+}
+
+// backfillOn picks the cards of one member: those free now first, then such as must be
+// waited for.
+func (pl *planner) backfillOn(d *cluster.Need, m member) []cluster.Slot {
+	here, empty := pl.topView().node(m.at), pl.cleared(m.at)
+	now := min(m.ranks, d.Ranks(here))
+	if now == m.ranks {
+		return d.Pick(here, now)
+	}
+	if now == 0 || d.NodeCards > 0 {
+		return d.Pick(empty, m.ranks)
+	}
+	slots := d.Pick(here, now)
+	taken := cluster.GrantFor(d.Ask, api.MemberKey{Epoch: epochBackfill}, slots, time.Time{})
+	for i := range taken.Cards {
+		taken.Cards[i].Exclusive = true // not twice for the same gang
+	}
+	return append(slots, d.Pick(empty.Restore(taken), m.ranks-now)...)
+}

@@ -1,0 +1,138 @@
+package sched
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"gangd/pkg/api"
+	"gangd/pkg/core/cluster"
+)
+
+// The words for gangs that a bound of their user or account keeps, as Slurm spells them.
+const (
+	WordUserCap    = "QOSMaxGRESPerUser"
+	WordAccountCap = "AssocGrpGRES"
+)
+
+func (p *Policy) hasQuotas() bool {
+	return slices.ContainsFunc(p.Accounts, func(a Account) bool { return a.Quota > 0 })
+}
+
+// AboveCap says why an ask could never start for a cap alone, nil when it could.
+func (p *Policy) AboveCap(account string, ask *cluster.Ask) *api.Error {
+	cards := CardsOf(ask)
+	above := func(most int, whose string) *api.Error {
+		return &api.Error{Code: api.CodeInvalid, Message: fmt.Sprintf("%s are asked for, and %s may hold at most %d at a time", api.Count(cards, "card"), whose, most),
+			Hint: fmt.Sprintf("ask for %s or fewer", api.Count(most, "card"))}
+	}
+	if p.UserCards > 0 && cards > p.UserCards {
+		return above(p.UserCards, "a user")
+	}
+	if a := p.account(account); a != nil && a.Cards > 0 && cards > a.Cards {
+		return above(a.Cards, "account "+account)
+	}
+	return nil
+}
+
+func (p *Policy) account(name string) *Account {
+	for i := range p.Accounts {
+		if p.Accounts[i].Name == name {
+			return &p.Accounts[i]
+		}
+	}
+	return nil
+}
+
+// cardsHeld counts the cards in the hands of each user and account, with those of the starts
+// planned so far.
+type cardsHeld struct{ user, account map[string]int }
+
+func (pl *planner) cardsHeld() *cardsHeld {
+	if pl.holdings == nil {
+		pl.holdings = &cardsHeld{map[string]int{}, map[string]int{}}
+		for _, r := range pl.view.Running {
+			pl.holdings.add(r.User, r.Account, r.Cards)
+		}
+	}
+	return pl.holdings
+}
+
+func (h *cardsHeld) add(user, account string, cards int) {
+	h.user[user] += cards
+	h.account[account] += cards
+}
+
+// capped says which bound a gang would exceed, nil when none.
+func (pl *planner) capped(c *Candidate) *verdict {
+	p := pl.policy
+	if p.UserCards == 0 && len(p.Accounts) == 0 {
+		return nil
+	}
+	cards := CardsOf(c.Ask)
+	if cards == 0 {
+		return nil
+	}
+	if has := pl.cardsHeld().user[c.User]; p.UserCards > 0 && has+cards > p.UserCards {
+		return &verdict{word: WordUserCap, sentence: fmt.Sprintf("%s has %s and asks for %d more, at most %d are allowed to a user at a time",
+			c.User, api.Count(has, "card"), cards, p.UserCards)}
+	}
+	if a := p.account(c.Account); a != nil && a.Cards > 0 {
+		if has := pl.cardsHeld().account[c.Account]; has+cards > a.Cards {
+			return &verdict{word: WordAccountCap, sentence: fmt.Sprintf("account %s has %s and %d more are asked for, at most %d are allowed to it at a time",
+				c.Account, api.Count(has, "card"), cards, a.Cards)}
+		}
+	}
+	return nil
+}
+
+// capLines names who holds the cards that a bound counts, when the first of them ends, and the
+// most that may be asked for meanwhile.
+func (pl *planner) capLines(c *Candidate, word string) []string {
+	var ids []int64
+	var first time.Time
+	for _, r := range pl.view.Running {
+		if r.Cards == 0 || word == WordUserCap && r.User != c.User || word == WordAccountCap && r.Account != c.Account {
+			continue
+		}
+		ids = append(ids, r.Job)
+		if r.TimeLimit > 0 && !r.Start.IsZero() {
+			if t := r.Start.Add(r.TimeLimit + r.Stop); first.IsZero() || t.Before(first) {
+				first = t
+			}
+		}
+	}
+	var lines []string
+	if len(ids) > 0 {
+		line := "held by " + pl.view.Names.list(ids)
+		if !first.IsZero() {
+			line += ", the first of which ends at the latest at " + clock(pl.now, first)
+		}
+		lines = append(lines, line)
+	}
+	left := 0
+	if word == WordUserCap {
+		left = pl.policy.UserCards - pl.cardsHeld().user[c.User]
+	} else if a := pl.policy.account(c.Account); a != nil {
+		left = a.Cards - pl.cardsHeld().account[c.Account]
+	}
+	if left > 0 {
+		lines = append(lines, fmt.Sprintf("at most %s more may be asked for until then", api.Count(left, "card")))
+	}
+	return lines
+}
+
+// reclaims reports whether a gang asks for no more than its account's own cards.
+func (pl *planner) reclaims(c *Candidate) bool {
+	a := pl.policy.account(c.Account)
+	return a != nil && a.Quota > 0 && pl.cardsHeld().account[c.Account]+CardsOf(c.Ask) <= a.Quota
+}
+
+// borrows reports whether a gang's account has more than its own, where somebody reclaims.
+func (pl *planner) borrows(r *victimCandidate) bool {
+	quota := 0
+	if a := pl.policy.account(r.Account); a != nil {
+		quota = a.Quota
+	}
+	return pl.cardsHeld().account[r.Account] > quota
+}

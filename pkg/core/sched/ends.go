@@ -1,0 +1,390 @@
+package sched
+
+import (
+	"slices"
+	"time"
+
+	"gangd/pkg/api"
+	"gangd/pkg/core/cluster"
+)
+
+// overdue is how soon something is expected to end that should have ended by now.
+const overdue = time.Minute
+
+// endOf is when a grant ends at the latest; zero: not known. A gang that is being stopped
+// ends sooner than its time limit says, and also without one.
+func (pl *planner) endOf(g *cluster.Grant) time.Time {
+	t := g.Until
+	if by, stopping := pl.stopping()[g.Job]; stopping && (t.IsZero() || by.Before(t)) {
+		t = by
+	}
+	if !t.IsZero() && t.Before(pl.now) {
+		t = pl.now.Add(overdue)
+	}
+	return t
+}
+
+// stopping is until when the gangs that are being stopped have ended.
+func (pl *planner) stopping() map[int64]time.Time {
+	if pl.stopBy == nil {
+		pl.stopBy = make(map[int64]time.Time)
+		for _, r := range pl.view.Running {
+			if r.Stopping {
+				pl.stopBy[r.Job] = r.StopBy
+			}
+		}
+	}
+	return pl.stopBy
+}
+
+// byEnd is everything on the ready nodes whose end is known, with the starts planned so
+// far, the first to end first.
+func (pl *planner) byEnd() *ends {
+	if pl.others == nil || pl.othersAt != len(pl.starts) {
+		pl.others, pl.othersAt = pl.otherEnds(pl.others[:0]), len(pl.starts)
+	}
+	s := &ends{pieces: pl.mem.ends.pieces, other: pl.others, not: pl.stopping()}
+	// What is overdue is among the others.
+	for len(s.pieces) > 0 {
+		p := s.pieces[0]
+		if s.i, _ = slices.BinarySearchFunc(p, pl.now, func(e ending, now time.Time) int { return e.t.Compare(now) }); s.i < len(p) {
+			break
+		}
+		s.pieces, s.i = s.pieces[1:], 0
+	}
+	return s
+}
+
+// otherEnds lists what ends at another time than the timeline has it: what is overdue or is
+// being stopped, and the starts planned so far.
+func (pl *planner) otherEnds(out []ending) []ending {
+	stopping := pl.stopping()
+	for _, p := range pl.mem.ends.pieces {
+		if len(p) == 0 || !p[0].t.Before(pl.now) {
+			break
+		}
+		for _, e := range p {
+			if by, stops := stopping[e.key.Job]; e.t.Before(pl.now) && !(stops && by.Before(e.t)) {
+				e.t = pl.now.Add(overdue)
+				out = append(out, e)
+			}
+		}
+	}
+	if len(stopping) > 0 {
+		out = pl.stoppedEnds(out)
+	}
+	for _, g := range pl.started {
+		if !g.Until.IsZero() {
+			out = append(out, endingOf(g.at, pl.endOf(&g.Grant), &g.Grant))
+		}
+	}
+	if out == nil {
+		out = []ending{}
+	}
+	slices.SortFunc(out, compareEnding)
+	return out
+}
+
+// stoppedEnds are those that come sooner because their gang is being stopped.
+func (pl *planner) stoppedEnds(out []ending) []ending {
+	for at, n := range pl.view.Nodes {
+		for _, g := range endsOn(n) {
+			if by, stops := pl.stopping()[g.Job]; stops && (g.Until.IsZero() || by.Before(g.Until)) {
+				if t := pl.endOf(&g); !t.IsZero() {
+					out = append(out, endingOf(at, t, &g))
+				}
+			}
+		}
+	}
+	return out
+}
+
+// earliest finds where a gang can start soonest by the known ends of what is there, beside
+// the backfills made so far; nil when only the end of something unknown would make room, or
+// when that is not sooner than before. Zero: whenever.
+func (pl *planner) earliest(c *Candidate, sh *askClass, avoid []string, before time.Time) ([]cluster.Slot, time.Time) {
+	if sh.alternatives != nil {
+		return pl.earliestOfAlternatives(c, sh, avoid, before)
+	}
+	if pl.reservations != nil {
+		return pl.earliestAround(c, sh, avoid)
+	}
+	d, l := sh.need, layoutOf(sh.need)
+	if len(avoid) > 0 {
+		before = time.Time{} // it is not known yet whether the others would do at all
+	}
+	if d.Parts != nil {
+		return pl.earliestMixed(d, avoid, before)
+	}
+	top, rs := pl.topView(), &pl.mem.rooms
+	choices := pl.look(sh, top, avoid)
+	t := pl.tallyOf(choices)
+	var by marked
+	if d.Counts != nil {
+		by = marked{}
+		for i := range choices {
+			by.add(d.Marks(top.node(choices[i].at)), choices[i].ranks, choices[i].count())
+		}
+	}
+	rs.begin(top.size)
+	ends, from := pl.endsFrom(d, l)
+	if ends == nil || !before.IsZero() && !from.Before(before) {
+		return nil, time.Time{}
+	}
+	// release gives the room back that a grant has on a node, and counts what fits there then. The room of a node is made when
+	// it is first looked at, without what has ended by then.
+	release := func(at int, k api.MemberKey) {
+		n := top.node(at)
+		if !rs.allowed(at, func() bool { return d.Admits(n) && !slices.Contains(avoid, n.Name) }) {
+			return
+		}
+		r := rs.at(at)
+		if r == nil {
+			r, rs.ranks[at] = rs.open(at, n), sh.ranksOn(top.class(at))
+			pl.releaseBefore(r, n, from)
+		}
+		r.Release(k)
+		was, is := rs.ranks[at], r.Ranks(d)
+		if was == is {
+			return
+		}
+		rs.ranks[at] = is
+		if was > 0 {
+			t.addAll(was, -1)
+		}
+		t.add(is)
+		if by != nil {
+			by.add(d.Marks(n), was, -1)
+			by.add(d.Marks(n), is, 1)
+		}
+	}
+	for _, at := range pl.touchedNodes {
+		release(at, api.MemberKey{})
+	}
+	for e, more := ends.next(); more; {
+		at := e.t
+		if !before.IsZero() && !at.Before(before) {
+			return nil, time.Time{}
+		}
+		for ; more && e.t.Equal(at); e, more = ends.next() {
+			release(e.at, e.key)
+		}
+		if m := l.members(t); m > 0 && (by == nil || by.holds(d, l)) {
+			return pl.settle(sh, avoid, m), at
+		}
+	}
+	if len(avoid) > 0 {
+		return pl.earliest(c, sh, nil, time.Time{})
+	}
+	return nil, time.Time{}
+}
+
+// releaseBefore gives back what ends on a node before a time, so far as it is not a backfill.
+func (pl *planner) releaseBefore(r *cluster.Room, n *cluster.Node, before time.Time) {
+	if before.IsZero() {
+		return
+	}
+	for i := range n.Grants {
+		if g := &n.Grants[i]; g.Epoch != epochBackfill {
+			if t := pl.endOf(g); !t.IsZero() && t.Before(before) {
+				r.ReleaseAt(i)
+			}
+		}
+	}
+}
+
+// cardBound is no less than how many cards of each node are free, as the ends go by.
+type cardBound struct {
+	cards   []int32
+	touched []bool
+	tally   tally
+}
+
+func (b *cardBound) reset(nodes int) {
+	if len(b.cards) != nodes {
+		b.cards, b.touched = make([]int32, nodes), make([]bool, nodes)
+	}
+	clear(b.touched)
+	b.tally.reset()
+}
+
+// endsFrom is the ends from the first one on after which a gang may fit, and when that is; nil: it never does. Before, there
+// are too few cards, whatever else it needs. The nodes that have enough for a rank by then because something ends sooner are
+// pl.touchedNodes. This goes through a list; looking up node by node what really becomes free was most of a first plan on ten thousand full nodes.
+func (pl *planner) endsFrom(d *cluster.Need, l layout) (*ends, time.Time) {
+	s := pl.byEnd()
+	pl.touchedNodes = pl.touchedNodes[:0]
+	if pl.mem.visitsAll || d.Share || !d.WantsCards() {
+		return s, time.Time{}
+	}
+	top, b := pl.topView(), &pl.mem.cardBound
+	b.reset(top.size)
+	fits := func(cards int32) int {
+		switch {
+		case d.Cards > 0:
+			return min(d.Size, int(cards)/d.Cards)
+		case int(cards) >= d.NodeCards:
+			return d.Size
+		}
+		return 0
+	}
+	for at := range b.cards {
+		b.cards[at] = 0
+		if k := top.class(at); k != nil {
+			n := k.node
+			if k.whole {
+				n = top.node(at)
+			}
+			b.cards[at] = int32(n.OpenCards())
+			if n := fits(b.cards[at]); n > 0 {
+				b.tally.add(n)
+			}
+		}
+	}
+	var at time.Time
+	from := *s // what ends at that time
+	for found := l.members(&b.tally) > 0; !found; {
+		before := *s
+		e, more := s.next()
+		if !more {
+			return nil, time.Time{}
+		}
+		if !e.t.Equal(at) {
+			at, from = e.t, before
+		}
+		if !b.touched[e.at] {
+			b.touched[e.at] = true
+			pl.touchedNodes = append(pl.touchedNodes, e.at)
+		}
+		was := fits(b.cards[e.at])
+		b.cards[e.at] += e.cards
+		if is := fits(b.cards[e.at]); is != was {
+			if was > 0 {
+				b.tally.addAll(was, -1)
+			}
+			b.tally.add(is)
+			found = l.members(&b.tally) > 0
+		}
+	}
+	pl.touchedNodes = slices.DeleteFunc(pl.touchedNodes, func(at int) bool { return fits(b.cards[at]) == 0 })
+	return &from, at
+}
+
+// earliestMixed is earliest for a gang with roles: the end after which it fits is looked
+// for by halves, since each look packs all of its parts.
+func (pl *planner) earliestMixed(d *cluster.Need, avoid []string, before time.Time) ([]cluster.Slot, time.Time) {
+	var ends []ending
+	top, all := pl.topView(), pl.byEnd()
+	for e, more := all.next(); more && (before.IsZero() || e.t.Before(before)); e, more = all.next() {
+		ends = append(ends, e)
+	}
+	after := func(n int) []cluster.Slot {
+		nodes := top.all()
+		for _, e := range ends[:n] {
+			nodes[e.at] = nodes[e.at].Release(e.key)
+		}
+		var ready []int32
+		for at, n := range nodes {
+			if n.Ready {
+				ready = append(ready, int32(at))
+			}
+		}
+		return mixed(d, nodes, ready, avoid)
+	}
+	n, found := len(ends), after(len(ends))
+	if found == nil {
+		if len(avoid) > 0 {
+			return pl.earliestMixed(d, nil, time.Time{})
+		}
+		return nil, time.Time{}
+	}
+	for low := 0; low < n; {
+		mid := (low + n) / 2
+		if slots := after(mid); slots != nil {
+			n, found = mid, slots
+		} else {
+			low = mid + 1
+		}
+	}
+	if n == 0 {
+		return found, pl.now
+	}
+	return found, ends[n-1].t
+}
+
+// settle chooses the places of a gang on the nodes as they will be: those with a room
+// without what is released there.
+func (pl *planner) settle(sh *askClass, avoid []string, m int) []cluster.Slot {
+	d, l, top, rs := sh.need, layoutOf(sh.need), pl.topView(), &pl.mem.rooms
+	var choices []nodeChoice
+	for at, n := range top.every() {
+		if !n.Ready {
+			continue
+		}
+		k := 0
+		if r := rs.at(at); r != nil {
+			k = r.Ranks(d)
+		} else {
+			k = sh.ranksOn(top.class(at))
+		}
+		if k > 0 && rs.allowed(at, func() bool { return d.Admits(n) && !slices.Contains(avoid, n.Name) }) {
+			choices = append(choices, nodeChoice{at: at, ranks: k})
+		}
+	}
+	nodes := make(map[int]*cluster.Node)
+	node := func(at int) *cluster.Node {
+		if rs.at(at) == nil {
+			return top.node(at)
+		}
+		if nodes[at] == nil {
+			nodes[at] = rs.at(at).Node()
+		}
+		return nodes[at]
+	}
+	wasteOf := func(s nodeChoice, ranks int) cluster.Waste { return d.WasteOf(node(s.at), ranks) }
+	var members []member
+	if d.Counts == nil {
+		members = l.choose(choices, pl.tallyOf(choices), m, wasteOf)
+	} else {
+		c := newCounted(d, choices, node)
+		members = c.choose(c.members(), wasteOf)
+	}
+	var slots []cluster.Slot
+	for _, m := range members {
+		slots = append(slots, d.Pick(node(m.at), m.ranks)...)
+	}
+	return slots
+}
+
+// freeAt is when the places of a backfill are free at the latest; zero: not known.
+func (pl *planner) freeAt(grants []nodeGrant) time.Time {
+	latest, r := pl.now, &pl.mem.room
+	var ends []ending
+	for i := range grants {
+		g := &grants[i]
+		n := pl.topView().node(g.at)
+		if r.Of(n); r.Fits(&g.Grant) {
+			continue
+		}
+		ends = ends[:0]
+		for i := range n.Grants {
+			if n.Grants[i].Epoch == epochBackfill && n.Grants[i].Until.IsZero() {
+				continue
+			}
+			if t := pl.endOf(&n.Grants[i]); !t.IsZero() {
+				ends = append(ends, endingOf(g.at, t, &n.Grants[i]))
+			}
+		}
+		slices.SortFunc(ends, func(a, b ending) int { return a.t.Compare(b.t) })
+		for next := 0; !r.Fits(&g.Grant); next++ {
+			if next == len(ends) {
+				return time.Time{}
+			}
+			r.Release(ends[next].key)
+			if t := ends[next].t; t.After(latest) {
+				latest = t
+			}
+		}
+	}
+	return latest
+}

@@ -1,0 +1,233 @@
+package sched
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"gangd/pkg/core/cluster"
+)
+
+// Explain says at length why a job waits: its place in the queue and who is ahead, the
+// arithmetic node by node, who holds what, and the nearest asks that would start now. It
+// plans again up to that job, so it is for a person who asks, not for each job of a table.
+func Explain(now time.Time, v *View, p *Policy, job int64) Reason {
+	at := v.Queue.Position(job)
+	queue := v.Queue.Slice()
+	if at < 0 {
+		return Reason{Job: job, Word: WordNone, Text: "job " + v.Names.of(job) + " is not waiting for nodes"}
+	}
+	c := queue[at]
+	pl := new(Planner).planner(now, v, p)
+	sh := pl.upTo(at)
+	if sh.bad != nil {
+		return Reason{Job: job, Word: WordBad, Text: sh.bad.Error()}
+	}
+	position := Ordinal(at+1) + " of " + strconv.Itoa(len(queue)) + " in the queue"
+	slots := pl.startOf(job)
+	if v := pl.capped(c); v != nil && slots == nil {
+		return Reason{Job: job, Word: v.word, Text: strings.Join(append([]string{position + "; " + v.sentence}, pl.capLines(c, v.word)...), "\n")}
+	}
+	if slots == nil {
+		slots = pl.slots(c, sh, pl.explainedView)
+	}
+	if slots != nil {
+		return Reason{Job: job, Word: WordNone, Text: position + "; starts with the next plan on " + hosts(cluster.NodesOf(slots))}
+	}
+	verdict := pl.reservedVerdict(c, sh)
+	if verdict == nil {
+		verdict = pl.switchVerdict(c, sh)
+	}
+	if verdict != nil {
+		verdict.first = job
+	} else {
+		if (pl.reservations != nil || len(pl.policy.Switches) > 0) && sh.need.Parts == nil {
+			pl.tallyOf(pl.look(sh, pl.explainedView, nil))
+		}
+		v := pl.verdictFor(sh)
+		verdict = &v
+		if verdict.first = job; sh.verdict != nil {
+			verdict.first = sh.verdict.first
+		}
+	}
+	r := Reason{Word: verdict.wordFor(job), Text: verdict.text(job, v.Names)}
+	if pl.explainedBackfill == nil {
+		pl.visit(c, v.Queue.JobClass(job))
+		if at := pl.backfillOf(job); at >= 0 {
+			own := pl.backfills[at]
+			pl.explainedBackfill = &own
+			pl.removeBackfill(at)
+		}
+	}
+	lines := []string{position + "; " + r.Text}
+	if pl.explainedBackfill != nil {
+		lines = append(lines, pl.promiseText(pl.explainedBackfill))
+	} else if e := Forecast(now, v, p)[job]; !e.At.IsZero() {
+		lines = append(lines, "expected to start about "+clock(now, e.At)+", if those ahead of it run as long as they may")
+	}
+	if pl.explainedBackfill == nil {
+		lines = append(lines, pl.ahead(sh.need, at)...)
+	}
+	if pl.explainedBackfill == nil || !pl.promises(pl.explainedBackfill) {
+		if text := pl.turnText(c); text != "" {
+			lines = append(lines, text)
+		}
+	}
+	if pl.explainedBackfill == nil || len(pl.explainedBackfill.Victims) == 0 {
+		lines = append(lines, pl.protectedLines(c, sh.need)...)
+	}
+	if sh.need.Parts != nil {
+		lines = append(lines, pl.mixedLines(sh.need)...)
+		return Reason{Job: job, Word: r.Word, Text: strings.Join(lines, "\n")}
+	}
+	if sh.alternatives != nil {
+		lines = append(lines, pl.alternativeLines(sh.need)...)
+	} else {
+		lines = append(lines, pl.nodeLines(sh.need)...)
+	}
+	lines = append(lines, startNow(now, v, p, c, sh.need, pl.explainedView.all())...)
+	return Reason{Job: job, Word: r.Word, Text: strings.Join(lines, "\n")}
+}
+
+// ahead names those before it that wait or start where it could run.
+func (pl *planner) ahead(d *cluster.Need, at int) []string {
+	started := make(map[int64]bool)
+	for _, s := range pl.starts {
+		started[s.Job] = true
+	}
+	var waiting, starting []int64
+	for _, c := range pl.view.Queue.Slice()[:at] {
+		if !slices.ContainsFunc(c.Ask.Partitions, func(p string) bool { return slices.Contains(d.Ask.Partitions, p) }) {
+			continue
+		}
+		if started[c.Job] {
+			starting = append(starting, c.Job)
+		} else {
+			waiting = append(waiting, c.Job)
+		}
+	}
+	what := "nodes"
+	if d.WantsCards() {
+		what = "cards"
+	}
+	var lines []string
+	if len(starting) > 0 {
+		lines = append(lines, fmt.Sprintf("ahead, and starting now: %s", pl.view.Names.list(starting)))
+	}
+	if len(waiting) == 1 {
+		lines = append(lines, fmt.Sprintf("%s is ahead and waits for the same %s", pl.view.Names.list(waiting), what))
+	} else if len(waiting) > 1 {
+		lines = append(lines, fmt.Sprintf("%s are ahead and wait for the same %s", pl.view.Names.list(waiting), what))
+	}
+	return lines
+}
+
+// startNow is the line about the nearest asks that would start now. Each is planned with
+// the whole queue before it is named: as a new submission, behind all of its priority.
+func startNow(now time.Time, v *View, p *Policy, c *Candidate, d *cluster.Need, nodes []*cluster.Node) []string {
+	const most = 3
+	found := nearestAsks(d, nodes, most, func(ask *cluster.Ask) bool {
+		// A look at what is free is a thousand times cheaper and says no to most.
+		return roomFor(ask, nodes) && wouldStart(now, v, p, c, ask)
+	})
+	if len(found) == 0 {
+		return nil
+	}
+	texts := make([]string, len(found))
+	for i, ch := range found {
+		texts[i] = ch.text
+	}
+	text := strings.Join(texts, ", ")
+	if i := strings.LastIndex(text, ", "); i >= 0 {
+		text = text[:i] + " or " + text[i+2:]
+	}
+	return []string{text + " would start now"}
+}
+
+func roomFor(ask *cluster.Ask, nodes []*cluster.Node) bool {
+	d, err := cluster.NewNeed(ask)
+	return err == nil && anyAlternative(d, func(d *cluster.Need) bool { return roomIn(d, nodes) })
+}
+
+func roomIn(d *cluster.Need, nodes []*cluster.Node) bool {
+	var t tally
+	var list []int32
+	for at, n := range nodes {
+		if n.Ready {
+			if k := d.Ranks(n); k > 0 && d.Admits(n) {
+				t.add(k)
+				list = append(list, int32(at))
+			}
+		}
+	}
+	return layoutOf(d).members(&t) > 0 && (d.Counts == nil || placePart(d, nodes, list, nil) != nil)
+}
+
+// upTo plans all that is ahead of the candidate at a place in the queue, and sets the nodes
+// as that one sees them.
+func (pl *planner) upTo(at int) *askClass {
+	c := pl.view.Queue.order[at]
+	pl.run(at)
+	pl.reach(c)
+	if at := pl.backfillOf(c.Job); at >= 0 {
+		own := pl.backfills[at]
+		pl.explainedBackfill = &own
+		pl.removeBackfill(at) // nobody waits for his own backfill
+	}
+	pl.explainedView = pl.viewFor(c, pl.end(c))
+	return pl.askClass(c.Ask)
+}
+
+func (pl *planner) startOf(job int64) []cluster.Slot {
+	for _, s := range pl.starts {
+		if s.Job == job {
+			return s.Slots
+		}
+	}
+	return nil
+}
+
+// wouldStart plans the queue with another ask in place of c.
+func wouldStart(now time.Time, v *View, p *Policy, c *Candidate, ask *cluster.Ask) bool {
+	other, queue := resubmitted(v.Queue, c, ask)
+	if other == nil {
+		return false
+	}
+	// Its owner gives the backfill up with the job.
+	backfills := slices.DeleteFunc(slices.Clone(v.Backfills), func(k Backfill) bool { return k.Job == c.Job })
+	pl := new(Planner).planner(now, &View{Nodes: v.Nodes, Queue: queue, Running: v.Running, Backfills: backfills, Reservations: v.Reservations}, p)
+	sh := pl.upTo(queue.Position(other.Job))
+	return sh.bad == nil && pl.slots(other, sh, pl.explainedView) != nil
+}
+
+// resubmitted is the queue as it is when c's owner cancels it and submits ask instead.
+func resubmitted(queue *Queue, c *Candidate, ask *cluster.Ask) (*Candidate, *Queue) {
+	other := c.apart()
+	other.Ask, other.Size = ask, ask.Spec.Size
+	for _, o := range queue.Slice() {
+		if !o.Submit.Before(other.Submit) {
+			other.Submit = o.Submit.Add(1)
+		}
+	}
+	out := queue.Clone()
+	out.Insert(other)
+	return out.Get(other.Job), out
+}
+
+// Ordinal is 1st, 2nd, 3rd, 11th: a place in the queue, or how often something has been.
+func Ordinal(n int) string {
+	suffix := "th"
+	if tens := n % 100; tens < 11 || tens > 13 {
+		switch n % 10 {
+		case 1:
+			suffix = "st"
+		case 2:
+			suffix = "nd"
+		case 3:
+			suffix = "rd"
+		}
+	}
+	return strconv.Itoa(n) + suffix
+}

@@ -1,0 +1,92 @@
+package sched
+
+import (
+	"slices"
+	"time"
+
+	"gangd/pkg/core/cluster"
+)
+
+// grantsMemo is what a backfill takes, kept as long as the backfill is: the next plan books the same
+// grants on mostly the same nodes.
+type grantsMemo struct {
+	slots  *cluster.Slot // the first; slots are never changed
+	n      int
+	askKey string
+	until  time.Time
+	grants []nodeGrant
+	// heldAt is with which capacity of the cluster its places were in service and allowed.
+	heldAt int
+}
+
+// backfillGrants is what a backfill takes, node by node.
+func (pl *planner) backfillGrants(b *backfill) []nodeGrant {
+	k := pl.mem.backfillGrants[b.Job]
+	if k.are(b) && k.until.Equal(b.Until) {
+		return k.grants
+	}
+	k = &grantsMemo{slots: &b.Slots[0], n: len(b.Slots), askKey: b.c.Ask.Key, until: b.Until,
+		grants: pl.grants(b.c, b.Slots, epochBackfill, b.Until)}
+	for i := range k.grants {
+		k.grants[i].put = &restoreMemo{}
+	}
+	pl.mem.backfillGrants[b.Job] = k
+	return k.grants
+}
+
+// are reports whether grants are those of the places of a backfill.
+func (k *grantsMemo) are(b *backfill) bool {
+	return k != nil && k.n == len(b.Slots) && k.slots == &b.Slots[0] && k.askKey == b.c.Ask.Key
+}
+
+// stands reports whether a backfill is known to hold: see holds.
+func (pl *planner) stands(b *backfill) bool {
+	k := pl.mem.backfillGrants[b.Job]
+	return k.are(b) && k.heldAt == pl.mem.capacity
+}
+
+// keepGrants forgets those of backfills that are gone.
+func (m *Planner) keepGrants(backfills []Backfill) {
+	if len(m.backfillGrants) <= 2*len(backfills) {
+		return
+	}
+	for job := range m.backfillGrants {
+		if !slices.ContainsFunc(backfills, func(c Backfill) bool { return c.Job == job }) {
+			delete(m.backfillGrants, job)
+		}
+	}
+}
+
+// restoreMemo remembers what nodes became by a grant: one of each view that it was put on, in
+// this plan or an earlier one. Nodes are immutable, so that the same pointer is the same
+// question.
+type restoreMemo struct {
+	last [8]struct {
+		on, is *cluster.Node
+		class  *nodeClass
+	}
+	next int
+}
+
+// putAll adds grants whatever is free.
+func (l *nodeView) putAll(grants []nodeGrant) {
+next:
+	for i := range grants {
+		g := &grants[i]
+		on := l.node(g.at)
+		if g.put == nil {
+			l.set(g.at, on.Restore(g.Grant))
+			continue
+		}
+		for j := range g.put.last {
+			if p := &g.put.last[j]; p.on == on {
+				l.place(g.at, p.is, p.class)
+				continue next
+			}
+		}
+		l.set(g.at, on.Restore(g.Grant))
+		p := &g.put.last[g.put.next]
+		p.on, p.is, p.class = on, l.node(g.at), l.class(g.at)
+		g.put.next = (g.put.next + 1) % len(g.put.last)
+	}
+}

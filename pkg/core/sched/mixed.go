@@ -1,0 +1,209 @@
+package sched
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"gangd/pkg/core/cluster"
+)
+
+// A gang with roles is placed part by part, each part as a gang without roles would be, on
+// nodes that are smaller by what the parts before it took, or, where parts are to be apart,
+// that none of them has. For one part the look is exact
+// (see layout). For several it is packing of unlike things, for which no quick exact way is
+// known, so the order of the parts is varied: the most demanding first, then each of the
+// others first once. Where none of these fits, though each part would by itself, the parts are
+// dealt out in every way, for so many steps (see search). Without it a gang could be accepted
+// and wait for ever on an empty cluster: an order that fits on the nodes as they were bought may
+// fail on the same nodes with a card out of service, as other nodes then waste least.
+
+// mixed places the parts of d over list, the indexes of the nodes to look at, and gives the
+// slots by rank; nil when no order of the parts fits, by whichever of their alternatives.
+func mixed(d *cluster.Need, nodes []*cluster.Node, list []int32, avoid []string) []cluster.Slot {
+	return mixedBy(readings(d, false), nodes, list, avoid)
+}
+
+func mixedBy(choices [][]*cluster.Need, nodes []*cluster.Node, list []int32, avoid []string) []cluster.Slot {
+	for _, parts := range choices {
+		if slots := mixedParts(parts, nodes, list, avoid); slots != nil {
+			return slots
+		}
+	}
+	steps := searchSteps
+	for _, parts := range choices {
+		if slots := searchParts(parts, nodes, list, avoid, &steps); slots != nil {
+			return slots
+		}
+	}
+	return nil
+}
+
+func mixedParts(parts []*cluster.Need, nodes []*cluster.Node, list []int32, avoid []string) []cluster.Slot {
+	shrunk := slices.Clone(nodes)
+	for _, order := range orders(parts) {
+		var touched []int
+		slots, ok := make([]cluster.Slot, firstRank(parts)), true
+		for _, i := range order {
+			part := parts[i]
+			ms := placePart(part, shrunk, list, avoid)
+			if ok = ms != nil; !ok {
+				break
+			}
+			rank := firstRank(parts[:i])
+			for _, m := range ms {
+				got := part.Pick(shrunk[m.at], m.ranks)
+				rank += copy(slots[rank:], got)
+				shrunk[m.at] = part.Ask.Beside(shrunk[m.at], got)
+				touched = append(touched, m.at)
+			}
+		}
+		if ok {
+			return slots
+		}
+		for _, at := range touched {
+			shrunk[at] = nodes[at]
+		}
+	}
+	return nil
+}
+
+// firstRank is the rank after those of some parts.
+func firstRank(parts []*cluster.Need) int {
+	first := 0
+	for _, p := range parts {
+		first += p.Size
+	}
+	return first
+}
+
+// orders are the orders of the parts that are tried. Most demanding is what fewest nodes
+// can give: cards before none, then VRAM, then all of a rank's other figures.
+func orders(parts []*cluster.Need) [][]int {
+	hardest := make([]int, len(parts))
+	for i := range hardest {
+		hardest[i] = i
+	}
+	slices.SortStableFunc(hardest, func(a, b int) int {
+		x, y := parts[a], parts[b]
+		return cmp.Or(cmp.Compare(y.Cards, x.Cards), cmp.Compare(y.VRAM, x.VRAM), cmp.Compare(y.CPUs, x.CPUs),
+			cmp.Compare(y.Memory, x.Memory), cmp.Compare(y.Size, x.Size))
+	})
+	var out [][]int
+	if len(parts) > 0 && parts[0].Ask.Apart { // the first has the first nodes, as people expect it
+		order := make([]int, len(parts))
+		for i := range order {
+			order[i] = i
+		}
+		out = append(out, order)
+	}
+	out = append(out, hardest)
+	for _, first := range hardest[1:] {
+		rest := slices.DeleteFunc(slices.Clone(hardest), func(i int) bool { return i == first })
+		out = append(out, append([]int{first}, rest...))
+	}
+	return out
+}
+
+// placePart is place for one part.
+func placePart(d *cluster.Need, nodes []*cluster.Node, list []int32, avoid []string) []member {
+	var choices []nodeChoice
+	var t tally
+	for _, at := range list {
+		n := nodes[at]
+		if k := d.Ranks(n); k > 0 && d.Admits(n) && !slices.Contains(avoid, n.Name) {
+			choices = append(choices, nodeChoice{at: int(at), ranks: k})
+			t.add(k)
+		}
+	}
+	l := layoutOf(d)
+	m := l.members(&t)
+	if m == 0 {
+		return nil
+	}
+	wasteOf := func(s nodeChoice, ranks int) cluster.Waste { return d.WasteOf(nodes[s.at], ranks) }
+	if d.Counts == nil {
+		return l.choose(choices, &t, m, wasteOf)
+	}
+	c := newCounted(d, choices, func(at int) *cluster.Node { return nodes[at] })
+	if m = c.members(); m == 0 {
+		return nil
+	}
+	return c.choose(m, wasteOf)
+}
+
+// placeMixed finds slots for a gang with roles as [planner.place] finds members: around the
+// nodes that just failed it where that is possible, and on its backfill at last.
+func (pl *planner) placeMixed(c *Candidate, d *cluster.Need, l *nodeView) []cluster.Slot {
+	list := l.open()
+	if slots := preferred(d, l.all(), list, c.Avoid); slots != nil {
+		return slots
+	}
+	if slots := mixed(d, l.all(), list, c.Avoid); slots != nil {
+		return slots
+	}
+	if len(c.Avoid) > 0 {
+		if slots := mixed(d, l.all(), list, nil); slots != nil {
+			return slots
+		}
+	}
+	i := slices.IndexFunc(pl.view.Backfills, func(k Backfill) bool { return k.Job == c.Job })
+	if i < 0 || !pl.free(c, d, pl.view.Backfills[i].Slots, l) {
+		return nil
+	}
+	return pl.view.Backfills[i].Slots
+}
+
+// preferred is mixed with what --prefer asks for, nil where it asks for nothing.
+func preferred(d *cluster.Need, nodes []*cluster.Node, list []int32, avoid []string) []cluster.Slot {
+	if !slices.ContainsFunc(d.Parts, func(p *cluster.Need) bool { return p.Preferred != nil }) {
+		return nil
+	}
+	return mixedBy(readings(d, true), nodes, list, avoid)
+}
+
+// free reports whether these places can be taken now.
+func (pl *planner) free(c *Candidate, d *cluster.Need, slots []cluster.Slot, l *nodeView) bool {
+	if len(slots) != d.Size || !pl.admitsAll(d, slots) {
+		return false
+	}
+	for _, g := range pl.grants(c, slots, epochStart, time.Time{}) {
+		if _, err := l.node(g.at).Take(g.Grant); err != nil || l.shuts(g.at) {
+			return false
+		}
+	}
+	return true
+}
+
+// backfillMixed is findBackfill for a gang with roles: first where most is free already, else
+// anywhere on the ready nodes.
+func (pl *planner) backfillMixed(d *cluster.Need, avoid []string) []cluster.Slot {
+	empty, list := pl.emptyNodes()
+	slots := mixed(d, empty, list, avoid)
+	if slots == nil && len(avoid) > 0 {
+		slots = mixed(d, empty, list, nil)
+	}
+	return slots
+}
+
+// emptyNodes is the ready nodes with nothing on them but the backfills made so far.
+func (pl *planner) emptyNodes() ([]*cluster.Node, []int32) {
+	nodes, list := make([]*cluster.Node, len(pl.view.Nodes)), []int32(nil)
+	for at, n := range pl.views[0].every() {
+		nodes[at] = n
+		if n.Ready {
+			nodes[at] = pl.cleared(at)
+			list = append(list, int32(at))
+		}
+	}
+	return nodes, list
+}
+
+// allOf lists every index.
+func allOf(nodes []*cluster.Node) []int32 {
+	list := make([]int32, len(nodes))
+	for i := range list {
+		list[i] = int32(i)
+	}
+	return list
+}

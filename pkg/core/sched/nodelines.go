@@ -1,0 +1,238 @@
+package sched
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"gangd/pkg/api"
+	"gangd/pkg/core/cluster"
+	"gangd/pkg/core/hostlist"
+)
+
+// hosts writes node names as one list.
+func hosts(names []string) string { return hostlist.Compress(names) }
+
+// textGroup is the nodes about which the same is to be said.
+type textGroup struct {
+	names   []string
+	text    string
+	holders []int64
+	ranks   int // room on each of them
+	free    int
+	by      time.Time // when the first of them is empty, at the latest; zero: not known of any
+	apart   bool      // the others are empty at another time, or it is not known when
+}
+
+// maxNodeLines keeps an answer about ten thousand nodes on one screen.
+const maxNodeLines = 6
+
+// nodeLines says of each node that the ask admits what is free and what is short, nodes
+// about which the same is to be said together, those with most room first.
+func (pl *planner) nodeLines(d *cluster.Need) []string {
+	groups := pl.textGroups(d)
+	if len(groups) == 0 {
+		return []string{"no node is in its partition, node list and constraint at once"}
+	}
+	slices.SortStableFunc(groups, func(a, b *textGroup) int {
+		return cmp.Or(cmp.Compare(b.ranks, a.ranks), cmp.Compare(b.free, a.free))
+	})
+	var lines []string
+	for _, g := range groups[:min(maxNodeLines, len(groups))] {
+		line := hosts(g.names) + ": " + g.text
+		if len(g.holders) > 0 {
+			line += "; held by " + pl.view.Names.list(g.holders)
+			if g.apart { // of one at least it is known when
+				line += ", the first of these nodes is free at the latest at " + clock(pl.now, g.by)
+			} else if !g.by.IsZero() {
+				line += ", free at the latest at " + clock(pl.now, g.by)
+			}
+		}
+		lines = append(lines, line)
+	}
+	if len(groups) > maxNodeLines {
+		more := 0
+		for _, g := range groups[maxNodeLines:] {
+			more += len(g.names)
+		}
+		lines = append(lines, fmt.Sprintf("and %s with less", api.Count(more, "more node")))
+	}
+	return lines
+}
+
+func (pl *planner) textGroups(d *cluster.Need) []*textGroup {
+	byText := make(map[string]*textGroup)
+	var groups []*textGroup
+	for at, n := range pl.views[0].every() {
+		if !d.Admits(n) {
+			continue
+		}
+		text := pl.nodeText(d, at)
+		g := byText[text]
+		if g == nil {
+			g = &textGroup{text: text}
+			if n.Ready {
+				g.ranks, g.free = d.Ranks(pl.explainedView.node(at)), d.Free(n)
+				if pl.explainedView.shuts(at) {
+					g.ranks = 0
+				}
+			} else {
+				g.free = -1 // out of service comes last
+			}
+			byText[text] = g
+			groups = append(groups, g)
+		}
+		g.names = append(g.names, n.Name)
+		if n.Ready {
+			for i := range n.Grants {
+				g.holders = append(g.holders, n.Grants[i].Job)
+			}
+			t := pl.emptyBy(n)
+			g.apart = g.apart || len(g.names) > 1 && !t.Equal(g.by)
+			if !t.IsZero() && (g.by.IsZero() || t.Before(g.by)) {
+				g.by = t
+			}
+		}
+	}
+	return groups
+}
+
+// emptyBy is when everything on a node has ended at the latest; zero: not known.
+func (pl *planner) emptyBy(n *cluster.Node) (by time.Time) {
+	for i := range n.Grants {
+		t := pl.endOf(&n.Grants[i])
+		if t.IsZero() {
+			return t
+		}
+		if t.After(by) {
+			by = t
+		}
+	}
+	return by
+}
+
+// nodeText is the arithmetic of one node.
+func (pl *planner) nodeText(d *cluster.Need, at int) string {
+	n := pl.views[0].node(at)
+	if !n.Ready {
+		return "out of service: " + cmp.Or(n.NotReady, "not ready")
+	}
+	return pl.reservedNode(at) + pl.freeText(d, at)
+}
+
+// freeText is what of a node in service is free, and what is short.
+func (pl *planner) freeText(d *cluster.Need, at int) string {
+	n := pl.views[0].node(at)
+	for i := range n.Grants {
+		if n.Grants[i].Exclusive {
+			return "taken as a whole"
+		}
+	}
+	if d.Exclusive && len(n.Grants) > 0 {
+		return "wanted as a whole, but not empty"
+	}
+	var parts []string
+	if d.WantsCards() {
+		parts = append(parts, cardParts(d, n, pl.view.Names)...)
+	}
+	cpus := max(0, n.FreeCPUs())
+	if !d.WantsCards() || cpus < d.CPUs {
+		parts = append(parts, fmt.Sprintf("%d of %s free", cpus, api.Count(n.CPUs, "CPU")))
+	}
+	if cpus < d.CPUs {
+		parts = append(parts, fmt.Sprintf("needs %d", d.CPUs))
+	}
+	if need, free := d.Memory+d.NodeMemory, max(0, n.FreeMemory()); need > free {
+		parts = append(parts, fmt.Sprintf("%s of %s memory free, needs %s", cluster.Size(free), cluster.Size(n.MemoryBytes), cluster.Size(need)))
+	}
+	if need, free := cmp.Or(d.Tmp, n.TmpEach), max(0, n.FreeTmp()); need > free {
+		parts = append(parts, fmt.Sprintf("%s of %s temporary space free, needs %s", cluster.Size(free), cluster.Size(n.TmpBytes), cluster.Size(need)))
+	}
+	text := strings.Join(parts, ", ")
+	if now, real := d.Ranks(pl.explainedView.node(at)), d.Ranks(n); now > 0 && !pl.explainedView.shuts(at) {
+		text = fmt.Sprintf("room for %s: %s", api.Count(now, "rank"), text)
+	} else if real > 0 && !pl.explainedView.shuts(at) {
+		text = fmt.Sprintf("kept for %s: %s", pl.takersOf(n.Name), text)
+	}
+	return text
+}
+
+// takersOf names the jobs whose backfills keep others off a node.
+func (pl *planner) takersOf(node string) string {
+	var ids []int64
+	for _, c := range pl.backfills {
+		if slices.ContainsFunc(c.Slots, func(s cluster.Slot) bool { return s.Node == node }) {
+			ids = append(ids, c.Job)
+		}
+	}
+	return pl.view.Names.list(ids)
+}
+
+// cardParts is "2 of 8 cards free, needs 40G on each, card 1 has 22G free after 50G held
+// by strangers".
+func cardParts(d *cluster.Need, n *cluster.Node, names Names) []string {
+	right := 0
+	var short []string
+	for i := range n.Cards {
+		c := &n.Cards[i]
+		if !d.MatchesCard(c) {
+			continue
+		}
+		right++
+		if text := cardShort(d, n, i, names); text != "" {
+			short = append(short, text)
+		}
+	}
+	noun := kindOfCard(d)
+	if right == 0 {
+		return []string{fmt.Sprintf("no %s", noun)}
+	}
+	parts := []string{fmt.Sprintf("%d of %s free", d.Free(n), api.Count(right, noun))}
+	if d.Free(n) < d.CardsFor(1) && d.CardsFor(1) > 1 {
+		parts = append(parts, fmt.Sprintf("needs %d", d.CardsFor(1)))
+	}
+	if len(short) == 0 {
+		return parts
+	}
+	if d.VRAM > 0 {
+		parts = append(parts, fmt.Sprintf("needs %s on each", cluster.Size(d.VRAM)))
+	}
+	const most = 3
+	parts = append(parts, short[:min(most, len(short))]...)
+	if more := len(short) - most; more > 0 {
+		parts = append(parts, fmt.Sprintf("%s short likewise", api.Count(more, "card")))
+	}
+	return parts
+}
+
+// cardShort says why a card that no gang has to itself will not do.
+func cardShort(d *cluster.Need, n *cluster.Node, i int, names Names) string {
+	c := &n.Cards[i]
+	holders, alone := n.Holders(i)
+	free := n.FreeVRAM(i)
+	switch {
+	case c.State == api.CardQuarantined:
+		return fmt.Sprintf("card %d quarantined (%s)", c.Index, cmp.Or(c.Reason, "unhealthy"))
+	case alone || d.CardFits(n, i):
+		return ""
+	case len(holders) > 0 && !d.Share:
+		return fmt.Sprintf("card %d is shared by %s", c.Index, names.list(holders))
+	}
+	text := fmt.Sprintf("card %d has %s free", c.Index, cluster.Size(free))
+	var by []string
+	if c.StrangersBytes > 0 {
+		by = append(by, cluster.Size(c.StrangersBytes)+" held by strangers")
+	}
+	if held := c.VRAMBytes - c.StrangersBytes - free; len(holders) > 0 && held > 0 {
+		by = append(by, fmt.Sprintf("%s reserved by %s", cluster.Size(held), names.list(holders)))
+	}
+	if len(by) > 0 {
+		return text + " after " + join(by)
+	}
+	if free == c.VRAMBytes {
+		return fmt.Sprintf("card %d has %s in all", c.Index, cluster.Size(free))
+	}
+	return text
+}

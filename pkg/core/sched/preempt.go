@@ -1,0 +1,447 @@
+package sched
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"gangd/pkg/api"
+	"gangd/pkg/core/cluster"
+)
+
+// maxMoves bounds the gangs for which a plan looks for victims, and the moves under way.
+const maxMoves = 16
+
+// victim candidates is a running gang that might be preempted, with what that would cost.
+type victimCandidate struct {
+	*Running
+	lost time.Duration // work done since the last checkpoint
+	left float64       // the cards' time, in seconds, that it is expected to need yet
+	at   []int         // its nodes
+}
+
+// victimCandidates lists who may be preempted at all: not who is being stopped or protected. The cheapest
+// come first; of those that lose as much, in the same tier and priority, who may run again
+// before who would end, and then the one that needs most yet.
+func (pl *planner) victimCandidates() []*victimCandidate {
+	if pl.candidates != nil {
+		return pl.candidates
+	}
+	pl.candidates = []*victimCandidate{}
+	byJob := make(map[api.MemberKey]*victimCandidate)
+	for _, r := range pl.view.Running {
+		if r.Stopping {
+			continue
+		}
+		if by, until := pl.policy.Protects(r, pl.now); by != "" {
+			if !until.IsZero() {
+				pl.by(&pl.next, until)
+			}
+			continue
+		}
+		v := &victimCandidate{Running: r, left: pl.serviceLeft(r), lost: pl.lost(r)}
+		pl.candidates = append(pl.candidates, v)
+		byJob[api.MemberKey{Job: r.Job, Epoch: r.Epoch}] = v
+	}
+	if len(byJob) > 0 {
+		for at, n := range pl.views[0].every() {
+			for i := range n.Grants {
+				if v := byJob[n.Grants[i].MemberKey]; v != nil {
+					v.at = append(v.at, at)
+				}
+			}
+		}
+	}
+	slices.SortFunc(pl.candidates, func(a, b *victimCandidate) int {
+		return cmp.Or(cmp.Compare(a.lost, b.lost), cmp.Compare(a.Tier, b.Tier), cmp.Compare(a.Priority, b.Priority),
+			compareFinal(a, b), cmp.Compare(b.left, a.left), b.Start.Compare(a.Start), cmp.Compare(a.Job, b.Job))
+	})
+	return pl.candidates
+}
+
+// lost is the work that a gang loses when it is preempted: what it did since its last
+// checkpoint. What a gang saved that does not run again nobody goes on from.
+func (pl *planner) lost(r *Running) time.Duration {
+	since := r.Start
+	switch {
+	case since.IsZero() || r.KeepsWork && !r.Final:
+		return 0
+	case r.Final:
+		return r.Attained + pl.now.Sub(since)
+	case r.Saved.After(since):
+		since = r.Saved
+	}
+	return pl.now.Sub(since)
+}
+
+// compareFinal puts who would end behind who may run again.
+func compareFinal(a, b *victimCandidate) int {
+	switch {
+	case a.Final == b.Final:
+		return 0
+	case a.Final:
+		return 1
+	}
+	return -1
+}
+
+// serviceLeft is the cards' time that a running gang is expected to need yet.
+func (pl *planner) serviceLeft(r *Running) float64 {
+	if !pl.view.Queue.ledger.knows(r.TimeLimit) {
+		return unknown
+	}
+	ran := r.Attained
+	if !r.Start.IsZero() {
+		ran += pl.now.Sub(r.Start)
+	}
+	cards := max(1, r.Cards)
+	return pl.policy.remaining(pl.view.Queue.ledger, r.TimeLimit, ran, Peer{r.User, r.Name, cards, r.Job}).Seconds() * float64(cards)
+}
+
+// mayTake reports whether a gang may take the place of another.
+func (pl *planner) mayTake(c *Candidate, service float64, r *victimCandidate) bool {
+	if pl.reclaims(c) && pl.borrows(r) {
+		return true
+	}
+	if pl.policy.Preempt != PreemptTier && pl.policy.Preempt != PreemptService {
+		return false
+	}
+	// What --nice took off orders, but makes nobody a victim.
+	higher := cmp.Or(cmp.Compare(c.Tier, r.Tier), cmp.Compare(c.Priority+c.Nice, r.Priority+r.Nice))
+	if higher != 0 {
+		return higher > 0
+	}
+	hysteresis := pl.policy.Hysteresis
+	if hysteresis <= 0 {
+		hysteresis = 1.2
+	}
+	return pl.policy.Preempt == PreemptService && r.KeepsWork && !r.Final && r.Turn == NoTurn && !pl.waited(r.Running) && service > 0 && r.left >= hysteresis*service
+}
+
+// preempt looks for gangs whose end would let c start, and books the move when there are
+// any. The whole move is gone through before anybody is told: free places count first, and
+// nothing is taken that does not let the whole gang start.
+func (pl *planner) preempt(c *Candidate, sh *askClass) bool {
+	// Who has room, but below too many switches, waits a while; nobody is stopped for that.
+	if !pl.mayPreempt() || pl.moveSearches >= maxMoves || pl.switchLimit(c) > 0 {
+		return false
+	}
+	service := pl.policy.service(pl.view.Queue.ledger, c).Seconds()
+	var victims []*victimCandidate
+	for _, v := range pl.victimCandidates() {
+		if !pl.moved[v.Job] && pl.mayTake(c, service, v) {
+			victims = append(victims, v)
+		}
+	}
+	if len(victims) == 0 {
+		return false
+	}
+	pl.moveSearches++
+	// The taker starts when the last of them has ended, and must be through by the time of
+	// the backfills that it shares places with.
+	wait := time.Duration(0)
+	for _, v := range victims {
+		wait = max(wait, v.Stop)
+	}
+	end := pl.end(c)
+	if end != never {
+		end = end.Add(wait)
+	}
+	slots, chosen := pl.move(c, sh, victims, end)
+	if slots == nil {
+		return false
+	}
+	b := backfill{Backfill: Backfill{Job: c.Job, Slots: slots, SearchedAt: pl.now, Victims: pl.timed(chosen), Until: end}, c: c}
+	b.grants = pl.backfillGrants(&b)
+	pl.tell(&b)
+	pl.addBackfill(b)
+	return true
+}
+
+func (pl *planner) mayPreempt() bool {
+	return len(pl.view.Running) > 0 && pl.policy.Preempts()
+}
+
+// timed says when each victim is to be told, so that those with a short notice work until
+// those with the longest are through with theirs.
+func (pl *planner) timed(chosen []*victimCandidate) []Victim {
+	var longest time.Duration
+	for _, v := range chosen {
+		longest = max(longest, v.Lead)
+	}
+	out := make([]Victim, len(chosen))
+	for i, v := range chosen {
+		out[i] = Victim{Job: v.Job, Epoch: v.Epoch, At: pl.now.Add(longest - v.Lead)}
+		pl.moved[v.Job] = true
+	}
+	return out
+}
+
+// tell stops the victims whose time has come.
+func (pl *planner) tell(b *backfill) {
+	for i := range b.Victims {
+		if v := &b.Victims[i]; !v.Notified && !v.At.After(pl.now) {
+			v.Notified = true
+			pl.stops = append(pl.stops, Stop{Job: v.Job, Epoch: v.Epoch, For: b.Job})
+		}
+	}
+}
+
+// victimsLeft are those of a move that are still there and were not refused.
+func (pl *planner) victimsLeft(victims []Victim) []Victim {
+	if len(victims) == 0 {
+		return nil
+	}
+	var out []Victim
+	for _, v := range victims {
+		i, found := slices.BinarySearchFunc(pl.view.Running, v.Job, func(r *Running, job int64) int { return cmp.Compare(r.Job, job) })
+		if !found || pl.view.Running[i].Epoch != v.Epoch {
+			continue
+		}
+		r := pl.view.Running[i]
+		if by, _ := pl.policy.Protects(r, pl.now); v.Notified == r.Stopping && (by == "" || r.Stopping) {
+			out = append(out, v)
+		} else if r.Stopping {
+			v.Notified = true
+			out = append(out, v)
+		}
+		pl.moved[v.Job] = true
+	}
+	return out
+}
+
+// move finds places for a gang on its view without some of the victims, and which of them
+// have to go for it: first how far down the list one must go for it to fit at all, then the
+// nodes that cost least, then no more on each than is needed.
+func (pl *planner) move(c *Candidate, sh *askClass, victims []*victimCandidate, end time.Time) ([]cluster.Slot, []*victimCandidate) {
+	if sh.alternatives != nil {
+		return pl.moveOfAlternatives(c, sh, victims, end)
+	}
+	d, l := sh.need, layoutOf(sh.need)
+	base := pl.viewFor(c, end)
+	if d.Packed() {
+		return pl.moveMixed(c, d, base, victims)
+	}
+	mv := &mover{d: d, base: base, nodes: make(map[int]*cluster.Node), on: make(map[int][]*victimCandidate)}
+	t := pl.tallyOf(pl.look(sh, base, c.Avoid))
+	m, n := 0, 0
+	for m == 0 && n < len(victims) {
+		for _, at := range victims[n].at {
+			mv.release(t, at, victims[n], c.Avoid)
+		}
+		n++
+		m = l.members(t)
+	}
+	if m == 0 {
+		return nil, nil
+	}
+	choices := mv.choices(c.Avoid)
+	members := l.choose(choices, pl.tallyOf(choices), m, func(s nodeChoice, ranks int) cluster.Waste {
+		w := d.WasteOf(mv.node(s.at), ranks)
+		w.Price = mv.price(s.at, ranks)
+		return w
+	})
+	chosen := mv.needed(members)
+	chosen = mv.dropUnneeded(chosen, members)
+	var slots []cluster.Slot
+	for _, m := range members {
+		slots = append(slots, d.Pick(mv.without(m.at, chosen), m.ranks)...)
+	}
+	return slots, chosen
+}
+
+// moveMixed is move for a gang with roles: how far down the list one must go is looked for
+// by halves, and whoever is not in the way of the places found then stays.
+func (pl *planner) moveMixed(c *Candidate, d *cluster.Need, base *nodeView, victims []*victimCandidate) ([]cluster.Slot, []*victimCandidate) {
+	without := func(gone []*victimCandidate) []*cluster.Node {
+		nodes := base.all()
+		for _, v := range gone {
+			for _, at := range v.at {
+				nodes[at] = nodes[at].Release(api.MemberKey{Job: v.Job, Epoch: v.Epoch})
+			}
+		}
+		return nodes
+	}
+	place := func(n int) []cluster.Slot {
+		nodes := without(victims[:n])
+		var ready []int32
+		for at, n := range nodes {
+			if n.Ready && !base.shuts(at) {
+				ready = append(ready, int32(at))
+			}
+		}
+		return mixed(d, nodes, ready, c.Avoid)
+	}
+	n, slots := len(victims), place(len(victims))
+	if slots == nil {
+		return nil, nil
+	}
+	for low := 0; low < n; {
+		mid := (low + n) / 2
+		if found := place(mid); found != nil {
+			n, slots = mid, found
+		} else {
+			low = mid + 1
+		}
+	}
+	chosen := slices.Clone(victims[:n])
+	grants := pl.grants(c, slots, epochBackfill, time.Time{})
+	for i := len(chosen) - 1; i >= 0; i-- {
+		rest := slices.Delete(slices.Clone(chosen), i, i+1)
+		nodes := without(rest)
+		if !slices.ContainsFunc(grants, func(g nodeGrant) bool { _, err := nodes[g.at].Take(g.Grant); return err != nil }) {
+			chosen = rest
+		}
+	}
+	return slots, chosen
+}
+
+// mover is a move being worked out.
+type mover struct {
+	d     *cluster.Need
+	base  *nodeView
+	nodes map[int]*cluster.Node      // without the victims looked at so far
+	on    map[int][]*victimCandidate // these, by node
+}
+
+func (mv *mover) node(at int) *cluster.Node {
+	if n := mv.nodes[at]; n != nil {
+		return n
+	}
+	return mv.base.node(at)
+}
+
+// release takes a victim off a node and corrects the count of room.
+func (mv *mover) release(t *tally, at int, v *victimCandidate, avoid []string) {
+	n := mv.node(at)
+	next := n.Release(api.MemberKey{Job: v.Job, Epoch: v.Epoch})
+	mv.nodes[at] = next
+	mv.on[at] = append(mv.on[at], v)
+	if !next.Ready || mv.base.shuts(at) || !mv.d.Admits(next) || slices.Contains(avoid, next.Name) {
+		return
+	}
+	was, is := mv.d.Ranks(n), mv.d.Ranks(next)
+	if was == is {
+		return
+	}
+	if was > 0 {
+		t.addAll(was, -1)
+	}
+	t.add(is)
+}
+
+func (mv *mover) choices(avoid []string) []nodeChoice {
+	var out []nodeChoice
+	for at := range mv.base.size {
+		n := mv.node(at)
+		if !n.Ready || mv.base.shuts(at) || slices.Contains(avoid, n.Name) {
+			continue
+		}
+		if k := mv.d.Ranks(n); k > 0 && mv.d.Admits(n) {
+			out = append(out, nodeChoice{at: at, ranks: k})
+		}
+	}
+	return out
+}
+
+// price is what so many ranks on a node cost: the work lost by those that must go, and a
+// little for each of them, so that of equal ones the fewest go.
+func (mv *mover) price(at, ranks int) int64 {
+	n, sum := mv.base.node(at), int64(0)
+	for _, v := range mv.on[at] {
+		if mv.d.Ranks(n) >= ranks {
+			break
+		}
+		n = n.Release(api.MemberKey{Job: v.Job, Epoch: v.Epoch})
+		sum += int64(v.lost.Seconds())*int64(max(1, v.Cards))/int64(len(v.at)) + 60
+		if v.Final {
+			sum += 60
+		}
+	}
+	return sum
+}
+
+// without is a node without the chosen victims.
+func (mv *mover) without(at int, chosen []*victimCandidate) *cluster.Node {
+	n := mv.base.node(at)
+	for _, v := range mv.on[at] {
+		if slices.Contains(chosen, v) {
+			n = n.Release(api.MemberKey{Job: v.Job, Epoch: v.Epoch})
+		}
+	}
+	return n
+}
+
+// needed goes through the places and adds victims on each until the ranks fit there.
+func (mv *mover) needed(members []member) []*victimCandidate {
+	var chosen []*victimCandidate
+	in := make(map[*victimCandidate]bool)
+	for _, m := range members {
+		n := mv.base.node(m.at)
+		for _, v := range mv.on[m.at] {
+			if in[v] {
+				n = n.Release(api.MemberKey{Job: v.Job, Epoch: v.Epoch})
+			}
+		}
+		for _, v := range mv.on[m.at] {
+			if mv.d.Ranks(n) >= m.ranks {
+				break
+			}
+			if !in[v] {
+				in[v] = true
+				chosen = append(chosen, v)
+				n = n.Release(api.MemberKey{Job: v.Job, Epoch: v.Epoch})
+			}
+		}
+	}
+	return chosen
+}
+
+// dropUnneeded lets go of whom the move does not need after all, the dearest first.
+func (mv *mover) dropUnneeded(chosen []*victimCandidate, members []member) []*victimCandidate {
+	ranks := make(map[int]int, len(members))
+	for _, m := range members {
+		ranks[m.at] = m.ranks
+	}
+	nodes := make(map[int]*cluster.Node, len(members))
+	in := make(map[*victimCandidate]bool, len(chosen))
+	for _, v := range chosen {
+		in[v] = true
+	}
+	for _, m := range members {
+		n := mv.base.node(m.at)
+		for _, v := range mv.on[m.at] {
+			if in[v] {
+				n = n.Release(api.MemberKey{Job: v.Job, Epoch: v.Epoch})
+			}
+		}
+		nodes[m.at] = n
+	}
+	out := slices.Clone(chosen)
+	slices.SortStableFunc(chosen, func(a, b *victimCandidate) int {
+		return cmp.Or(cmp.Compare(b.lost, a.lost), compareFinal(b, a), cmp.Compare(b.Cards, a.Cards), cmp.Compare(a.Job, b.Job))
+	})
+	for _, v := range chosen {
+		back := make(map[int]*cluster.Node)
+		ok := true
+		for _, at := range v.at {
+			n := nodes[at]
+			if n == nil {
+				continue // none of the places is there
+			}
+			g, _ := mv.base.node(at).Grant(api.MemberKey{Job: v.Job, Epoch: v.Epoch})
+			back[at] = n.Restore(g)
+			if mv.d.Ranks(back[at]) < ranks[at] {
+				ok = false
+				break
+			}
+		}
+		if ok {
+			for at, n := range back {
+				nodes[at] = n
+			}
+			out = slices.DeleteFunc(out, func(o *victimCandidate) bool { return o == v })
+		}
+	}
+	return out
+}

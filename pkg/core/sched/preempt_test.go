@@ -1,0 +1,568 @@
+package sched
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"gangd/pkg/api"
+	"gangd/pkg/core/cluster"
+)
+
+// ran makes a running gang that holds cards of nodes since some minutes before epoch0.
+func ran(nodes []*cluster.Node, job int64, minutes int, places map[int][]int) *Running {
+	r := &Running{Job: job, Epoch: 1, Start: epoch0.Add(-time.Duration(minutes) * time.Minute), Submit: epoch0.Add(-time.Duration(minutes) * time.Minute)}
+	for at, cards := range places {
+		nodes[at] = run(nodes[at], job, 0, cards...)
+		r.Cards += len(cards)
+	}
+	return r
+}
+
+func told(p Plan) string {
+	var out []string
+	for _, s := range p.Stops {
+		out = append(out, fmt.Sprintf("%d>%d", s.Job, s.For))
+	}
+	return fmt.Sprint(out)
+}
+
+func TestPreemption(t *testing.T) {
+	tier, spareDone := &Policy{Preempt: PreemptTier}, &Policy{Preempt: PreemptTier, ProtectDone: true}
+	lends := &Policy{Accounts: []Account{{Name: "own", Quota: 4}, {Name: "other", Quota: 4}}}
+	type place = map[int][]int
+	for _, tt := range []struct {
+		name    string
+		policy  *Policy
+		running func(n []*cluster.Node) []*Running
+		taker   api.Spec
+		want    string
+	}{
+		{"free cards count first", tier, func(n []*cluster.Node) []*Running {
+			return []*Running{ran(n, 1, 60, place{0: {0, 1}}), ran(n, 2, 60, place{1: {0, 1, 2, 3}})}
+		}, api.Spec{Size: 4, GPUsPerRank: 1, MaxNodes: 1}, "[1>9]"},
+		{"nobody for what fits", tier, func(n []*cluster.Node) []*Running {
+			return []*Running{ran(n, 1, 60, place{0: {0, 1}})}
+		}, api.Spec{Size: 4, GPUsPerRank: 1}, "[]"},
+		{"the least lost work", tier, func(n []*cluster.Node) []*Running {
+			saved := ran(n, 2, 600, place{1: {0, 1, 2, 3}})
+			saved.Saved = epoch0.Add(-time.Minute)
+			return []*Running{ran(n, 1, 60, place{0: {0, 1, 2, 3}}), saved}
+		}, api.Spec{Size: 4, GPUsPerRank: 1, MaxNodes: 1}, "[2>9]"},
+		{"whoever hands over loses none", tier, func(n []*cluster.Node) []*Running {
+			keeps := ran(n, 2, 600, place{1: {0, 1, 2, 3}})
+			keeps.KeepsWork = true
+			return []*Running{ran(n, 1, 1, place{0: {0, 1, 2, 3}}), keeps}
+		}, api.Spec{Size: 4, GPUsPerRank: 1, MaxNodes: 1}, "[2>9]"},
+		{"no more than needed", tier, func(n []*cluster.Node) []*Running {
+			return []*Running{ran(n, 1, 1, place{0: {0}}), ran(n, 2, 2, place{0: {1}}), ran(n, 3, 3, place{0: {2, 3}}), ran(n, 4, 900, place{1: {0, 1, 2, 3}})}
+		}, api.Spec{Size: 2, GPUsPerRank: 1, MaxNodes: 1}, "[1>9 2>9]"},
+		{"who turns out not to be needed stays", spareDone, func(n []*cluster.Node) []*Running {
+			done := ran(n, 3, 60, place{1: {0, 1, 2, 3}})
+			done.Done = true
+			return []*Running{ran(n, 1, 1, place{0: {0}}), ran(n, 2, 10, place{0: {1, 2, 3}}), done}
+		}, api.Spec{Size: 1, GPUsPerRank: 3}, "[2>9]"},
+		{"a whole gang, wherever it is", tier, func(n []*cluster.Node) []*Running {
+			return []*Running{ran(n, 1, 60, place{0: {0, 1, 2, 3}, 1: {0, 1, 2, 3}})}
+		}, api.Spec{Size: 1, GPUsPerRank: 1}, "[1>9]"},
+		{"not for the sake of a part", spareDone, func(n []*cluster.Node) []*Running {
+			done := ran(n, 2, 60, place{1: {0}})
+			done.Done = true
+			return []*Running{ran(n, 1, 60, place{0: {0, 1, 2, 3}}), done}
+		}, api.Spec{Size: 2, GPUsPerRank: 4}, "[]"},
+		{"not within its minimum run", &Policy{Preempt: PreemptTier, MinRun: 61 * time.Minute}, func(n []*cluster.Node) []*Running {
+			return []*Running{ran(n, 1, 60, place{0: {0, 1, 2, 3}, 1: {0, 1, 2, 3}})}
+		}, api.Spec{Size: 1, GPUsPerRank: 1}, "[]"},
+		{"nor its own one", tier, func(n []*cluster.Node) []*Running {
+			r := ran(n, 1, 60, place{0: {0, 1, 2, 3}, 1: {0, 1, 2, 3}})
+			r.MinRun = 61 * time.Minute
+			return []*Running{r}
+		}, api.Spec{Size: 1, GPUsPerRank: 1}, "[]"},
+		{"its own one for no longer than the site allows", &Policy{Preempt: PreemptTier, MaxMinRun: time.Hour}, func(n []*cluster.Node) []*Running {
+			r := ran(n, 1, 60, place{0: {0, 1, 2, 3}, 1: {0, 1, 2, 3}})
+			r.MinRun = 240 * time.Hour
+			return []*Running{r}
+		}, api.Spec{Size: 1, GPUsPerRank: 1}, "[1>9]"},
+		{"a done rank protects nobody", tier, func(n []*cluster.Node) []*Running {
+			r := ran(n, 1, 60, place{0: {0, 1, 2, 3}, 1: {0, 1, 2, 3}})
+			r.Done, r.Final = true, true
+			return []*Running{r}
+		}, api.Spec{Size: 1, GPUsPerRank: 1}, "[1>9]"},
+		{"but where the site says so", spareDone, func(n []*cluster.Node) []*Running {
+			r := ran(n, 1, 60, place{0: {0, 1, 2, 3}, 1: {0, 1, 2, 3}})
+			r.Done, r.Final = true, true
+			return []*Running{r}
+		}, api.Spec{Size: 1, GPUsPerRank: 1}, "[]"},
+		{"who may not run again too", tier, func(n []*cluster.Node) []*Running {
+			r := ran(n, 1, 60, place{0: {0, 1, 2, 3}, 1: {0, 1, 2, 3}})
+			r.Final = true
+			return []*Running{r}
+		}, api.Spec{Size: 1, GPUsPerRank: 1}, "[1>9]"},
+		{"after its equals", tier, func(n []*cluster.Node) []*Running {
+			a, b, c := ran(n, 1, 60, place{0: {0, 1, 2, 3}}), ran(n, 2, 60, place{1: {0, 1}}), ran(n, 3, 60, place{1: {2, 3}})
+			a.Final, c.Final = true, true
+			return []*Running{a, b, c}
+		}, api.Spec{Size: 2, GPUsPerRank: 1, MaxNodes: 1}, "[2>9]"},
+		{"its checkpoint saves it nothing", tier, func(n []*cluster.Node) []*Running {
+			saved := ran(n, 2, 600, place{1: {0, 1, 2, 3}})
+			saved.Saved, saved.KeepsWork, saved.Final = epoch0.Add(-time.Minute), true, true
+			return []*Running{ran(n, 1, 60, place{0: {0, 1, 2, 3}}), saved}
+		}, api.Spec{Size: 4, GPUsPerRank: 1, MaxNodes: 1}, "[1>9]"},
+		{"not for one of its own tier", &Policy{Preempt: PreemptService}, func(n []*cluster.Node) []*Running {
+			r := ran(n, 1, 60, place{0: {0, 1, 2, 3}, 1: {0, 1, 2, 3}})
+			r.Priority, r.TimeLimit, r.KeepsWork, r.Final = 5, 1000*time.Hour, true, true
+			return []*Running{r}
+		}, api.Spec{Size: 1, GPUsPerRank: 1, TimeLimit: time.Hour}, "[]"},
+		{"not of the same tier", tier, func(n []*cluster.Node) []*Running {
+			r := ran(n, 1, 60, place{0: {0, 1, 2, 3}, 1: {0, 1, 2, 3}})
+			r.Priority = 5
+			return []*Running{r}
+		}, api.Spec{Size: 1, GPUsPerRank: 1}, "[]"},
+		{"nor who is only nice", tier, func(n []*cluster.Node) []*Running {
+			r := ran(n, 1, 60, place{0: {0, 1, 2, 3}, 1: {0, 1, 2, 3}})
+			r.Priority, r.Nice = 1, 4
+			return []*Running{r}
+		}, api.Spec{Size: 1, GPUsPerRank: 1}, "[]"},
+		{"off", &Policy{Preempt: PreemptOff}, func(n []*cluster.Node) []*Running {
+			return []*Running{ran(n, 1, 60, place{0: {0, 1, 2, 3}, 1: {0, 1, 2, 3}})}
+		}, api.Spec{Size: 1, GPUsPerRank: 1}, "[]"},
+		{"whom a wider one makes needless, but not all of them", tier, func(n []*cluster.Node) []*Running {
+			other := ran(n, 4, 60, place{0: {3}})
+			other.Priority = 5
+			return []*Running{ran(n, 1, 60, place{0: {0}}), ran(n, 2, 30, place{0: {1}}), ran(n, 3, 90, place{0: {2}, 1: {0, 1, 2, 3}}), other}
+		}, api.Spec{Size: 6, GPUsPerRank: 1}, "[2>9 3>9]"},
+		{"roles of whom the cheapest is in nobody's way", tier, func(n []*cluster.Node) []*Running {
+			other := ran(n, 4, 60, place{0: {1, 2, 3}})
+			other.Priority = 5
+			return []*Running{ran(n, 1, 1, place{0: {0}}), ran(n, 2, 90, place{1: {0, 1, 2, 3}}), other}
+		}, api.Spec{Size: 2, Roles: []api.Role{{Name: "a", Count: 1, CPUsPerRank: 1, GPUsPerRank: 2}, {Name: "b", Count: 1, CPUsPerRank: 1, GPUsPerRank: 2}}}, "[2>9]"},
+		{"an account takes back what it lent", lends, func(n []*cluster.Node) []*Running {
+			a, b := ran(n, 1, 60, place{0: {0, 1, 2, 3}}), ran(n, 2, 30, place{1: {0, 1, 2, 3}})
+			a.Account, b.Account = "other", "other"
+			return []*Running{a, b}
+		}, api.Spec{Size: 4, GPUsPerRank: 1}, "[2>9]"},
+		{"from who may not run again too", lends, func(n []*cluster.Node) []*Running {
+			a, b := ran(n, 1, 60, place{0: {0, 1, 2, 3}}), ran(n, 2, 60, place{1: {0, 1, 2, 3}})
+			a.Account, b.Account, a.Final, b.Final = "other", "other", true, true
+			return []*Running{a, b}
+		}, api.Spec{Size: 4, GPUsPerRank: 1}, "[1>9]"},
+		{"but no more than that", lends, func(n []*cluster.Node) []*Running {
+			a, b := ran(n, 1, 60, place{0: {0, 1, 2, 3}}), ran(n, 2, 30, place{1: {0, 1, 2, 3}})
+			a.Account, b.Account = "other", "other"
+			return []*Running{a, b}
+		}, api.Spec{Size: 5, GPUsPerRank: 1}, "[]"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			nodes := []*cluster.Node{testNode("n1", 32, 4, 80), testNode("n2", 32, 4, 80)}
+			c := candidate(9, tt.taker)
+			c.Priority, c.Account, c.TimeLimit = 5, "own", tt.taker.TimeLimit
+			plan := planned(t, epoch0, &View{Running: tt.running(nodes), Nodes: nodes, Queue: queueOf(c)}, tt.policy)
+			if got := told(plan); got != tt.want {
+				t.Errorf("told %s, want %s", got, tt.want)
+			}
+		})
+	}
+}
+
+// TestWhyNamesTheProtected: who waits learns who could make room but need not, by what, and
+// until when; who is not protected, is not below it, is being stopped, or holds nothing that it could have, is not named.
+func TestWhyNamesTheProtected(t *testing.T) {
+	type place = map[int][]int
+	nodes := []*cluster.Node{testNode("n1", 32, 6, 80), testNode("n2", 32, 4, 80), testNode("n3", 32, 4, 80)}
+	nodes[2].Partitions = []string{"other"}
+	elsewhere, stopping := ran(nodes, 5, 20, place{2: {0}}), ran(nodes, 6, 20, place{0: {4, 5}})
+	stopping.Stopping, stopping.StopBy = true, epoch0.Add(time.Hour)
+	own, site, done, equal := ran(nodes, 1, 60, place{0: {0, 1}}), ran(nodes, 2, 20, place{0: {2, 3}}), ran(nodes, 3, 40, place{1: {0, 1}}), ran(nodes, 4, 20, place{1: {2, 3}})
+	own.MinRun, equal.Priority = 2*time.Hour, 5
+	done.Done, done.Final, done.TimeLimit = true, true, 2*time.Hour
+	c := candidate(9, api.Spec{Size: 2, GPUsPerRank: 4})
+	c.Priority = 5
+	v := &View{Running: []*Running{own, site, done, equal, elsewhere, stopping}, Nodes: nodes, Queue: queueOf(c)}
+	p := &Policy{Preempt: PreemptTier, MinRun: 30 * time.Minute, MaxMinRun: 3 * time.Hour, ProtectDone: true}
+	at := func(d time.Duration) string { return clock(epoch0, epoch0.Add(d)) }
+	want := "could make room, but protected: job 1 until " + at(time.Hour) + " (its --min-run), job 2 until " + at(10*time.Minute) +
+		" (preempt_min_run), job 3 until it ends, at the latest at " + at(80*time.Minute) + " (a rank is done, protect_done)"
+	if got := Explain(epoch0, v, p, 9).Text; !slices.Contains(strings.Split(got, "\n"), want) {
+		t.Errorf("why:\n%s\nlacks: %s", got, want)
+	}
+	p.Preempt = PreemptOff
+	if got := Explain(epoch0, v, p, 9).Text; strings.Contains(got, "protected") {
+		t.Errorf("without preemption:\n%s", got)
+	}
+}
+
+// TestMove follows one move: victims with a shorter notice are told later, the places are
+// nobody else's meanwhile, and the rest is called off when the taker goes.
+func TestMove(t *testing.T) {
+	nodes := []*cluster.Node{testNode("n1", 32, 4, 80)}
+	long, short := ran(nodes, 1, 10, map[int][]int{0: {0, 1}}), ran(nodes, 2, 10, map[int][]int{0: {2}})
+	long.Lead, long.KeepsWork, short.KeepsWork = time.Minute, true, true
+	p := &Policy{Preempt: PreemptTier}
+	taker := candidate(9, api.Spec{Size: 4, GPUsPerRank: 1})
+	taker.Priority, taker.TimeLimit = 5, 10*time.Hour
+	shorter := lasting(11, 1, 1)
+	shorter.Priority = 5
+	v := &View{Nodes: nodes, Running: []*Running{long, short}, Queue: queueOf(taker, lasting(10, 1, 1))}
+	plan := planned(t, epoch0, v, p)
+	if got := told(plan) + started(plan); got != "[1>9][]" || !plan.Next.Equal(epoch0.Add(time.Minute)) {
+		t.Fatalf("at first %s, next %s", got, plan.Next)
+	}
+	stopping := *long
+	stopping.Stopping, stopping.StopBy = true, epoch0.Add(2*time.Minute)
+	v.Running, v.Backfills = []*Running{&stopping, short}, plan.Backfills
+	v.Queue.Insert(shorter)
+	if plan = planned(t, epoch0.Add(30*time.Second), v, p); told(plan) != "[]" || len(plan.Backfills) != 1 || len(plan.Starts) != 0 {
+		t.Fatalf("half way: told %s, backfills %+v, starts %s", told(plan), plan.Backfills, started(plan))
+	}
+	v.Backfills = plan.Backfills
+	later := epoch0.Add(time.Minute)
+	if plan = planned(t, later, v, p); told(plan) != "[2>9]" {
+		t.Fatalf("after the notice: told %s", told(plan))
+	}
+	v.Queue = queueOf(lasting(10, 1, 1))
+	if plan = planned(t, later, v, p); told(plan) != "[]" || len(plan.Backfills) != 0 || started(plan) != "[10@n1]" {
+		t.Fatalf("the taker is gone: told %s, backfills %+v, starts %s", told(plan), plan.Backfills, started(plan))
+	}
+}
+
+// TestNobodyIsPreemptedInVain: whatever runs and waits, each move lets its whole taker
+// start, needs each of its victims, and has none that may not be one.
+func TestNobodyIsPreemptedInVain(t *testing.T) {
+	moves := 0
+	rapid.Check(t, func(t *rapid.T) {
+		// Unequal nodes and asks half of the time; else such as mostly fit, so that there is
+		// often somebody to be preempted.
+		plain := rapid.Bool().Draw(t, "plain")
+		nodes, before := genNodes(t), genQueue(t, 1000, 8)
+		ask := func(job int64) *Candidate {
+			if !plain {
+				return genCandidate(t, job)
+			}
+			return candidate(job, api.Spec{Size: rapid.IntRange(1, 6).Draw(t, "ranks"), GPUsPerRank: rapid.IntRange(1, 2).Draw(t, "cards")})
+		}
+		if plain {
+			nodes, before = testNodes(rapid.IntRange(2, 4).Draw(t, "nodes"), 16, 4, 80), new(Queue)
+			for i := range 8 {
+				before.Insert(ask(int64(1000 + i)))
+			}
+		}
+		var running []*Running
+		for _, s := range Make(epoch0, &View{Nodes: nodes, Queue: before}, &Policy{}).Starts {
+			c := before.Get(s.Job)
+			nodes = apply(t, nodes, c, 1, s.Slots)
+			running = append(running, &Running{Job: s.Job, Epoch: 1, Priority: c.Priority, Cards: CardsOf(c.Ask), Submit: c.Submit,
+				Start: epoch0.Add(-time.Duration(rapid.IntRange(0, 30).Draw(t, "ran")) * time.Minute), TimeLimit: time.Hour,
+				KeepsWork: rapid.Bool().Draw(t, "keeps"), Done: rapid.IntRange(0, 5).Draw(t, "done") == 0,
+				Final: rapid.IntRange(0, 5).Draw(t, "final") == 0, Lead: time.Duration(rapid.IntRange(0, 1).Draw(t, "lead")) * time.Minute})
+		}
+		slices.SortFunc(running, func(a, b *Running) int { return int(a.Job - b.Job) })
+		p := &Policy{Preempt: rapid.SampledFrom(Preempts).Draw(t, "preempt"), MinRun: 5 * time.Minute, ProtectDone: rapid.Bool().Draw(t, "protect done")}
+		q := NewQueue(p, nil)
+		for i := range rapid.IntRange(1, 5).Draw(t, "waiting") {
+			c := ask(int64(i + 1))
+			c.Priority += rapid.Int64Range(0, 2).Draw(t, "more")
+			c.TimeLimit = time.Duration(rapid.IntRange(0, 90).Draw(t, "limit")) * time.Minute
+			q.Insert(c)
+		}
+		v := &View{Nodes: nodes, Queue: q, Running: running}
+		plan := Make(epoch0, v, p)
+		if again := Make(epoch0, v, p); !reflect.DeepEqual(plan.Starts, again.Starts) || !reflect.DeepEqual(plan.Backfills, again.Backfills) || !reflect.DeepEqual(plan.Stops, again.Stops) {
+			t.Fatal("two plans of one view differ")
+		}
+		checkMoves(t, v, p, plan)
+		moves += len(plan.Stops)
+	})
+	if moves == 0 && !testing.Short() { // a short run draws a fifth
+		t.Error("nobody was ever preempted")
+	}
+}
+
+// besideBackfills is nodes with the plain backfills of all but one job on them: who is behind one
+// may have to make room beside it where there was room enough without.
+func besideBackfills(nodes []*cluster.Node, q *Queue, backfills []Backfill, but int64) []*cluster.Node {
+	out := slices.Clone(nodes)
+	for _, k := range backfills {
+		if k.Job == but || len(k.Victims) > 0 {
+			continue
+		}
+		by := grantsBy(q.Get(k.Job), epochBackfill, k.Slots, time.Time{})
+		for i, n := range out {
+			if g, here := by[n.Name]; here {
+				out[i] = n.Restore(g)
+			}
+		}
+	}
+	return out
+}
+
+func checkMoves(t *rapid.T, v *View, p *Policy, plan Plan) {
+	for _, s := range plan.Starts {
+		v.Nodes = apply(t, v.Nodes, v.Queue.Get(s.Job), 7, s.Slots)
+	}
+	seen := make(map[int64]bool)
+	for _, k := range plan.Backfills {
+		c := v.Queue.Get(k.Job)
+		gone := func(but int64) []*cluster.Node {
+			nodes := slices.Clone(v.Nodes)
+			for _, x := range k.Victims {
+				for i, n := range nodes {
+					if x.Job != but {
+						nodes[i] = n.Release(api.MemberKey{Job: x.Job, Epoch: x.Epoch})
+					}
+				}
+			}
+			return nodes
+		}
+		if len(k.Victims) > 0 {
+			apply(t, gone(0), c, 8, k.Slots)
+		}
+		for _, x := range k.Victims {
+			r := v.Running[slices.IndexFunc(v.Running, func(r *Running) bool { return r.Job == x.Job })]
+			same := r.Priority == c.Priority && p.Preempt == PreemptService && r.KeepsWork && !r.Final
+			switch {
+			case seen[x.Job]:
+				t.Fatalf("job %d makes room twice", x.Job)
+			case r.Done && p.ProtectDone || r.Stopping || epoch0.Sub(r.Start) < p.MinRun:
+				t.Fatalf("job %d may not be preempted: %+v", x.Job, r)
+			case r.Priority >= c.Priority && !same:
+				t.Fatalf("job %d of priority %d for job %d of %d", x.Job, r.Priority, c.Job, c.Priority)
+			case fitsOn(besideBackfills(gone(x.Job), v.Queue, plan.Backfills, k.Job), c, k.Slots):
+				t.Fatalf("job %d need not go for %+v", x.Job, k)
+			}
+			seen[x.Job] = true
+		}
+	}
+	for _, s := range plan.Stops {
+		if !seen[s.Job] {
+			t.Fatalf("job %d is stopped outside of any move", s.Job)
+		}
+	}
+}
+
+func fitsOn(nodes []*cluster.Node, c *Candidate, slots []cluster.Slot) (fits bool) {
+	defer func() { _ = recover() }()
+	apply(refuser{}, nodes, c, 8, slots)
+	return true
+}
+
+// refuser ends apply where a node refuses.
+type refuser struct{}
+
+func (refuser) Fatalf(string, ...any) { panic("refused") }
+
+// A place costs the cards' work that its victims lose, a minute for each of them so that of
+// equal ones the fewest go, and another for who would not run again; and no more victims than
+// the ranks there need.
+func TestPriceOfAPlace(t *testing.T) {
+	nodes := []*cluster.Node{testNode("n1", 32, 4, 80), testNode("n2", 32, 4, 80)}
+	victim := func(job int64, lost time.Duration, places map[int][]int) *victimCandidate {
+		v := &victimCandidate{Running: ran(nodes, job, 60, places), lost: lost}
+		for at := range places {
+			v.at = append(v.at, at)
+		}
+		return v
+	}
+	half, other := victim(1, 10*time.Minute, map[int][]int{0: {0, 1}}), victim(2, 20*time.Minute, map[int][]int{0: {2, 3}})
+	wide := victim(3, 10*time.Minute, map[int][]int{1: {0, 1, 2, 3}})
+	wide.at = []int{0, 1} // of a gang on two nodes
+	c := candidate(9, api.Spec{Size: 4, GPUsPerRank: 1})
+	pl := new(Planner).planner(epoch0, &View{Nodes: nodes, Queue: queueOf(c)}, &Policy{})
+	sh := pl.askClass(c.Ask)
+	mv := &mover{d: sh.need, base: pl.views[0], on: map[int][]*victimCandidate{0: {half, other}, 1: {wide}}}
+	for _, tt := range []struct {
+		at, ranks int
+		want      int64
+	}{{0, 0, 0}, {0, 1, 600*2 + 60}, {0, 2, 600*2 + 60}, {0, 3, 600*2 + 60 + 1200*2 + 60}, {1, 4, 600*4/2 + 60}} {
+		if got := mv.price(tt.at, tt.ranks); got != tt.want {
+			t.Errorf("%d ranks on node %d cost %d, want %d", tt.ranks, tt.at, got, tt.want)
+		}
+	}
+	half.Final = true
+	if got := mv.price(0, 1); got != 600*2+120 {
+		t.Errorf("of who may not run again: %d", got)
+	}
+}
+
+// TestLostWork: what a gang did since its last checkpoint, all of it where it does not run again.
+func TestLostWork(t *testing.T) {
+	hour := func(h int) time.Time { return epoch0.Add(time.Duration(h-10) * time.Hour) }
+	for _, tt := range []struct {
+		r    Running
+		want int
+	}{
+		{Running{}, 0},
+		{Running{KeepsWork: true, Attained: time.Hour}, 0},
+		{Running{Start: hour(4)}, 6},
+		{Running{Start: hour(4), Attained: time.Hour}, 6},
+		{Running{Start: hour(4), KeepsWork: true}, 0},
+		{Running{Start: hour(4), KeepsWork: true, Final: true, Attained: time.Hour}, 7},
+		{Running{Start: hour(4), Final: true, Saved: hour(9)}, 6},
+		{Running{Start: hour(4), Saved: hour(9)}, 1},
+		{Running{Start: hour(4), Saved: hour(3)}, 6},
+		{Running{Final: true, Attained: time.Hour}, 0},
+	} {
+		if got := (&planner{now: hour(10)}).lost(&tt.r); got != time.Duration(tt.want)*time.Hour {
+			t.Errorf("%s: %v, want %d hours", printer.Value(tt.r), got, tt.want)
+		}
+	}
+}
+
+// TestMayTake: of whom a gang may take the place, one below, at and above each bound.
+func TestMayTake(t *testing.T) {
+	mine := []Account{{Name: "own", Quota: 4}, {Name: "other", Quota: 1}, {Name: "none"}}
+	holds := &Running{Job: 2, Account: "other", Cards: 2}
+	for _, tt := range []struct {
+		name    string
+		p       Policy
+		c       Terms
+		r       Running
+		left    float64
+		service float64
+		want    bool
+	}{
+		{"off", Policy{}, Terms{Tier: 2}, Running{}, 10, 1, false},
+		{"a higher tier", Policy{Preempt: PreemptTier}, Terms{Tier: 1}, Running{}, 0, 0, true},
+		{"a higher tier by service", Policy{Preempt: PreemptService}, Terms{Tier: 1}, Running{Priority: 9}, 0, 0, true},
+		{"a lower tier", Policy{Preempt: PreemptService}, Terms{Priority: 9}, Running{Tier: 1, KeepsWork: true}, 10, 1, false},
+		{"a higher priority", Policy{Preempt: PreemptTier}, Terms{Priority: 1}, Running{}, 0, 0, true},
+		{"a lower priority", Policy{Preempt: PreemptTier}, Terms{}, Running{Priority: 1}, 0, 0, false},
+		{"it is nicer", Policy{Preempt: PreemptTier}, Terms{Priority: 2, Nice: 3}, Running{Priority: 4}, 0, 0, true},
+		{"only the other is nice", Policy{Preempt: PreemptTier}, Terms{Priority: 4}, Running{Priority: 1, Nice: 3}, 0, 0, false},
+		{"equals by tier", Policy{Preempt: PreemptTier}, Terms{}, Running{KeepsWork: true}, 10, 1, false},
+		{"needs much less", Policy{Preempt: PreemptService}, Terms{}, Running{KeepsWork: true}, 12, 10, true},
+		{"needs little less", Policy{Preempt: PreemptService}, Terms{}, Running{KeepsWork: true}, 11.9, 10, false},
+		{"as little as the site says", Policy{Preempt: PreemptService, Hysteresis: 1}, Terms{}, Running{KeepsWork: true}, 10, 10, true},
+		{"and no less", Policy{Preempt: PreemptService, Hysteresis: 3}, Terms{}, Running{KeepsWork: true}, 29, 10, false},
+		{"it is not known what it needs", Policy{Preempt: PreemptService}, Terms{}, Running{KeepsWork: true}, 12, 0, false},
+		{"the other would lose its work", Policy{Preempt: PreemptService}, Terms{}, Running{}, 12, 1, false},
+		{"the other would not run again", Policy{Preempt: PreemptService}, Terms{}, Running{KeepsWork: true, Final: true}, 12, 1, false},
+		{"the other had its turn", Policy{Preempt: PreemptService}, Terms{}, Running{KeepsWork: true, Turn: TurnOwn}, 12, 1, false},
+		{"the other had waited", Policy{Preempt: PreemptService, GuardAfter: time.Hour}, Terms{}, Running{KeepsWork: true, Submit: epoch0, Start: epoch0.Add(time.Hour)}, 12, 1, false},
+		{"not for long", Policy{Preempt: PreemptService, GuardAfter: time.Hour}, Terms{}, Running{KeepsWork: true, Submit: epoch0, Start: epoch0.Add(time.Hour - 1)}, 12, 1, true},
+		{"for it ran before", Policy{Preempt: PreemptService, GuardAfter: time.Hour}, Terms{}, Running{KeepsWork: true, Submit: epoch0, Start: epoch0.Add(time.Hour), Attained: 1}, 12, 1, true},
+		{"what was lent", Policy{Accounts: mine}, Terms{Account: "own"}, Running{Account: "other", Tier: 5}, 0, 0, true},
+		{"what is the other's own", Policy{Accounts: mine}, Terms{Account: "own"}, Running{Account: "own", Tier: 5}, 0, 0, false},
+		{"who has no quota", Policy{Accounts: mine}, Terms{Account: "none"}, Running{Account: "other", Tier: 5}, 0, 0, false},
+		{"who has no account", Policy{Accounts: mine}, Terms{}, Running{Account: "other", Tier: 5}, 0, 0, false},
+	} {
+		p := tt.p
+		p.GuardShare = 0.5
+		nodes := testNodes(1, 16, 8, 80)
+		c := candidate(1, api.Spec{Size: 4, GPUsPerRank: 1})
+		ask := c.Ask
+		*c.Terms = tt.c
+		c.Size, c.Ask = 4, ask
+		pl := new(Planner).planner(epoch0, &View{Nodes: nodes, Queue: queueOf(), Running: []*Running{holds}}, &p)
+		if got := pl.mayTake(c, tt.service, &victimCandidate{Running: &tt.r, left: tt.left}); got != tt.want {
+			t.Errorf("%s: %t", tt.name, got)
+		}
+	}
+}
+
+// TestServiceLeft: the time of all cards that a gang may run yet, of one at least, by what it ran in all.
+func TestServiceLeft(t *testing.T) {
+	l := NewLedger(0)
+	v := &View{Nodes: testNodes(1, 16, 8, 80), Queue: NewQueue(&Policy{}, l)}
+	pl := new(Planner).planner(epoch0, v, &Policy{})
+	of := func(ran time.Duration, cards int) float64 {
+		return l.Remaining(10*time.Hour, ran, Peer{Cards: cards}).Seconds() * float64(cards)
+	}
+	for _, tt := range []struct {
+		r    Running
+		want float64
+	}{
+		{Running{Cards: 4}, unknown},
+		{Running{TimeLimit: 10 * time.Hour}, of(0, 1)},
+		{Running{TimeLimit: 10 * time.Hour, Cards: 1}, of(0, 1)},
+		{Running{TimeLimit: 10 * time.Hour, Cards: 4}, of(0, 4)},
+		{Running{TimeLimit: 10 * time.Hour, Cards: 4, Attained: time.Hour}, of(time.Hour, 4)},
+		{Running{TimeLimit: 10 * time.Hour, Cards: 4, Attained: time.Hour, Start: epoch0.Add(-2 * time.Hour)}, of(3*time.Hour, 4)},
+	} {
+		if got := pl.serviceLeft(&tt.r); got != tt.want {
+			t.Errorf("%s: %v, want %v", printer.Value(tt.r), got, tt.want)
+		}
+	}
+}
+
+// TestVictimsInTurn: the cheapest first, by what each loses, its tier, its priority, whether it runs again, what it needs yet
+// and when it began; neither who is being stopped nor who is protected.
+func TestVictimsInTurn(t *testing.T) {
+	began := func(job int64, hours int, change func(r *Running)) *Running {
+		r := &Running{Job: job, Epoch: 1, Cards: 1, Start: epoch0.Add(-time.Duration(hours) * time.Hour), TimeLimit: 20 * time.Hour}
+		change(r)
+		return r
+	}
+	same := func(*Running) {}
+	running := []*Running{
+		began(1, 5, same), began(2, 5, func(r *Running) { r.Tier = 1 }), began(3, 5, func(r *Running) { r.Priority = 1 }),
+		began(4, 5, func(r *Running) { r.Final = true }), began(5, 5, func(r *Running) { r.Cards = 2 }), began(6, 4, same),
+		began(7, 5, same), began(8, 9, func(r *Running) { r.Saved = epoch0.Add(-5 * time.Hour) }), began(9, 8, func(r *Running) { r.KeepsWork = true }),
+		began(10, 1, func(r *Running) { r.Stopping = true }), began(11, 1, func(r *Running) { r.MinRun = 2 * time.Hour }), began(12, 1, func(r *Running) { r.MinRun = time.Hour }),
+		began(13, 5, func(r *Running) { r.TimeLimit = 0 }), began(14, 3, func(r *Running) { r.KeepsWork = true }),
+	}
+	p := &Policy{Preempt: PreemptService}
+	pl := new(Planner).planner(epoch0, &View{Nodes: testNodes(1, 16, 8, 80), Queue: NewQueue(p, NewLedger(0)), Running: running}, p)
+	var got []int64
+	for range 2 {
+		got = nil
+		for _, v := range pl.victimCandidates() {
+			got = append(got, v.Job)
+		}
+	}
+	if want := "[14 9 12 6 13 5 1 7 8 4 3 2]"; fmt.Sprint(got) != want {
+		t.Errorf("%v, want %s", got, want)
+	}
+	if !pl.next.Equal(epoch0.Add(time.Hour)) {
+		t.Errorf("next at %v, want when the protection of job 11 is over", pl.next.Sub(epoch0))
+	}
+}
+
+// TestVictimsAreToldInTime: so that all are through with their notice together; who is told already or not yet due is not told.
+func TestVictimsAreToldInTime(t *testing.T) {
+	victim := func(job int64, lead int) *victimCandidate {
+		return &victimCandidate{Running: &Running{Job: job, Epoch: 2, Lead: time.Duration(lead) * time.Second}}
+	}
+	pl := &planner{now: epoch0, moved: map[int64]bool{}}
+	b := &backfill{Backfill: Backfill{Job: 9, Victims: pl.timed([]*victimCandidate{victim(1, 10), victim(2, 60), victim(3, 0)})}}
+	pl.tell(b)
+	if got := printer.Value(b.Victims); got != "[{Job:1 Epoch:2 At:50s} {Job:2 Epoch:2 At:0s Notified:true} {Job:3 Epoch:2 At:1m0s}]" || len(pl.moved) != 3 {
+		t.Errorf("%s, of a move %v", got, pl.moved)
+	}
+	pl.now = epoch0.Add(50 * time.Second)
+	pl.tell(b)
+	pl.tell(b)
+	if got := printer.Value(pl.stops); got != "[{Job:2 Epoch:2 For:9} {Job:1 Epoch:2 For:9}]" {
+		t.Errorf("told %s", got)
+	}
+}
+
+// TestVictimsLeft: of those of a move who is gone or came back, is protected now or was stopped by somebody else.
+func TestVictimsLeft(t *testing.T) {
+	running := []*Running{
+		{Job: 1, Epoch: 1}, {Job: 2, Epoch: 2}, {Job: 3, Epoch: 1, Stopping: true}, {Job: 4, Epoch: 1, Done: true}, {Job: 5, Epoch: 1, Done: true, Stopping: true},
+	}
+	pl := new(Planner).planner(epoch0, &View{Nodes: testNodes(1, 8, 4, 80), Queue: queueOf(), Running: running}, &Policy{Preempt: PreemptTier, ProtectDone: true})
+	if pl.victimsLeft(nil) != nil {
+		t.Error("none are left of none")
+	}
+	for _, told := range []bool{false, true} {
+		var all []Victim
+		for job := range int64(6) {
+			all = append(all, Victim{Job: job + 1, Epoch: 1, Notified: told})
+		}
+		clear(pl.moved)
+		want := map[bool]string{false: "1:false 3:true 5:true ", true: "3:true 5:true "}[told]
+		got := ""
+		for _, v := range pl.victimsLeft(all) {
+			got += fmt.Sprintf("%d:%t ", v.Job, v.Notified)
+		}
+		if got != want || len(pl.moved) != 4 || pl.moved[2] || pl.moved[6] {
+			t.Errorf("told %t: %s, want %s; of a move %v", told, got, want, pl.moved)
+		}
+	}
+}

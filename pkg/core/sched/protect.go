@@ -1,0 +1,96 @@
+package sched
+
+import (
+	"strings"
+	"time"
+
+	"gangd/pkg/api"
+	"gangd/pkg/core/cluster"
+)
+
+// Protection is what keeps a running gang from being preempted; empty: nothing.
+type Protection string
+
+// What protects, by the option or the key that says so.
+const (
+	ProtectedByItself Protection = "min-run"         // its own --min-run
+	ProtectedBySite   Protection = "preempt_min_run" // the site's
+	ProtectedByDone   Protection = "protect_done"    // a rank of it is done
+)
+
+// Protects says what keeps a running gang from being preempted now, and until when; zero:
+// until it ends.
+func (p *Policy) Protects(r *Running, now time.Time) (by Protection, until time.Time) {
+	if r.Done && p.ProtectDone {
+		return ProtectedByDone, time.Time{}
+	}
+	if r.Start.IsZero() {
+		return "", time.Time{} // nothing of it runs yet
+	}
+	// A bound that was lowered counts for those that run already.
+	least, by := r.MinRun, ProtectedByItself
+	if p.MaxMinRun > 0 {
+		least = min(least, p.MaxMinRun)
+	}
+	if p.MinRun > least {
+		least, by = p.MinRun, ProtectedBySite
+	}
+	if until = r.Start.Add(least); until.After(now) {
+		return by, until
+	}
+	return "", time.Time{}
+}
+
+// Preempts reports whether anybody may be preempted at all.
+func (p *Policy) Preempts() bool {
+	return p.Preempt == PreemptTier || p.Preempt == PreemptService || p.hasQuotas()
+}
+
+// protectedLines names the gangs that would have to make room for a candidate if they were
+// not protected, by what each is, and until when.
+func (pl *planner) protectedLines(c *Candidate, d *cluster.Need) []string {
+	if !pl.mayPreempt() {
+		return nil
+	}
+	service := pl.policy.service(pl.view.Queue.ledger, c).Seconds()
+	const most = 4
+	var texts []string
+	for _, r := range pl.view.Running {
+		by, until := pl.policy.Protects(r, pl.now)
+		if by == "" || r.Stopping || !pl.mayTake(c, service, &victimCandidate{Running: r, left: pl.serviceLeft(r)}) || !pl.holdsWhere(r, d) {
+			continue
+		}
+		texts = append(texts, "job "+pl.view.Names.of(r.Job)+" "+pl.protectedText(r, by, until))
+	}
+	if len(texts) == 0 {
+		return nil
+	}
+	if more := len(texts) - most; more > 0 {
+		texts = append(texts[:most], api.Count(more, "more gang"))
+	}
+	return []string{"could make room, but protected: " + strings.Join(texts, ", ")}
+}
+
+func (pl *planner) protectedText(r *Running, by Protection, until time.Time) string {
+	switch by {
+	case ProtectedByItself:
+		return "until " + clock(pl.now, until) + " (its --min-run)"
+	case ProtectedBySite:
+		return "until " + clock(pl.now, until) + " (preempt_min_run)"
+	}
+	text := "until it ends"
+	if r.TimeLimit > 0 && !r.Start.IsZero() {
+		text = "until it ends, at the latest at " + clock(pl.now, r.Start.Add(r.TimeLimit+r.Stop))
+	}
+	return text + " (a rank is done, protect_done)"
+}
+
+// holdsWhere reports whether a gang holds something of a node that an ask admits.
+func (pl *planner) holdsWhere(r *Running, d *cluster.Need) bool {
+	for _, n := range pl.views[0].every() {
+		if _, here := n.Grant(api.MemberKey{Job: r.Job, Epoch: r.Epoch}); here && (d.Parts != nil || d.Admits(n)) {
+			return true
+		}
+	}
+	return false
+}

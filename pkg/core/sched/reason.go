@@ -1,0 +1,333 @@
+package sched
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"gangd/pkg/api"
+	"gangd/pkg/core/cluster"
+	"gangd/pkg/core/hostlist"
+)
+
+// The words of the REASON column, as Slurm spells them.
+const (
+	WordResources = "Resources"       // not enough is free
+	WordPriority  = "Priority"        // enough is free, or will be, but others are ahead
+	WordNodes     = "ReqNodeNotAvail" // the nodes or cards that could hold it are out of service
+	WordBad       = "BadConstraints"  // the ask can't be read
+	WordNone      = "None"            // nothing keeps it: the next plan starts it
+)
+
+// verdict is why the candidates of a class stay, in figures: of a hundred thousand that
+// wait few are ever asked about, so the words are made when somebody reads them. It is
+// never changed once its plan is made.
+type verdict struct {
+	first    int64 // the candidate of its ask class that was looked at; the others are behind it
+	need     *cluster.Need
+	bad      error
+	word     string
+	room     int     // ranks that there is room for
+	takers   []int64 // who keeps it off places that are free
+	out      string  // what of the nodes is out of service
+	nearer   bool    // there is room, but below more switches than it wants yet
+	sentence string  // all of it, where there is no arithmetic of places
+}
+
+// verdictList are the verdicts of classes, by slot: a map of as many would be made anew in each plan.
+type verdictList []struct {
+	class   *JobClass // whose slot it was
+	verdict *verdict
+}
+
+func (w verdictList) of(cl *JobClass) *verdict {
+	if cl == nil || cl.slot >= len(w) || w[cl.slot].class != cl {
+		return nil
+	}
+	return w[cl.slot].verdict
+}
+
+func (w verdictList) set(cl *JobClass, v *verdict) { w[cl.slot].class, w[cl.slot].verdict = cl, v }
+
+// again is a verdict like v, the one of an earlier plan where that says the same: most do.
+func (sh *askClass) again(v *verdict) *verdict {
+	o := sh.lastVerdict
+	if o == nil || o.first != v.first || o.need != v.need || o.bad != v.bad || o.word != v.word || o.room != v.room || o.out != v.out ||
+		o.nearer != v.nearer || o.sentence != v.sentence || !slices.Equal(o.takers, v.takers) {
+		own := *v
+		sh.lastVerdict = &own
+	}
+	return sh.lastVerdict
+}
+
+// note says why the candidates of a class stay, once for all ask classes and classes that are
+// equal in it.
+func (pl *planner) note(c *Candidate, cl *JobClass, sh *askClass) {
+	if pl.verdicts.of(cl) != nil {
+		return
+	}
+	if v := pl.reservedVerdict(c, sh); v != nil {
+		v.first = c.Job
+		pl.verdicts.set(cl, v)
+		return
+	}
+	if v := pl.switchVerdict(c, sh); v != nil {
+		v.first = c.Job
+		pl.verdicts.set(cl, v)
+		return
+	}
+	if sh.verdict == nil {
+		if (pl.reservations != nil || len(pl.policy.Switches) > 0) && sh.need != nil && sh.need.Parts == nil {
+			// What was looked at since is not what this gang sees.
+			pl.tallyOf(pl.look(sh, pl.viewFor(c, pl.end(c)), nil))
+		}
+		v := pl.verdictFor(sh)
+		v.first = c.Job
+		sh.verdict = sh.again(&v)
+	}
+	pl.verdicts.set(cl, sh.verdict)
+}
+
+// verdictFor is asked right after a look that found the ask class not to fit.
+func (pl *planner) verdictFor(sh *askClass) verdict {
+	if sh.bad != nil {
+		return verdict{word: WordBad, bad: sh.bad}
+	}
+	if sh.need.Parts != nil {
+		return *pl.mixedReason(sh.need)
+	}
+	v := verdict{need: sh.need, word: WordResources, room: min(pl.tally.ranks, sh.need.Size)}
+	if sh.alternatives != nil {
+		v.sentence = pl.alternativesText(sh)
+	}
+	if len(pl.backfills) > 0 && !sh.counted && pl.fits(sh, pl.views[0]) {
+		v.word, v.sentence, v.takers = WordPriority, "", pl.takerJobs()
+		return v
+	}
+	if !pl.fitsEmpty(sh) {
+		if out := pl.outOfService(sh.need); out != "" {
+			v.word, v.sentence, v.out = WordNodes, "", out
+		}
+	}
+	return v
+}
+
+// takers are the gangs that hold backfills. The list is not to be changed: others have it
+// as long as nobody else gets a backfill.
+func (pl *planner) takerJobs() []int64 {
+	same := len(pl.takers) == len(pl.backfills)
+	for i := 0; same && i < len(pl.backfills); i++ {
+		_, same = slices.BinarySearch(pl.takers, pl.backfills[i].Job)
+	}
+	if !same {
+		pl.takers = make([]int64, len(pl.backfills))
+		for i := range pl.backfills {
+			pl.takers[i] = pl.backfills[i].Job
+		}
+		slices.Sort(pl.takers)
+	}
+	return pl.takers
+}
+
+func (v *verdict) reason(job int64, names Names) Reason {
+	r := Reason{Job: job, Word: v.wordFor(job), Text: v.text(job, names)}
+	if r.Word != v.word {
+		r.Text = "behind job " + names.of(v.first) + ", which asks for the same; " + r.Text
+	}
+	return r
+}
+
+func (v *verdict) wordFor(job int64) string {
+	if v.word == WordResources && job != v.first {
+		return WordPriority
+	}
+	return v.word
+}
+
+func (v *verdict) text(job int64, names Names) string {
+	switch {
+	case v.sentence != "":
+		return v.sentence
+	case v.bad != nil:
+		return v.bad.Error()
+	case v.takers != nil:
+		// Not that these are ahead: in order of service who has a backfill may be behind.
+		others := slices.DeleteFunc(slices.Clone(v.takers), func(taker int64) bool { return taker == job })
+		return "would fit, but what is free is kept for " + names.list(others)
+	case v.out != "":
+		return "does not fit without what is out of service: " + v.out
+	}
+	return roomText(v.need, v.room)
+}
+
+func roomText(d *cluster.Need, room int) string {
+	if room < d.Size {
+		return fmt.Sprintf("room for %d of %s now, each needs %s", room, api.Count(d.Size, "rank"), rankText(d))
+	}
+	return fmt.Sprintf("room for %s now, but not on %s; each rank needs %s", api.Count(d.Size, "rank"), layoutText(d), rankText(d))
+}
+
+// layoutText is what the ask says about its nodes.
+func layoutText(d *cluster.Need) string {
+	s := d.Ask.Spec
+	switch {
+	case s.RanksPerNode > 0:
+		return fmt.Sprintf("nodes with %s each", api.Count(s.RanksPerNode, "rank"))
+	case s.MinNodes > 0 && s.MinNodes == s.MaxNodes:
+		return "exactly " + api.Count(s.MinNodes, "node")
+	case s.MinNodes > 0 && s.MaxNodes > 0:
+		return fmt.Sprintf("%d to %s", s.MinNodes, api.Count(s.MaxNodes, "node"))
+	case s.MaxNodes > 0:
+		return "at most " + api.Count(s.MaxNodes, "node")
+	}
+	return "at least " + api.Count(s.MinNodes, "node")
+}
+
+// rankText is what one rank needs, cards first.
+func rankText(d *cluster.Need) string {
+	var parts []string
+	if d.Cards > 0 {
+		parts = append(parts, cardText(d, d.Cards))
+	}
+	if d.NodeCards > 0 {
+		parts = append(parts, cardText(d, d.NodeCards)+" on its node")
+	}
+	parts = append(parts, api.Count(d.CPUs, "CPU"))
+	if d.Memory > 0 {
+		parts = append(parts, cluster.Size(d.Memory)+" memory")
+	}
+	if d.NodeMemory > 0 {
+		parts = append(parts, cluster.Size(d.NodeMemory)+" memory on its node")
+	}
+	if d.Tmp > 0 {
+		parts = append(parts, cluster.Size(d.Tmp)+" temporary space on its node")
+	}
+	if d.Exclusive {
+		parts = append(parts, "a node without other gangs")
+	}
+	return join(parts)
+}
+
+func cardText(d *cluster.Need, n int) string {
+	text := api.Count(n, kindOfCard(d))
+	if d.VRAM > 0 {
+		text += " with " + cluster.Size(d.VRAM)
+	}
+	return text
+}
+
+// kindOfCard is "card", "a100|h100 card" or "card of compute 8.0 or more".
+func kindOfCard(d *cluster.Need) string {
+	noun := "card"
+	if t := d.Ask.Spec.GPUType; t != "" {
+		noun = t + " card"
+	}
+	if c := d.Ask.Spec.MinCompute; c != "" {
+		noun = "compute-" + c + " " + noun
+	}
+	return noun
+}
+
+// fits reports whether the gang has room on these nodes.
+func (pl *planner) fits(sh *askClass, l *nodeView) bool {
+	if sh.alternatives != nil {
+		return slices.ContainsFunc(sh.alternatives, func(way *askClass) bool { return pl.fits(way, l) })
+	}
+	if sh.need.Counts != nil {
+		return newCounted(sh.need, pl.look(sh, l, nil), func(at int) *cluster.Node { return l.node(at) }).members() > 0
+	}
+	t := pl.tallyOf(pl.look(sh, l, nil))
+	return t.ranks >= sh.need.Size && layoutOf(sh.need).members(t) > 0
+}
+
+// fitsEmpty reports whether the ready nodes would hold the gang with nothing on them.
+// Most asks fit on the first few nodes looked at, so the sum is tried whenever the number
+// of nodes counted has doubled; and the answer stays while no node's capacity changes.
+func (pl *planner) fitsEmpty(sh *askClass) bool {
+	if sh.emptyAt != pl.mem.capacity {
+		sh.emptyAt, sh.empty = pl.mem.capacity, anyAlternative(sh.need, pl.countEmpty)
+	}
+	return sh.empty
+}
+
+func (pl *planner) countEmpty(d *cluster.Need) bool {
+	if d.Counts != nil {
+		return holdsEver(d, keep(pl.view.Nodes, func(n *cluster.Node) bool { return n.Ready }))
+	}
+	l := layoutOf(d)
+	pl.tally.reset()
+	try, k := 1, 0
+	var of *nodeClass // that k is of
+	for at, n := range pl.view.Nodes {
+		if !n.Ready {
+			continue
+		}
+		if class := pl.mem.emptied(at, n); class != of {
+			k, of = d.RanksEmpty(n), class
+		}
+		if k == 0 || !d.Admits(n) {
+			continue
+		}
+		pl.tally.add(k)
+		if pl.tally.nodes == try {
+			if l.members(&pl.tally) > 0 {
+				return true
+			}
+			try *= 2
+		}
+	}
+	return l.members(&pl.tally) > 0
+}
+
+// outOfService names what of the nodes that the ask admits can't be used, and why.
+func (pl *planner) outOfService(d *cluster.Need) string {
+	byWhy := make(map[string][]string)
+	var order []string
+	for _, n := range pl.view.Nodes {
+		if why := outWhy(d, n); why != "" && d.Admits(n) {
+			if byWhy[why] == nil {
+				order = append(order, why)
+			}
+			byWhy[why] = append(byWhy[why], n.Name)
+		}
+	}
+	const most = 3
+	var parts []string
+	for _, why := range order[:min(most, len(order))] {
+		parts = append(parts, fmt.Sprintf("%s (%s)", hostlist.Compress(byWhy[why]), why))
+	}
+	if more := len(order) - most; more > 0 {
+		parts = append(parts, fmt.Sprintf("%d more", more))
+	}
+	return join(parts)
+}
+
+func outWhy(d *cluster.Need, n *cluster.Node) string {
+	if !n.Ready {
+		if n.NotReady == "" {
+			return "not ready"
+		}
+		return n.NotReady
+	}
+	if !d.WantsCards() {
+		return ""
+	}
+	bad := 0
+	for i := range n.Cards {
+		if n.Cards[i].State == api.CardQuarantined && d.MatchesCard(&n.Cards[i]) {
+			bad++
+		}
+	}
+	if bad == 0 {
+		return ""
+	}
+	return api.Count(bad, "card") + " quarantined"
+}
+
+// join writes "a, b and c".
+func join(parts []string) string {
+	if len(parts) < 2 {
+		return strings.Join(parts, "")
+	}
+	return strings.Join(parts[:len(parts)-1], ", ") + " and " + parts[len(parts)-1]
+}

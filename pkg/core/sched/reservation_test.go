@@ -1,0 +1,314 @@
+package sched
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"gangd/pkg/api"
+	"gangd/pkg/core/cluster"
+)
+
+// reservation reserves nodes of [testNodes] from so long after epoch0, for so long.
+func window(name string, from, length time.Duration, nodes ...string) Reservation {
+	return Reservation{Name: name, Nodes: nodes, Start: epoch0.Add(from), End: epoch0.Add(from + length), ClearBy: epoch0.Add(from - 30*time.Second)}
+}
+
+func limited(job int64, limit time.Duration, s api.Spec) *Candidate {
+	c := candidate(job, s)
+	c.TimeLimit, c.Stop = limit, 15*time.Second
+	return c
+}
+
+func TestReservationsAreKept(t *testing.T) {
+	one := api.Spec{Size: 1, GPUsPerRank: 1}
+	in := func(name string) api.Spec { s := one; s.Reservation = name; return s }
+	graceful := one
+	graceful.GraceMax = 20 * time.Minute
+	talk := window("talk", time.Hour, time.Hour, "n00001")
+	daily := talk
+	daily.Every = 24 * time.Hour
+	for _, tt := range []struct {
+		name    string
+		windows []Reservation
+		c       *Candidate
+		node    string // where it starts; empty: it does not
+		word    string
+		text    string
+		claim   time.Duration // from when it has a backfill; -1: not known, 0: none
+	}{
+		{"it ends before", []Reservation{talk}, limited(1, 59*time.Minute, one), "n00001", "", "", 0},
+		{"it would reach into it by its stop", []Reservation{talk}, limited(1, 59*time.Minute+30*time.Second, one), "", WordNodes,
+			"would fit, but n00001 is reserved from 01:00:00 to 02:00:00 for reservation talk; it may run for 59m30s, and its stop takes up to 15s: at most --time=59 would end before", 2 * time.Hour},
+		{"it would reach into it by the most grace that it may take", []Reservation{talk}, limited(1, 50*time.Minute, graceful), "", WordNodes,
+			"would fit, but n00001 is reserved from 01:00:00 to 02:00:00 for reservation talk; it may run for 50m0s, and its stop takes up to 20m0s: at most --time=39 would end before", 2 * time.Hour},
+		{"it ends before with the most grace that it may take", []Reservation{talk}, limited(1, 39*time.Minute, graceful), "n00001", "", "", 0},
+		{"without a limit", []Reservation{talk}, candidate(1, one), "", WordNodes,
+			"would fit, but n00001 is reserved from 01:00:00 to 02:00:00 for reservation talk; it has no time limit, and its stop takes up to 0s: at most --time=59 would end before", 2 * time.Hour},
+		{"it goes on", []Reservation{window("talk", -time.Hour, 2*time.Hour, "n00001")}, limited(1, time.Minute, one), "", WordNodes,
+			"would fit, but n00001 is reserved until 01:00:00 for reservation talk", time.Hour},
+		{"it is over", []Reservation{window("talk", -2*time.Hour, time.Hour, "n00001")}, limited(1, time.Hour, one), "n00001", "", "", 0},
+		{"its own", []Reservation{window("talk", -time.Hour, 2*time.Hour, "n00001")}, limited(1, 9*time.Hour, in("talk")), "n00001", "", "", 0},
+		{"its own, and maintenance after", []Reservation{window("talk", -time.Hour, 2*time.Hour, "n00001"), window("fans", time.Hour, time.Hour, "n00001")},
+			limited(1, 9*time.Hour, in("talk")), "", WordReservation,
+			"its nodes are free, but n00001 is reserved from 01:00:00 to 02:00:00 for reservation fans; it may run for 9h0m0s, and its stop takes up to 15s: at most --time=59 would end before", 2 * time.Hour},
+		{"nodes of its own are others", []Reservation{window("talk", -time.Hour, 2*time.Hour, "n00002")}, limited(1, time.Minute, in("talk")), "", WordReservation,
+			"its nodes are free, but not those of its reservation talk", 0},
+		{"each day", []Reservation{daily}, limited(1, 22*time.Hour, one), "", WordNodes,
+			"would fit, but n00001 is reserved from 01:00:00 to 02:00:00 for reservation talk; it may run for 22h0m0s, and its stop takes up to 15s: at most --time=59 would end before", 2 * time.Hour},
+		{"each day, and it never fits between", []Reservation{daily}, limited(1, 23*time.Hour, one), "", WordNodes,
+			"would fit, but n00001 is reserved from 01:00:00 to 02:00:00 for reservation talk; it may run for 23h0m0s, and its stop takes up to 15s: at most --time=59 would end before", 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			v := &View{Nodes: testNodes(1, 8, 2, 80), Queue: queueOf(tt.c), Reservations: tt.windows}
+			plan := planned(t, epoch0, v, &Policy{BackfillDepth: 1})
+			if tt.node != "" {
+				if len(plan.Starts) != 1 || plan.Starts[0].Slots[0].Node != tt.node {
+					t.Fatalf("starts %+v, want %s; %+v", plan.Starts, tt.node, plan.Reasons(v.Queue))
+				}
+				return
+			}
+			if len(plan.Starts) != 0 {
+				t.Fatalf("starts %+v", plan.Starts)
+			}
+			r, _ := plan.Reason(1, v.Queue.JobClass(1))
+			if r.Word != tt.word || r.Text != tt.text {
+				t.Errorf("%s %q\nwant %s %q", r.Word, r.Text, tt.word, tt.text)
+			}
+			switch {
+			case tt.claim == 0 && len(plan.Backfills) > 0:
+				t.Errorf("claim %+v", plan.Backfills)
+			case tt.claim > 0 && (len(plan.Backfills) != 1 || !plan.Backfills[0].At.Equal(epoch0.Add(tt.claim))):
+				t.Errorf("backfills %+v, want one at %s", plan.Backfills, tt.claim)
+			}
+		})
+	}
+}
+
+// The rest of a cluster is used around a reservation, and the backfill of a gang that needs the
+// reserved node too is served when that is over.
+func TestPlansAroundAReservation(t *testing.T) {
+	fifo := &Policy{BackfillDepth: 1, Order: OrderFIFO}
+	wide, long := limited(1, 3*time.Hour, api.Spec{Size: 4, GPUsPerRank: 1, RanksPerNode: 2}), limited(2, 3*time.Hour, api.Spec{Size: 1, GPUsPerRank: 1})
+	short := limited(3, 30*time.Minute, api.Spec{Size: 1, GPUsPerRank: 2})
+	v := &View{Nodes: testNodes(2, 8, 2, 80), Queue: NewQueue(fifo, nil), Reservations: []Reservation{window("talk", time.Hour, time.Hour, "n00002")}}
+	for _, c := range []*Candidate{wide, long, short} {
+		v.Queue.Insert(c)
+	}
+	plan := planned(t, epoch0, v, fifo)
+	if len(plan.Backfills) != 1 || !plan.Backfills[0].At.Equal(epoch0.Add(2*time.Hour)) {
+		t.Fatalf("backfills %+v", plan.Backfills)
+	}
+	var started []int64
+	for _, s := range plan.Starts {
+		started = append(started, s.Job)
+		if s.Job == 3 && s.Slots[0].Node != "n00001" && s.Slots[0].Node != "n00002" {
+			t.Error(s)
+		}
+	}
+	if !slices.Equal(started, []int64{3}) {
+		t.Errorf("started %v: the long one would be in the way of the claim, the short one of nobody", started)
+	}
+	got := Explain(epoch0, v, fifo, 1)
+	if want := "n[00001-00002] is kept for it; starts there at the latest at 02:00:00"; !strings.Contains(got.Text, want) {
+		t.Errorf("%s\nlacks %s", got.Text, want)
+	}
+	if f := Forecast(epoch0, v, fifo)[1]; !f.At.Equal(epoch0.Add(2*time.Hour)) || !f.Sure {
+		t.Errorf("forecast %+v", f)
+	}
+}
+
+// Who waits for the end of a reservation does not keep off whom it is for.
+func TestBackfillsYieldToTheReservation(t *testing.T) {
+	v := &View{Nodes: testNodes(1, 8, 2, 80), Queue: queueOf(candidate(1, api.Spec{Size: 1, GPUsPerRank: 1}), candidate(2, api.Spec{Size: 1, GPUsPerRank: 1, Reservation: "talk"})),
+		Reservations: []Reservation{window("talk", -time.Hour, 2*time.Hour, "n00001")}}
+	plan := planned(t, epoch0, v, &Policy{BackfillDepth: 1})
+	if len(plan.Backfills) != 1 || len(plan.Starts) != 1 || plan.Starts[0].Job != 2 {
+		t.Errorf("starts %+v, backfills %+v", plan.Starts, plan.Backfills)
+	}
+}
+
+// A limit that may be cut is cut so that the gang has ended by the reservation.
+func TestLimitsAreCutForReservations(t *testing.T) {
+	c := limited(1, 5*time.Hour, api.Spec{Size: 1, GPUsPerRank: 1})
+	c.TimeMin = 10 * time.Minute
+	v := &View{Nodes: testNodes(1, 8, 2, 80), Queue: queueOf(c), Reservations: []Reservation{window("talk", time.Hour, time.Hour, "n00001")}}
+	plan := planned(t, epoch0, v, &Policy{BackfillDepth: 1})
+	if want := time.Hour - 45*time.Second; len(plan.Starts) != 1 || plan.Starts[0].TimeLimit != want {
+		t.Errorf("%+v, want a limit of %s", plan.Starts, want)
+	}
+}
+
+// Whatever is planned, nobody who is not of a reservation is on its nodes in its time.
+func TestNobodyStartsIntoAReservation(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		nodes := genNodes(t)
+		names := nodeNames(nodes)
+		v := &View{Nodes: nodes, Queue: new(Queue)}
+		for i := range rapid.IntRange(1, 3).Draw(t, "reservations") {
+			w := window(string(rune('a'+i)), time.Duration(rapid.IntRange(-60, 120).Draw(t, "from"))*time.Minute,
+				time.Duration(rapid.IntRange(1, 120).Draw(t, "length"))*time.Minute, rapid.SliceOfNDistinct(rapid.SampledFrom(names), 1, len(names), rapid.ID).Draw(t, "on")...)
+			slices.Sort(w.Nodes)
+			if rapid.IntRange(0, 3).Draw(t, "daily") == 0 {
+				w.Every = 24 * time.Hour
+			}
+			v.Reservations = append(v.Reservations, w)
+		}
+		for i := range rapid.IntRange(1, 8).Draw(t, "waiting") {
+			c := genCandidate(t, int64(i+1))
+			s := *c.Ask.Spec
+			s.Reservation = rapid.SampledFrom([]string{"", "", "a", "b", "gone"}).Draw(t, "in")
+			*c = *candidate(c.Job, s)
+			c.TimeLimit = time.Duration(rapid.IntRange(0, 200).Draw(t, "limit")) * time.Minute
+			c.TimeMin = time.Duration(rapid.IntRange(0, 1).Draw(t, "least")) * c.TimeLimit / 4
+			v.Queue.Insert(c)
+		}
+		p := &Policy{BackfillDepth: rapid.IntRange(1, 3).Draw(t, "backfills"), Preempt: rapid.SampledFrom(Preempts).Draw(t, "preempt")}
+		for now := epoch0; now.Before(epoch0.Add(4 * time.Hour)); now = now.Add(time.Duration(rapid.IntRange(20, 90).Draw(t, "later")) * time.Minute) {
+			plan := Make(now, v, p)
+			for _, s := range plan.Starts {
+				c := v.Queue.Get(s.Job)
+				end := never
+				if limit := max(s.TimeLimit, 0); limit > 0 {
+					end = now.Add(limit)
+				} else if c.TimeLimit > 0 {
+					end = now.Add(c.TimeLimit)
+				}
+				for _, slot := range s.Slots {
+					for _, w := range v.Reservations {
+						_, on := slices.BinarySearch(w.Nodes, slot.Node)
+						if w.Name != ownOf(c) && on && w.End.After(now) && end.After(w.ClearBy) {
+							t.Fatalf("job %d starts on %s at %s and ends at %s, in %+v", s.Job, slot.Node, now, end, w)
+						}
+						if w.Name == ownOf(c) && !on {
+							t.Fatalf("job %d starts on %s, outside of its reservation", s.Job, slot.Node)
+						}
+					}
+				}
+				if ownOf(c) == "gone" {
+					t.Fatal("started without its reservation")
+				}
+			}
+			for _, r := range plan.Reasons(v.Queue) {
+				if r.Word == "" || r.Text == "" {
+					t.Fatalf("no reason: %+v", r)
+				}
+			}
+			Explain(now, v, p, v.Queue.Slice()[0].Job)
+			Forecast(now, v, p)
+			v.Backfills = plan.Backfills
+			for i := range v.Reservations {
+				// As the core does: those that are over are gone, or the next one.
+				if w := &v.Reservations[i]; w.Every > 0 && !w.End.After(now) {
+					w.Start, w.End, w.ClearBy = w.Start.Add(w.Every), w.End.Add(w.Every), w.ClearBy.Add(w.Every)
+				}
+			}
+		}
+	})
+}
+
+// TestAMoveIsNotKeptIntoAReservation: whose victims are being stopped, but whose nodes have been reserved meanwhile, does not get them.
+func TestAMoveIsNotKeptIntoAReservation(t *testing.T) {
+	n := run(testNode("n00001", 32, 4, 80), 90, 600, 0, 1, 2, 3)
+	victim := &Running{Job: 90, Epoch: 1, Cards: 4, Start: epoch0.Add(-time.Hour), TimeLimit: 11 * time.Hour, Stopping: true, StopBy: epoch0.Add(5 * time.Minute)}
+	v := &View{Nodes: []*cluster.Node{n}, Running: []*Running{victim}, Queue: queueOf(lasting(1, 4, 60))}
+	move := planned(t, epoch0, v, &Policy{}).Backfills[0]
+	move.Victims, move.Until = []Victim{{Job: 90, Epoch: 1, Notified: true}}, epoch0.Add(65*time.Minute)
+	v.Backfills = []Backfill{move}
+	if got := planned(t, epoch0, v, &Policy{}).Backfills; len(got) != 1 || got[0].Until.IsZero() {
+		t.Fatalf("without a reservation the move is %+v", got)
+	}
+	if got := Forecast(epoch0, v, &Policy{})[1]; !got.At.Equal(victim.StopBy) || !got.Sure {
+		t.Errorf("the move is expected to start at %s (%t), want when its victim has stopped", got.At, got.Sure)
+	}
+	v.Reservations = []Reservation{window("talk", 30*time.Minute, time.Hour, "n00001")}
+	if got := planned(t, epoch0, v, &Policy{}).Backfills; len(got) != 1 || !got[0].Until.IsZero() || !got[0].At.Equal(epoch0.Add(90*time.Minute)) {
+		t.Errorf("%+v, want places kept from the end of the reservation on", got)
+	}
+}
+
+// TestPlacesBesideAReservation: a gang waits for the node that is free first of those that did not just fail it.
+func TestPlacesBesideAReservation(t *testing.T) {
+	nodes := []*cluster.Node{run(testNode("n00001", 32, 4, 80), 90, 30, 0), run(testNode("n00002", 32, 4, 80), 91, 60, 0), testNode("n00003", 32, 4, 80)}
+	v := &View{Nodes: nodes, Queue: queueOf(lasting(1, 4, 600)), Reservations: []Reservation{window("talk", time.Hour, 24*time.Hour, "n00003")}}
+	if got := claimed(planned(t, epoch0, v, &Policy{})); got != "[1@n00001+30]" {
+		t.Error(got)
+	}
+	c := lasting(1, 4, 600)
+	c.Avoid = []string{"n00001"}
+	v.Queue = queueOf(c)
+	if got := claimed(planned(t, epoch0, v, &Policy{})); got != "[1@n00002+60]" {
+		t.Errorf("around the node that failed it: %s", got)
+	}
+}
+
+// TestReservationsOpen: a node is open from the first minute on from which a gang is in the way of no occurrence, minute by minute.
+func TestReservationsOpen(t *testing.T) {
+	minutes := func(n int) time.Duration { return time.Duration(n) * time.Minute }
+	rapid.Check(t, func(t *rapid.T) {
+		var list []Reservation
+		for i := range rapid.IntRange(1, 3).Draw(t, "reservations") {
+			begin := rapid.IntRange(-5, 20).Draw(t, "begin")
+			length := rapid.IntRange(max(1, 1-begin), 12).Draw(t, "length")
+			w := window(string(rune('a'+i)), minutes(begin), minutes(length), rapid.SampledFrom([][]string{{"n1"}, {"n2"}, {"n1", "n2"}}).Draw(t, "nodes")...)
+			w.ClearBy = w.Start
+			if rapid.Bool().Draw(t, "again") {
+				w.Every = minutes(rapid.SampledFrom([]int{15, 30, 60}).Draw(t, "every"))
+			}
+			list = append(list, w)
+		}
+		nodes := []*cluster.Node{testNode("n1", 4, 0, 0), testNode("n2", 4, 0, 0)}
+		w := newReservations(&View{Nodes: nodes, Reservations: list}, epoch0)
+		own := rapid.SampledFrom([]string{"", "", "a", "lost"}).Draw(t, "own")
+		c := limited(1, 0, api.Spec{Size: 1, Reservation: own, GraceMax: minutes(rapid.IntRange(0, 2).Draw(t, "grace"))})
+		c.Stop = minutes(rapid.IntRange(0, 2).Draw(t, "stop"))
+		length := minutes(rapid.IntRange(0, 20).Draw(t, "span"))
+		from := epoch0.Add(minutes(rapid.IntRange(0, 70).Draw(t, "from")))
+		inWay := func(x *Reservation, at time.Time) bool {
+			for n := range 200 {
+				begin, end := x.ClearBy.Add(time.Duration(n)*x.Every), x.End.Add(time.Duration(n)*x.Every)
+				if at.Before(end) && (length == 0 || at.Add(length).After(begin)) {
+					return true
+				}
+				if x.Every == 0 {
+					break
+				}
+			}
+			return false
+		}
+		for at, n := range nodes {
+			mine, never := own == "", false
+			for i := range list {
+				mine = mine || list[i].Name == own && slices.Contains(list[i].Nodes, n.Name)
+			}
+			for i := range list { // who does not fit between two occurrences is not looked for before the first either
+				x := &list[i]
+				if x.Name != own && slices.Contains(x.Nodes, n.Name) && x.Every > 0 && (length == 0 || length > x.Every-x.End.Sub(x.ClearBy)) {
+					never = true
+				}
+			}
+			var want time.Time
+			for minute := 0; mine && !never && want.IsZero() && minute < 600; minute++ {
+				t := from.Add(minutes(minute))
+				if !slices.ContainsFunc(list, func(x Reservation) bool { return x.Name != own && slices.Contains(x.Nodes, n.Name) && inWay(&x, t) }) {
+					want = t
+				}
+			}
+			if got := w.opensAt(c, at, from, length); !got.Equal(want) {
+				t.Fatalf("%s opens at %v, want %v, of span %v from %v: %+v", n.Name, got, want, length, from, list)
+			}
+			gone := from.Add(max(c.Ask.Spec.GraceMax, c.Stop) - c.Stop)
+			shut := !mine || slices.ContainsFunc(list, func(x Reservation) bool {
+				return x.Name != own && slices.Contains(x.Nodes, n.Name) && x.ClearBy.Before(gone)
+			})
+			for range 2 { // the second time it is remembered
+				if got := w.closedTo(c, from); got[at] != shut {
+					t.Fatalf("%s is shut %t to who ends at %v: %+v", n.Name, got[at], from, list)
+				}
+			}
+		}
+	})
+}

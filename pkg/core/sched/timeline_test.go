@@ -1,0 +1,84 @@
+package sched
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"gangd/pkg/api"
+	"gangd/pkg/core/cluster"
+)
+
+// TestTimelineIsEveryEnd: whatever came, went and was stopped between plans, a plan goes
+// through the ends that a look at all grants would find, in their order.
+func TestTimelineIsEveryEnd(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m := Planner{askClasses: map[string]*askClass{}}
+		nodes := testNodes(rapid.IntRange(1, 4).Draw(t, "nodes"), 8, 0, 0)
+		var running []*Running
+		minute := func(what string, low, high int) time.Time {
+			return epoch0.Add(time.Duration(rapid.IntRange(low, high).Draw(t, what)) * time.Minute)
+		}
+		job := int64(0)
+		for step := range rapid.IntRange(1, 8).Draw(t, "steps") {
+			nodes = slices.Clone(nodes)
+			if rapid.IntRange(0, 3).Draw(t, "joins") == 0 {
+				nodes = append(nodes, testNode(fmt.Sprintf("n%05d", len(nodes)+1), 8, 0, 0))
+			}
+			for range rapid.IntRange(0, 200).Draw(t, "changes") {
+				at := rapid.IntRange(0, len(nodes)-1).Draw(t, "node")
+				n := *nodes[at]
+				switch held := len(n.Grants); {
+				case rapid.IntRange(0, 20).Draw(t, "change") == 0:
+					n.Ready = !n.Ready
+				case held > 0 && rapid.IntRange(0, 2).Draw(t, "release") == 0:
+					n = *n.Release(n.Grants[rapid.IntRange(0, held-1).Draw(t, "grant")].MemberKey)
+				default:
+					job++
+					g := cluster.Grant{MemberKey: api.MemberKey{Job: job, Epoch: 1}}
+					if rapid.IntRange(0, 3).Draw(t, "known") > 0 {
+						g.Until = minute("until", 0, 20)
+					}
+					n = *n.Restore(g)
+					running = append(running, &Running{Job: job, Epoch: 1})
+				}
+				nodes[at] = &n
+			}
+			for i, r := range running {
+				if rapid.IntRange(0, 30).Draw(t, "stop") == 0 {
+					stopped := *r
+					stopped.Stopping, stopped.StopBy = true, minute("by", 0, 20)
+					running[i] = &stopped
+				}
+			}
+			pl := m.planner(epoch0.Add(time.Duration(step)*time.Minute), &View{Nodes: nodes, Queue: queueOf(), Running: running}, &Policy{})
+			if nodes[0].Ready && rapid.Bool().Draw(t, "start") {
+				c := candidate(1000000, api.Spec{Size: 1})
+				pl.startAt(c, []cluster.Slot{{Node: nodes[0].Name}}, minute("end", 10, 30))
+			}
+			var got, want []ending
+			for s := pl.byEnd(); ; {
+				e, more := s.next()
+				if !more {
+					break
+				}
+				got = append(got, e)
+			}
+			for at, n := range pl.views[0].every() {
+				for i := range n.Grants {
+					if end := pl.endOf(&n.Grants[i]); n.Ready && !end.IsZero() {
+						want = append(want, endingOf(at, end, &n.Grants[i]))
+					}
+				}
+			}
+			slices.SortFunc(want, compareEnding)
+			if !reflect.DeepEqual(got, want) {
+				t.Fatalf("step %d:\n%v\nwant\n%v", step, got, want)
+			}
+		}
+	})
+}

@@ -1,0 +1,241 @@
+package sched
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"gangd/pkg/api"
+	"gangd/pkg/core/cluster"
+	"gangd/pkg/lab/transcript"
+)
+
+// fabric is switches over n00001, n00002 ...: so many nodes a leaf, two leaves a spine, one top.
+func fabric(nodes, each int) []api.Switch {
+	var leaves, spines []api.Switch
+	top := api.Switch{Name: "top", Level: 2}
+	for i := range nodes {
+		name := fmt.Sprintf("n%05d", i+1)
+		if i%each == 0 {
+			leaves = append(leaves, api.Switch{Name: fmt.Sprintf("leaf%d", i/each+1), Parent: fmt.Sprintf("spine%d", i/each/2+1)})
+		}
+		if i%(2*each) == 0 {
+			spines = append(spines, api.Switch{Name: fmt.Sprintf("spine%d", i/each/2+1), Level: 1, Parent: "top"})
+		}
+		l, s := &leaves[len(leaves)-1], &spines[len(spines)-1]
+		l.Nodes, s.Nodes, top.Nodes = append(l.Nodes, name), append(s.Nodes, name), append(top.Nodes, name)
+	}
+	return append(append(leaves, spines...), top)
+}
+
+func leavesOf(sw []api.Switch, slots []cluster.Slot) []string {
+	var out []string
+	for _, n := range cluster.NodesOf(slots) {
+		for i := range sw {
+			if sw[i].Level == 0 && slices.Contains(sw[i].Nodes, n) {
+				out = append(out, sw[i].Name)
+			}
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// busy takes all cards of nodes, by number.
+func busy(nodes []*cluster.Node, which ...int) []*cluster.Node {
+	for _, i := range which {
+		nodes[i-1] = hold(nodes[i-1], int64(100+i), 0, true, 0, 1)
+	}
+	return nodes
+}
+
+func TestNearNodes(t *testing.T) {
+	sw := fabric(16, 4)
+	whole := func(n int) api.Spec { return api.Spec{Size: 2 * n, GPUsPerRank: 1, RanksPerNode: 2} }
+	for _, tt := range []struct {
+		name string
+		busy []int
+		ask  api.Spec
+		want string // nodes
+	}{
+		{"below one leaf", []int{1, 2, 3}, whole(3), "n[00005-00007]"},
+		{"the tightest leaf", []int{5, 6}, whole(2), "n[00007-00008]"},
+		{"below one spine", []int{1, 2, 9, 10, 13}, whole(5), "n[00011-00012,00014-00016]"},
+		{"the fewest leaves of it", []int{1, 9, 10, 13, 14}, whole(6), "n[00002-00007]"},
+		{"below the top", nil, whole(9), "n[00001-00009]"},
+		{"parts of nodes", []int{1, 2, 3}, api.Spec{Size: 3, GPUsPerRank: 1}, "n[00004-00005]"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			v := &View{Nodes: busy(testNodes(16, 8, 2, 80), tt.busy...), Queue: queueOf(candidate(1, tt.ask))}
+			plan := planned(t, epoch0, v, &Policy{BackfillDepth: 1, Switches: sw, MaxSwitchWait: time.Hour})
+			if len(plan.Starts) != 1 {
+				t.Fatal("not started")
+			}
+			slots := plan.Starts[0].Slots
+			if got := hosts(cluster.NodesOf(slots)); got != tt.want && tt.name != "parts of nodes" {
+				t.Errorf("%s below %v, want %s", got, leavesOf(sw, slots), tt.want)
+			}
+			if tt.name == "parts of nodes" && len(leavesOf(sw, slots)) != 1 {
+				t.Errorf("below %v", leavesOf(sw, slots))
+			}
+		})
+	}
+}
+
+// A gang that asked for one switch waits for that, says so, and starts anywhere when its time is over.
+func TestSwitchesAreWaitedFor(t *testing.T) {
+	sw := fabric(8, 2)
+	wait := 2 * time.Minute
+	p := &Policy{BackfillDepth: 1, Switches: sw, MaxSwitchWait: 5 * time.Minute}
+	c := candidate(0, api.Spec{Size: 4, GPUsPerRank: 1, RanksPerNode: 2, Switches: 1, SwitchWait: &wait})
+	c.Job = 1
+	v := &View{Nodes: busy(testNodes(8, 8, 2, 80), 1, 3, 5, 7), Queue: queueOf(c)}
+	plan := planned(t, epoch0, v, p)
+	if len(plan.Starts) != 0 || !plan.Next.Equal(epoch0.Add(wait)) {
+		t.Fatalf("starts %+v, next %s", plan.Starts, plan.Next)
+	}
+	if len(plan.Backfills) != 0 {
+		t.Errorf("it keeps others off what it does not want: %+v", plan.Backfills)
+	}
+	want := "there is room now, but not below 1 switch: leaf1 has room for 2 ranks, leaf2 has room for 2 ranks, leaf3 has room for 2 ranks and " +
+		"leaf4 has room for 2 ranks; that takes 2; it waits for that until 00:02:00, then it starts anywhere"
+	if r := plan.Reasons(v.Queue); len(r) != 1 || r[0].Text != want || r[0].Word != WordResources {
+		t.Errorf("%+v\nwant %s", r, want)
+	}
+	if e := Explain(epoch0, v, p, 1); !strings.Contains(e.Text, want) {
+		t.Error(e.Text)
+	}
+	if plan := planned(t, epoch0.Add(wait), v, p); len(plan.Starts) != 1 || len(leavesOf(sw, plan.Starts[0].Slots)) != 2 {
+		t.Errorf("after its wait: %+v", plan.Starts)
+	}
+	v.Nodes = busy(testNodes(8, 8, 2, 80), 1, 3, 5)
+	if plan := planned(t, epoch0, v, p); len(plan.Starts) != 1 || !slices.Equal(leavesOf(sw, plan.Starts[0].Slots), []string{"leaf4"}) {
+		t.Errorf("with room below one: %+v", plan.Starts)
+	}
+	// The site's bound counts, too, and without switches nothing is waited for.
+	short := &Policy{BackfillDepth: 1, Switches: sw, MaxSwitchWait: time.Minute}
+	v.Nodes = busy(testNodes(8, 8, 2, 80), 1, 3, 5, 7)
+	if plan := planned(t, epoch0.Add(time.Minute), v, short); len(plan.Starts) != 1 {
+		t.Error("it waits for longer than the site allows")
+	}
+	if plan := planned(t, epoch0, v, &Policy{BackfillDepth: 1}); len(plan.Starts) != 1 {
+		t.Error("it waits for switches that are not known")
+	}
+}
+
+// A gang that waits for its switches does not hold another up that has waited for them.
+func TestSwitchesAreWaitedForAlone(t *testing.T) {
+	wait := 2 * time.Minute
+	p := &Policy{Order: OrderFIFO, BackfillDepth: 1, Switches: fabric(4, 2), MaxSwitchWait: 5 * time.Minute}
+	q := NewQueue(p, nil)
+	for job, waited := range []time.Duration{0, wait} {
+		c := candidate(int64(job+1), api.Spec{Size: 4, GPUsPerRank: 1, RanksPerNode: 2, Switches: 1, SwitchWait: &wait})
+		c.Submit, c.Priority, c.TimeLimit = epoch0.Add(-waited), int64(-job), time.Duration(job+1)*time.Hour
+		q.Insert(c)
+	}
+	if got := started(planned(t, epoch0, &View{Nodes: busy(testNodes(4, 8, 2, 80), 1, 3), Queue: q}, p)); got != "[2@n00002]" {
+		t.Errorf("started %s", got)
+	}
+}
+
+// Switches only choose among places: whatever starts without them starts with them, on as many
+// nodes, and a limit is kept.
+func TestSwitchesOnlyChoose(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		nodes := genNodes(t)
+		var sw []api.Switch
+		for i, n := range nodes {
+			if k := rapid.IntRange(-1, 2).Draw(t, "leaf"); k >= 0 {
+				name := fmt.Sprint("leaf", k)
+				at := slices.IndexFunc(sw, func(s api.Switch) bool { return s.Name == name })
+				if at < 0 {
+					sw = append(sw, api.Switch{Name: name, Parent: "top"})
+					at = len(sw) - 1
+				}
+				sw[at].Nodes = append(sw[at].Nodes, nodes[i].Name)
+				_ = n
+			}
+		}
+		if len(sw) == 0 {
+			return
+		}
+		sw = append(sw, api.Switch{Name: "top", Level: 1})
+		c := genCandidate(t, 1)
+		limit := rapid.IntRange(0, 2).Draw(t, "switches")
+		s := *c.Ask.Spec
+		s.Switches = limit
+		c.Ask = cluster.AskOf(&s, c.Ask.Partitions)
+		plain := Make(epoch0, &View{Nodes: nodes, Queue: queueOf(c)}, &Policy{BackfillDepth: 1})
+		plan := Make(epoch0, &View{Nodes: nodes, Queue: queueOf(c)}, &Policy{BackfillDepth: 1, Switches: sw, MaxSwitchWait: time.Hour})
+		if len(plan.Starts) > len(plain.Starts) || limit == 0 && len(plan.Starts) < len(plain.Starts) {
+			t.Fatalf("without switches %+v, with them %+v", plain.Starts, plan.Starts)
+		}
+		if len(plan.Starts) == 0 {
+			return
+		}
+		apply(t, nodes, c, 1, plan.Starts[0].Slots)
+		on, was := cluster.NodesOf(plan.Starts[0].Slots), cluster.NodesOf(plain.Starts[0].Slots)
+		if limit == 0 && len(on) != len(was) {
+			t.Fatalf("%v, without switches %v", on, was)
+		}
+		if limit > 0 && s.Roles == nil {
+			if n := len(leavesOf(sw, plan.Starts[0].Slots)); n > limit {
+				t.Fatalf("%v is below %d switches", on, n)
+			}
+		}
+	})
+}
+
+// TestAreas: which switches hold a gang, the nearest together first, with what stays over, and who is taken there.
+func TestAreas(t *testing.T) {
+	nodes := testNodes(11, 8, 0, 0)
+	sw := fabric(10, 2) // the last node hangs on none
+	tr := newTree(sw, nodes)
+	if fmt.Sprint(tr.parent, tr.leafOf) != "[5 5 6 6 7 8 8 8 -1] [0 0 1 1 2 2 3 3 4 4 -1]" {
+		t.Error(tr.parent, tr.leafOf)
+	}
+	part := transcript.Of(t, *update).Part()
+	for i := range 75 {
+		rapid.Custom(func(t *rapid.T) int {
+			var choices []nodeChoice
+			var sum tally
+			text := ""
+			for at := range nodes {
+				if k := rapid.IntRange(-1, 4).Draw(t, "ranks"); k > 0 {
+					choices = append(choices, nodeChoice{at: at, ranks: k})
+					sum.add(k)
+					text += fmt.Sprintf(" %d:%d", at+1, k)
+				}
+			}
+			l := layout{size: rapid.IntRange(1, 12).Draw(t, "size"), lo: rapid.IntRange(1, 3).Draw(t, "lo"), even: rapid.Bool().Draw(t, "even")}
+			l.hi = l.size
+			m := l.members(&sum)
+			if m == 0 {
+				return 0
+			}
+			if text += fmt.Sprintf(": %+v", l); rapid.Bool().Draw(t, "any number") {
+				m = 0
+			}
+			for i, a := range tr.areas(l, tr.leaves(choices), m) {
+				if i < 4 {
+					text += fmt.Sprintf("; %d %q +%d", a.level, a.name, a.over)
+					for _, one := range a.leaves {
+						text += fmt.Sprint(" ", one.sw, ":", one.ranks)
+					}
+				}
+			}
+			wasteOf := func(s nodeChoice, ranks int) cluster.Waste { return cluster.Waste{Price: int64(s.at % 3)} }
+			chosen := l.choose(slices.Clone(choices), &sum, l.members(&sum), wasteOf)
+			text += fmt.Sprint("; chosen ", chosen, " costs ", costOf(choices, chosen, wasteOf))
+			for limit := range 3 {
+				text += fmt.Sprint(" below ", limit, " ", (&planner{}).near(tr, l, choices, chosen, limit, wasteOf))
+			}
+			part.Printf("%s", text)
+			return 0
+		}).Example(i)
+	}
+}

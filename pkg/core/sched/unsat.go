@@ -1,0 +1,304 @@
+package sched
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"gangd/pkg/api"
+	"gangd/pkg/core/cluster"
+)
+
+// Unsatisfiable says why the cluster could never hold an ask, nil when it could: with
+// every known node in service and nothing on it, neither gangs nor strangers. The hint is
+// the nearest ask that could be met.
+func Unsatisfiable(nodes []*cluster.Node, p *Policy, ask *cluster.Ask) *api.Error {
+	if err := checkNames(nodes, p, ask); err != nil {
+		return err
+	}
+	d, err := cluster.NewNeed(ask)
+	if err != nil {
+		if e, ok := err.(*api.Error); ok {
+			return e
+		}
+		return api.Errorf(api.CodeInvalid, "%s", err.Error())
+	}
+	if err := checkFeatures(nodes, d); err != nil {
+		return err
+	}
+	if err := checkLayout(d); err != nil {
+		return err
+	}
+	// Nearly every ask fits on the nodes as they are: no copy of ten thousand is made
+	// before this look has failed.
+	if holdsEver(d, nodes) {
+		return nil
+	}
+	whole := pristine(nodes)
+	if holdsEver(d, whole) {
+		return nil
+	}
+	if d.Parts != nil {
+		return diagnoseMixed(d, whole)
+	}
+	e := diagnose(d, whole)
+	if e.Hint == "" {
+		e.Hint = nearestHint(d, whole)
+	}
+	return e
+}
+
+// CouldHold reports whether nodes would hold an ask with no gang on them.
+func CouldHold(nodes []*cluster.Node, ask *cluster.Ask) bool {
+	d, err := cluster.NewNeed(ask)
+	return err == nil && holdsEver(d, nodes)
+}
+
+// holdsEver reports whether the nodes would hold the ask with no gang on them.
+func holdsEver(d *cluster.Need, nodes []*cluster.Node) bool {
+	if d.Alternatives != nil {
+		return anyAlternative(d, func(way *cluster.Need) bool { return holdsEver(way, nodes) })
+	}
+	if d.Packed() {
+		empty := make([]*cluster.Node, len(nodes))
+		for i, n := range nodes {
+			empty[i] = n.Emptied()
+		}
+		return mixed(d, empty, allOf(empty), nil) != nil
+	}
+	l, t, try := layoutOf(d), tally{}, 1
+	for _, n := range nodes {
+		k := d.RanksEmpty(n)
+		if k == 0 || !d.Admits(n) {
+			continue
+		}
+		t.add(k)
+		if t.nodes == try {
+			if l.members(&t) > 0 {
+				return true
+			}
+			try *= 2
+		}
+	}
+	return l.members(&t) > 0
+}
+
+// pristine is the nodes as they were bought.
+func pristine(nodes []*cluster.Node) []*cluster.Node {
+	out := make([]*cluster.Node, len(nodes))
+	for i, n := range nodes {
+		c := *n
+		c.Ready, c.NotReady, c.Grants = true, "", nil
+		c.Cards = slices.Clone(n.Cards)
+		for j := range c.Cards {
+			c.Cards[j].State, c.Cards[j].StrangersBytes = api.CardOK, 0
+		}
+		out[i] = c.Counted()
+	}
+	return out
+}
+
+// checkLayout refuses asks that contradict themselves, whatever the cluster.
+func checkLayout(d *cluster.Need) *api.Error {
+	s := d.Ask.Spec
+	if s.MinNodes > d.Size {
+		return &api.Error{Code: api.CodeUnsatisfiable, Message: fmt.Sprintf("%s can't be spread over %s: each node has at least one",
+			api.Count(d.Size, "rank"), api.Count(s.MinNodes, "node")), Hint: fmt.Sprintf("ask for --nodes=%d or less", d.Size)}
+	}
+	if s.MaxNodes > 0 && s.MaxNodes < s.MinNodes {
+		return &api.Error{Code: api.CodeInvalid, Message: fmt.Sprintf("at least %s but at most %d asked for", api.Count(s.MinNodes, "node"), s.MaxNodes),
+			Hint: "write --nodes=MIN-MAX"}
+	}
+	if err := checkCounts(d); err != nil {
+		return err
+	}
+	r := min(s.RanksPerNode, d.Size)
+	if r <= 0 {
+		return nil
+	}
+	m := (d.Size + r - 1) / r
+	if m < s.MinNodes || s.MaxNodes > 0 && m > s.MaxNodes {
+		return &api.Error{Code: api.CodeUnsatisfiable, Message: fmt.Sprintf("%s with %d on each node take %s, but %s asked for",
+			api.Count(d.Size, "rank"), r, api.Count(m, "node"), nodesAsked(s)), Hint: fmt.Sprintf("ask for --nodes=%d", m)}
+	}
+	return nil
+}
+
+func nodesAsked(s *api.Spec) string {
+	switch {
+	case s.MinNodes > 0 && s.MinNodes == s.MaxNodes:
+		return fmt.Sprintf("%d were", s.MinNodes)
+	case s.MaxNodes > 0 && s.MinNodes > 0:
+		return fmt.Sprintf("%d to %d were", s.MinNodes, s.MaxNodes)
+	case s.MaxNodes > 0:
+		return fmt.Sprintf("at most %d were", s.MaxNodes)
+	}
+	return fmt.Sprintf("at least %d were", s.MinNodes)
+}
+
+// nearestHint is the smallest change after which the nodes would hold the ask.
+func nearestHint(d *cluster.Need, whole []*cluster.Node) string {
+	found := nearestAsks(d, whole, 1, func(ask *cluster.Ask) bool {
+		o, err := cluster.NewNeed(ask)
+		return err == nil && checkLayout(o) == nil && holdsEver(o, whole)
+	})
+	if len(found) == 0 {
+		return ""
+	}
+	if found[0].less {
+		return "ask for " + found[0].text + " or less"
+	}
+	return "ask for " + found[0].text
+}
+
+// stage narrows the nodes down by one thing that the ask needs.
+type stage struct {
+	most   func(n *cluster.Node) int64 // of it on a node
+	need   int64
+	say    func(largest int64, where string) string
+	hint   func(pool []*cluster.Node) string // nil: the nearest ask
+	reason api.Reason
+}
+
+// diagnose finds the first thing that no node has enough of, in the order in which people
+// think of it: which nodes, which cards, how many, CPUs, memory, all of it at once, and
+// then all ranks at once.
+func diagnose(d *cluster.Need, nodes []*cluster.Node) *api.Error {
+	pool, err := admitted(d, nodes)
+	if err != nil {
+		return err
+	}
+	for _, st := range stages(d) {
+		var largest int64
+		for _, n := range pool {
+			largest = max(largest, st.most(n))
+		}
+		if largest >= st.need {
+			continue
+		}
+		var names []string
+		for _, n := range pool {
+			if st.most(n) == largest {
+				names = append(names, n.Name)
+			}
+		}
+		e := &api.Error{Code: api.CodeUnsatisfiable, Message: st.say(largest, hosts(names)), Reason: st.reason}
+		if st.hint != nil {
+			e.Hint = st.hint(pool)
+		}
+		return e
+	}
+	return together(d, pool)
+}
+
+func stages(d *cluster.Need) []stage {
+	var out []stage
+	add := func(need int64, most func(*cluster.Node) int64, say func(int64, string) string) {
+		if need > 0 {
+			out = append(out, stage{need: need, most: most, say: say})
+		}
+	}
+	if d.WantsCards() {
+		add(1, func(n *cluster.Node) int64 { return cardsWith(d, n, 0) }, func(int64, string) string {
+			return "no node has a " + cardNoun(d)
+		})
+		out[0].hint = models
+		add(d.VRAM, func(n *cluster.Node) int64 { return largestCard(d, n) }, func(v int64, where string) string {
+			return fmt.Sprintf("no node has a %s with %s: the largest is %s on %s", cardNoun(d), cluster.Size(d.VRAM), cluster.Size(v), where)
+		})
+		add(int64(d.CardsFor(1)), func(n *cluster.Node) int64 { return cardsWith(d, n, d.VRAM) }, func(v int64, where string) string {
+			return fmt.Sprintf("no node has %s: the most is %d on %s", cardText(d, d.CardsFor(1)), v, where)
+		})
+	}
+	add(int64(d.CPUs), func(n *cluster.Node) int64 { return int64(n.CPUs) }, func(v int64, where string) string {
+		return fmt.Sprintf("no node has %s for a rank: the most is %d on %s", api.Count(d.CPUs, "CPU"), v, where)
+	})
+	add(d.Memory+d.NodeMemory, func(n *cluster.Node) int64 { return n.MemoryBytes }, func(v int64, where string) string {
+		return fmt.Sprintf("no node has %s memory for a rank: the most is %s on %s", cluster.Size(d.Memory+d.NodeMemory), cluster.Size(v), where)
+	})
+	if d.Memory+d.NodeMemory > 0 {
+		out[len(out)-1].reason = api.ReasonMemory
+	}
+	add(d.Tmp, func(n *cluster.Node) int64 { return n.TmpBytes }, func(v int64, where string) string {
+		return fmt.Sprintf("no node has %s temporary space (--tmp): the most is %s on %s", cluster.Size(d.Tmp), cluster.Size(v), where)
+	})
+	return out
+}
+
+func cardNoun(d *cluster.Need) string {
+	noun := "card"
+	if t := d.Ask.Spec.GPUType; t != "" {
+		noun += " of type " + t
+	}
+	if c := d.Ask.Spec.MinCompute; c != "" {
+		noun += " of compute capability " + c + " or more"
+	}
+	return noun
+}
+
+// models lists what cards there are, for who asked for a type that is not.
+func models(pool []*cluster.Node) string {
+	on := make(map[string][]string)
+	var order []string
+	for _, n := range pool {
+		for i := range n.Cards {
+			m := n.Cards[i].Model
+			if on[m] == nil {
+				order = append(order, m)
+			}
+			on[m] = append(on[m], n.Name)
+		}
+	}
+	if len(order) == 0 {
+		return "its nodes have no cards"
+	}
+	slices.Sort(order)
+	for i, m := range order {
+		order[i] = m + " on " + hosts(on[m])
+	}
+	return "cards: " + strings.Join(order, ", ")
+}
+
+func cardsWith(d *cluster.Need, n *cluster.Node, vram int64) int64 {
+	var count int64
+	for i := range n.Cards {
+		if d.MatchesCard(&n.Cards[i]) && n.Cards[i].VRAMBytes >= vram {
+			count++
+		}
+	}
+	return count
+}
+
+func largestCard(d *cluster.Need, n *cluster.Node) int64 {
+	var largest int64
+	for i := range n.Cards {
+		if d.MatchesCard(&n.Cards[i]) {
+			largest = max(largest, n.Cards[i].VRAMBytes)
+		}
+	}
+	return largest
+}
+
+// together is said when each thing is there, but not at once, or not often enough.
+func together(d *cluster.Need, pool []*cluster.Node) *api.Error {
+	if d.Alternatives != nil {
+		return alternativesTogether(d, pool)
+	}
+	var t tally
+	for _, n := range pool {
+		if k := d.Ranks(n); k > 0 {
+			t.add(k)
+		}
+	}
+	e := &api.Error{Code: api.CodeUnsatisfiable}
+	switch {
+	case t.nodes == 0:
+		e.Message = "no node has all that a rank needs at once: " + rankText(d)
+	case t.ranks < d.Size:
+		e.Message = fmt.Sprintf("the whole cluster, empty, has room for %d of %s: each needs %s", t.ranks, api.Count(d.Size, "rank"), rankText(d))
+	default:
+		e.Message = fmt.Sprintf("%s do not fit on %s, though every node were empty: each rank needs %s",
+			api.Count(d.Size, "rank"), layoutText(d), rankText(d))
+	}
+	return e
+}

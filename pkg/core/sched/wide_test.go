@@ -1,0 +1,135 @@
+package sched
+
+import (
+	"cmp"
+	"fmt"
+	"testing"
+	"time"
+
+	"gangd/pkg/api"
+	"gangd/pkg/core/cluster"
+)
+
+// A gang of half of all cards that has waited for four times its time limit starts where it fits, before kept places.
+func TestWideGangStartsWhereItFits(t *testing.T) {
+	limit := 10 * time.Hour
+	for name, c := range map[string]struct {
+		waited  time.Duration
+		ranks   int
+		limit   time.Duration
+		preempt Preempt
+		noTurns bool
+		wide    bool
+	}{
+		"long enough":             {waited: 4 * limit, ranks: 2, limit: limit, wide: true},
+		"not long enough":         {waited: 4*limit - time.Minute, ranks: 2, limit: limit},
+		"without a limit":         {waited: 4 * limit, ranks: 2},
+		"less than half":          {waited: 4 * limit, ranks: 1, limit: limit},
+		"in a site without turns": {waited: 4 * limit, ranks: 2, limit: limit, noTurns: true},
+		"where others give way":   {waited: 4 * limit, ranks: 2, limit: limit, preempt: PreemptService},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := &Policy{Order: OrderService, GuardAfter: 48 * time.Hour, BackfillDepth: 8, Preempt: c.preempt}
+			if c.noTurns {
+				p.GuardAfter = 0
+			}
+			nodes := testNodes(3, 16, 4, 80)
+			if c.ranks == 2 {
+				nodes = nodes[:2]
+			} else {
+				fill(nodes, func(n, _ int) bool { return n == 0 })
+			}
+			q := NewQueue(p, NewLedger(0))
+			small := candidate(1, api.Spec{Size: 1, GPUsPerRank: 2})
+			small.TimeLimit, small.Submit = time.Hour, epoch0
+			big := candidate(2, api.Spec{Size: c.ranks, GPUsPerRank: 4})
+			big.TimeLimit, big.Submit = c.limit, epoch0.Add(-c.waited)
+			q.Insert(small)
+			q.Insert(big)
+			kept := Backfill{Job: 1, SearchedAt: epoch0, Slots: []cluster.Slot{{Node: "n00001", Cards: []string{"n00001-0", "n00001-1"}}}}
+			plan := planned(t, epoch0, &View{Nodes: nodes, Queue: q, Backfills: []Backfill{kept}}, p)
+			want := int64(1)
+			if c.wide {
+				want = 2
+			}
+			if len(plan.Starts) != 1 || plan.Starts[0].Job != want {
+				t.Fatalf("%+v, want job %d", plan.Starts, want)
+			}
+		})
+	}
+}
+
+// It is started in its time, and keeps no places then.
+func TestWideGangIsLookedAtInTime(t *testing.T) {
+	p := &Policy{Order: OrderService, GuardAfter: 48 * time.Hour, BackfillDepth: 8}
+	q := NewQueue(p, NewLedger(0))
+	big := candidate(2, api.Spec{Size: 2, GPUsPerRank: 4})
+	big.TimeLimit, big.Submit = 13*time.Hour, epoch0.Add(-51*time.Hour) // the guard's time is over
+	q.Insert(big)
+	nodes := testNodes(3, 16, 4, 80)
+	slots := []cluster.Slot{{Node: "n00002", Cards: []string{"n00002-0", "n00002-1", "n00002-2", "n00002-3"}}, {Node: "n00003", Cards: []string{"n00003-0", "n00003-1", "n00003-2", "n00003-3"}}}
+	v := &View{Nodes: nodes, Queue: q, Backfills: []Backfill{{Job: 2, Slots: slots, SearchedAt: epoch0}}}
+	plan := planned(t, epoch0.Add(2*time.Hour), v, p)
+	if len(plan.Starts) != 1 || len(plan.Backfills) != 0 || plan.Starts[0].Turn != TurnLong {
+		t.Fatalf("%+v, %+v", plan.Starts, plan.Backfills)
+	}
+}
+
+// TestWideGangsInTurn: who is wide and waited long, by tier and then by the longest wait, where half of the cards are free; the
+// turn of another is told.
+func TestWideGangsInTurn(t *testing.T) {
+	wide := func(job int64, cards, hours int, change func(c *Candidate)) *Candidate {
+		c := candidate(job, api.Spec{Size: cards, GPUsPerRank: 1})
+		c.TimeLimit, c.Submit = time.Hour, epoch0.Add(-time.Duration(hours)*time.Hour)
+		if change != nil {
+			change(c)
+		}
+		return c
+	}
+	lower := func(c *Candidate) { c.Priority = -1 }
+	for _, tt := range []struct {
+		name string
+		free int // of 8 cards
+		p    Policy
+		wait []*Candidate
+		want string
+		next time.Duration
+	}{
+		{"the longest wait", 8, Policy{}, []*Candidate{wide(1, 4, 5, nil), wide(2, 5, 6, nil), wide(3, 8, 4, nil)}, "[2 1 3]", 0},
+		{"by tier", 8, Policy{}, []*Candidate{wide(1, 4, 9, lower), wide(2, 5, 6, nil), wide(3, 8, 7, nil)}, "[3 2 1]", 0},
+		{"less than half", 8, Policy{}, []*Candidate{wide(1, 3, 9, nil)}, "[]", 0},
+		{"without a limit", 8, Policy{}, []*Candidate{wide(1, 8, 9, func(c *Candidate) { c.TimeLimit = 0 })}, "[]", 0},
+		{"soon", 8, Policy{}, []*Candidate{wide(1, 4, 3, nil), wide(2, 5, 2, nil)}, "[]", time.Hour},
+		{"since it could have started", 8, Policy{}, []*Candidate{wide(1, 4, 9, func(c *Candidate) { c.Eligible = epoch0.Add(-time.Hour) })}, "[]", 3 * time.Hour},
+		{"half is free", 4, Policy{}, []*Candidate{wide(1, 4, 4, nil)}, "[1]", 0},
+		{"in another order", 8, Policy{Order: OrderFair}, []*Candidate{wide(1, 4, 5, nil)}, "[]", 0},
+		{"with preemption", 8, Policy{Preempt: PreemptTier}, []*Candidate{wide(1, 4, 5, nil), wide(2, 5, 2, nil)}, "[]", 0},
+		{"without turns", 8, Policy{GuardAfter: -1}, []*Candidate{wide(1, 4, 5, nil)}, "[]", 0},
+		{"less is free", 3, Policy{}, []*Candidate{wide(1, 4, 4, nil), wide(2, 5, 2, nil)}, "[]", 0},
+	} {
+		p := &tt.p
+		p.GuardAfter = max(0, cmp.Or(p.GuardAfter, 1000*time.Hour))
+		q := NewQueue(p, NewLedger(0))
+		for _, c := range tt.wait {
+			q.Insert(c)
+		}
+		n := testNode("n1", 64, 8, 80)
+		for i := tt.free; i < 8; i++ {
+			n = run(n, int64(90+i), 0, i)
+		}
+		pl := &planner{mem: new(Planner), now: epoch0, view: &View{Nodes: []*cluster.Node{n}, Queue: q}, policy: p}
+		pl.views = []*nodeView{newNodeView(&pl.mem.classes, pl.view.Nodes)}
+		pl.listWide()
+		got := []int64{}
+		for _, c := range pl.waitingWide {
+			got = append(got, c.Job)
+		}
+		next := time.Duration(0)
+		if !pl.next.IsZero() {
+			next = pl.next.Sub(epoch0)
+		}
+		if fmt.Sprint(got) != tt.want || next != tt.next {
+			t.Errorf("%s: %v, next %v, want %s and %v", tt.name, got, next, tt.want, tt.next)
+		}
+	}
+}

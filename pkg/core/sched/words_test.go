@@ -1,0 +1,442 @@
+package sched
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"gangd/pkg/api"
+	"gangd/pkg/core/cluster"
+)
+
+// TestLayoutsThatContradictThemselves: one below, at and above each bound, in words.
+func TestLayoutsThatContradictThemselves(t *testing.T) {
+	in := []string{"gpu"}
+	for _, tt := range []struct {
+		spec api.Spec
+		want string
+	}{
+		{api.Spec{Size: 3, MinNodes: 3, MaxNodes: 3}, ""},
+		{api.Spec{Size: 3, MinNodes: 4, MaxNodes: 4}, "3 ranks can't be spread over 4 nodes: each node has at least one; ask for --nodes=3 or less"},
+		{api.Spec{Size: 3, MinNodes: 2, MaxNodes: 1}, "at least 2 nodes but at most 1 asked for; write --nodes=MIN-MAX"},
+		{api.Spec{Size: 4, RanksPerNode: 2, MinNodes: 2, MaxNodes: 2}, ""},
+		{api.Spec{Size: 5, RanksPerNode: 2, MinNodes: 3, MaxNodes: 3}, ""},
+		{api.Spec{Size: 5, RanksPerNode: 2, MaxNodes: 2}, "5 ranks with 2 on each node take 3 nodes, but at most 2 were asked for; ask for --nodes=3"},
+		{api.Spec{Size: 5, RanksPerNode: 2, MinNodes: 4}, "5 ranks with 2 on each node take 3 nodes, but at least 4 were asked for; ask for --nodes=3"},
+		{api.Spec{Size: 2, RanksPerNode: 5, MinNodes: 1, MaxNodes: 1}, ""},
+		{api.Spec{Size: 2, Constraint: "ib*2"}, ""},
+		{api.Spec{Size: 2, Constraint: "ib*3"}, `the constraint "ib*3" counts 3 nodes, more than the gang has ranks (2): each node has at least one; ask for 3 ranks or more`},
+		{api.Spec{Size: 4, MaxNodes: 2, Constraint: "ib*2"}, ""},
+		{api.Spec{Size: 4, MaxNodes: 1, Constraint: "[ib*1&big*1]"}, `the constraint "[ib*1&big*1]" counts 2 nodes, but at most 1 were asked for; ask for --nodes=2`},
+		{api.Spec{Size: 4, RanksPerNode: 2, Constraint: "ib*2"}, ""},
+		{api.Spec{Size: 4, RanksPerNode: 2, Constraint: "ib*3"}, `the constraint "ib*3" counts 3 nodes, but 4 ranks with 2 on each node take 2; ask for 6 ranks`},
+	} {
+		d, err := cluster.NewNeed(cluster.AskOf(&tt.spec, in))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		if err := checkLayout(d); err != nil {
+			got = err.Error()
+		}
+		if got != tt.want {
+			t.Errorf("%+v: %q, want %q", tt.spec, got, tt.want)
+		}
+	}
+}
+
+// TestCountsOfRoles: what the whole gang counts is refused where it has roles, and the name of a role, or the number of a
+// component, is said.
+func TestCountsOfRoles(t *testing.T) {
+	roles := func(constraint string, own ...string) api.Spec {
+		s := api.Spec{Constraint: constraint}
+		for i, c := range own {
+			s.Roles = append(s.Roles, api.Role{Name: fmt.Sprint("r", i), Count: 2, CPUsPerRank: 1, Constraint: c})
+			s.Size += 2
+		}
+		return s
+	}
+	for _, tt := range []struct {
+		spec api.Spec
+		want string
+	}{
+		{roles("", "ib*2", "big"), ""},
+		{roles("ib*1", "ib*1", "big"), `the constraint "ib*1" counts nodes, and the gang has roles: each of them has nodes of its own; write constraint=ib*1 in the role whose nodes it counts`},
+		{roles("", "big", "ib*3"), `role r1: the constraint "ib*3" counts 3 nodes, more than the gang has ranks (2): each node has at least one; ask for 3 ranks or more`},
+	} {
+		d, err := cluster.NewNeed(cluster.AskOf(&tt.spec, []string{"gpu"}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		if err := checkRoleCounts(d); err != nil {
+			got = err.Error()
+		}
+		if got != tt.want {
+			t.Errorf("%+v: %q, want %q", tt.spec, got, tt.want)
+		}
+	}
+}
+
+func TestConditionsBeforeACount(t *testing.T) {
+	for text, want := range map[string]string{"ib*2": "ib", "(ib&big)*2": "(ib&big)", "(ib|big)*2": "(ib|big)"} {
+		d, err := cluster.NewNeed(cluster.AskOf(&api.Spec{Size: 2, Constraint: text}, []string{"gpu"}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := named(d.Alternatives[0].Counts[0].Features); got != want {
+			t.Errorf("%s: %s, want %s", text, got, want)
+		}
+	}
+}
+
+// TestCountsThatNodesLack: how many have it, and can hold a rank, is said.
+func TestCountsThatNodesLack(t *testing.T) {
+	nodes := []*cluster.Node{within("ib", testNode("n1", 8, 0, 0)), within("ib", testNode("n2", 2, 0, 0)), within("big", testNode("n3", 8, 0, 0)), testNode("n4", 8, 0, 0)}
+	p := &Policy{Partitions: []api.Partition{{Name: "gpu"}}}
+	for _, tt := range []struct {
+		spec api.Spec
+		want string
+	}{
+		{api.Spec{Size: 3, Constraint: "ib*2"}, ""},
+		{api.Spec{Size: 3, Constraint: "ib*3"}, `the constraint "ib*3" counts 3 nodes with ib, and only 2 can hold a rank; ask for ib*2 or less: n[1-2]`},
+		{api.Spec{Size: 3, CPUsPerRank: 3, Constraint: "ib*2"}, `the constraint "ib*2" counts 2 nodes with ib, and only 1 can hold a rank; ask for ib*1 or less: n1`},
+		{api.Spec{Size: 3, CPUsPerRank: 9, Constraint: "ib*1"}, "no node has 9 CPUs for a rank: the most is 8 on n[1,3-4]; ask for --cpus-per-task=8 or less"},
+		{api.Spec{Size: 3, Constraint: "(ib&big)*1"}, `the constraint "(ib&big)*1" counts 1 node with ib&big, and only 0 can hold a rank; none does`},
+		{api.Spec{Size: 30, Constraint: "ib*1"}, `the whole cluster, empty, does not hold it so: room for 26 of 30 ranks, 1 of 1 node with ib; each rank needs 1 CPU; ask for --size=26 or less`},
+	} {
+		got := ""
+		if err := Unsatisfiable(nodes, p, cluster.AskOf(&tt.spec, []string{"gpu"})); err != nil {
+			got = err.Error()
+		}
+		if got != tt.want {
+			t.Errorf("%+v: %q, want %q", tt.spec, got, tt.want)
+		}
+	}
+}
+
+// TestCouldHold: with nothing on them, and the ask must be one.
+func TestCouldHold(t *testing.T) {
+	full := []*cluster.Node{hold(testNode("n1", 8, 2, 80), 7, 0, true, 0, 1)}
+	for _, tt := range []struct {
+		spec api.Spec
+		want bool
+	}{{api.Spec{Size: 2, GPUsPerRank: 1}, true}, {api.Spec{Size: 3, GPUsPerRank: 1}, false}, {api.Spec{Size: 1, Constraint: "a&"}, false}} {
+		if got := CouldHold(full, cluster.AskOf(&tt.spec, []string{"gpu"})); got != tt.want {
+			t.Errorf("%+v: %t", tt.spec, got)
+		}
+	}
+}
+
+func TestSwitchPath(t *testing.T) {
+	got := SwitchPath([]api.Switch{
+		{Name: "a", Nodes: []string{"n1", "n2"}, Parent: "top"}, {Name: "b", Nodes: []string{"n3"}, Parent: "mid"}, {Name: "c", Nodes: []string{"n4"}},
+		{Name: "mid", Level: 1, Parent: "top", Nodes: []string{"n3"}}, {Name: "top", Level: 2},
+	})
+	if want := map[string]string{"n1": "top.a", "n2": "top.a", "n3": "top.mid.b", "n4": "c"}; !maps.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+}
+
+func TestOpenTo(t *testing.T) {
+	for _, tt := range []struct {
+		users []string
+		want  bool
+	}{{nil, true}, {[]string{"ada"}, true}, {[]string{"bob", "ada"}, true}, {[]string{"bob"}, false}} {
+		if got := (&Account{Users: tt.users}).OpenTo("ada"); got != tt.want {
+			t.Errorf("%v: %t", tt.users, got)
+		}
+	}
+}
+
+func TestDefaultBackfillDepth(t *testing.T) {
+	for p, want := range map[Preempt]int{PreemptOff: 8, PreemptTier: 8, PreemptService: 1, "": 8} {
+		if got := DefaultBackfillDepth(p); got != want {
+			t.Errorf("%s: %d", p, got)
+		}
+	}
+}
+
+// TestWouldPreempt: the victims of a move of that job alone, none of one that is not planned.
+func TestWouldPreempt(t *testing.T) {
+	p := &Plan{Backfills: []Backfill{{Job: 1, Victims: []Victim{{Job: 7}, {Job: 8}}}, {Job: 2}, {Job: 3, Victims: []Victim{{Job: 9}}}}}
+	for job, want := range map[int64][]int64{1: {7, 8}, 2: nil, 3: {9}, 4: nil} {
+		if got := p.WouldPreempt(job); !slices.Equal(got, want) {
+			t.Errorf("%d: %v, want %v", job, got, want)
+		}
+	}
+}
+
+// TestNamesOfJobs: each once, by number, five of them.
+func TestNamesOfJobs(t *testing.T) {
+	element := Names(func(job int64) string { return fmt.Sprintf("20_%d", job) })
+	for _, tt := range []struct {
+		names Names
+		ids   []int64
+		want  string
+	}{
+		{nil, []int64{3}, "job 3"}, {nil, []int64{3, 3}, "job 3"}, {nil, []int64{4, 3}, "jobs 3 and 4"}, {nil, []int64{5, 4, 3}, "jobs 3, 4 and 5"},
+		{nil, []int64{1, 2, 3, 4, 5}, "jobs 1, 2, 3, 4 and 5"}, {nil, []int64{1, 2, 3, 4, 5, 6}, "jobs 1, 2, 3, 4, 5 and 1 more"},
+		{element, []int64{4, 3}, "jobs 20_3 and 20_4"},
+	} {
+		if got := tt.names.list(tt.ids); got != tt.want {
+			t.Errorf("%v: %s, want %s", tt.ids, got, tt.want)
+		}
+	}
+}
+
+func TestLayoutsInWords(t *testing.T) {
+	for want, s := range map[string]api.Spec{
+		"nodes with 1 rank each":  {RanksPerNode: 1, MinNodes: 2},
+		"nodes with 2 ranks each": {RanksPerNode: 2},
+		"exactly 1 node":          {MinNodes: 1, MaxNodes: 1},
+		"2 to 3 nodes":            {MinNodes: 2, MaxNodes: 3},
+		"at most 3 nodes":         {MaxNodes: 3},
+		"at least 2 nodes":        {MinNodes: 2},
+	} {
+		if got := layoutText(&cluster.Need{Ask: &cluster.Ask{Spec: &s}}); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	if switches(1) != "1 switch" || switches(2) != "2 switches" {
+		t.Error(switches(1), switches(2))
+	}
+	if got := partWord(&api.Spec{Roles: []api.Role{{Name: "a"}}}); got != "role" {
+		t.Error(got)
+	}
+}
+
+// TestClock: the time of today, the date with it of another day, in the zone of now.
+func TestClock(t *testing.T) {
+	zone := time.FixedZone("", 3600)
+	now := time.Date(2030, 1, 2, 0, 30, 0, 0, zone)
+	for _, tt := range []struct {
+		at   time.Time
+		want string
+	}{
+		{now, "00:30:00"}, {now.Add(23*time.Hour + 29*time.Minute), "23:59:00"}, {now.Add(24 * time.Hour), "2030-01-03 00:30:00"},
+		{now.Add(-time.Hour), "2030-01-01 23:30:00"}, {now.AddDate(0, 1, 0), "2030-02-02 00:30:00"}, {now.AddDate(1, 0, 0), "2031-01-02 00:30:00"},
+		{time.Date(2030, 1, 2, 1, 0, 0, 0, time.UTC), "02:00:00"},
+	} {
+		if got := clock(now, tt.at); got != tt.want {
+			t.Errorf("%s: %s, want %s", tt.at, got, tt.want)
+		}
+	}
+}
+
+// TestAFewChangesOfAQueue: they are as if each were made by itself.
+func TestAFewChangesOfAQueue(t *testing.T) {
+	for _, n := range []int{1, sortFrom - 2, sortFrom - 1, sortFrom, sortFrom + 1} {
+		at, one := NewQueue(&Policy{Order: OrderFIFO}, nil), NewQueue(&Policy{Order: OrderFIFO}, nil)
+		var cs []*Candidate
+		for i := range n {
+			cs = append(cs, candidate(int64(n-i), api.Spec{Size: 1 + i%3, CPUsPerRank: 1}))
+		}
+		for _, q := range []*Queue{at, one} {
+			q.Insert(candidate(1, api.Spec{Size: 9, CPUsPerRank: 1}))
+			q.Insert(candidate(1000, api.Spec{Size: 9, CPUsPerRank: 1}))
+		}
+		at.Update(cs, []int64{1000})
+		one.Remove(1000)
+		for _, c := range cs {
+			one.Insert(c)
+		}
+		if a, b := jobsOfQueue(at), jobsOfQueue(one); !slices.Equal(a, b) || at.Len() != n || at.Position(1) != 0 || at.Position(1000) != -1 || at.JobClass(1000) != nil {
+			t.Errorf("%d: %v, want %v", n, a, b)
+		}
+	}
+}
+
+func jobsOfQueue(q *Queue) (out []int64) {
+	for _, c := range q.Slice() {
+		out = append(out, c.Job)
+	}
+	return out
+}
+
+// TestSharesOfAnAccount: what an account has used counts by its share, and who used nothing is first.
+func TestSharesOfAnAccount(t *testing.T) {
+	l := NewLedger(0)
+	l.Add(Usage{Peer: Peer{User: "lea", Cards: 4}, Account: "lab", Ran: 10 * time.Hour, Ended: epoch0})
+	l.Add(Usage{Peer: Peer{User: "max", Cards: 1}, Ran: time.Hour, Ended: epoch0})
+	p := &Policy{Accounts: []Account{{Name: "lab", Share: 4}, {Name: "own"}}}
+	of := func(user, account string) int64 {
+		return p.shareBucket(l, &Candidate{Terms: &Terms{User: user, Account: account}})
+	}
+	if got := p.shareBucket(nil, &Candidate{Terms: &Terms{User: "lea"}}); got != 0 {
+		t.Errorf("without a ledger: %d", got)
+	}
+	if of("eva", "") >= of("max", "") || of("max", "") >= of("lea", "") {
+		t.Errorf("by user: eva %d, max %d, lea %d", of("eva", ""), of("max", ""), of("lea", ""))
+	}
+	if lab := of("eva", "lab"); lab >= of("lea", "") || lab <= of("max", "") {
+		t.Errorf("a fourth of what lea used: %d; lea %d, max %d", lab, of("lea", ""), of("max", ""))
+	}
+	if got := of("lea", "own"); got != of("eva", "") {
+		t.Errorf("an account that used nothing: %d", got)
+	}
+	p.Accounts[0].Share = 0
+	if got := of("max", "lab"); got != of("lea", "") {
+		t.Errorf("no share counts as 1: %d, want %d", got, of("lea", ""))
+	}
+}
+
+// TestExplainWhenItStartsAtTheLatest: in each case that makes it known or not.
+func TestExplainWhenItStartsAtTheLatest(t *testing.T) {
+	for _, limits := range [][3]int{{90, 30, 30}, {90, 30, 0}, {0, 30, 30}, {90, 200, 30}} {
+		for _, order := range []Order{OrderFIFO, OrderService} {
+			for _, ago := range []int{10, 70, 300} {
+				p := &Policy{Order: order, BackfillDepth: 1, GuardAfter: time.Hour, GuardShare: 0.5}
+				q := NewQueue(p, nil)
+				for job, size := range []int{3, 3, 2} {
+					c := lasting(int64(job+1), size, limits[min(job+1, 2)])
+					c.Submit = epoch0.Add(-time.Duration(ago-job) * time.Minute)
+					q.Insert(c)
+				}
+				n := run(testNode("n1", 16, 4, 80), 7, limits[0], 0, 1, 2)
+				v := &View{Nodes: []*cluster.Node{n}, Queue: q, Running: []*Running{{Job: 7, Epoch: 1, Cards: 3, Start: epoch0, TimeLimit: time.Duration(limits[0]) * time.Minute}}}
+				q.Refresh(epoch0)
+				planned(t, epoch0, v, p)
+			}
+		}
+	}
+}
+
+// TestNoCapIsNone, and the cap itself may be asked for.
+func TestNoCapIsNone(t *testing.T) {
+	ask := cluster.AskOf(&api.Spec{Size: 3, GPUsPerRank: 1}, []string{"gpu"})
+	lab := func(cards int) []Account { return []Account{{Name: "lab", Cards: cards}} }
+	for _, tt := range []struct {
+		p    Policy
+		want string
+	}{
+		{Policy{}, ""}, {Policy{UserCards: 3}, ""}, {Policy{Accounts: lab(0)}, ""}, {Policy{Accounts: lab(3)}, ""},
+		{Policy{UserCards: 2}, "3 cards are asked for, and a user may hold at most 2 at a time; ask for 2 cards or fewer"},
+		{Policy{Accounts: lab(1)}, "3 cards are asked for, and account lab may hold at most 1 at a time; ask for 1 card or fewer"},
+	} {
+		got := ""
+		if err := tt.p.AboveCap("lab", ask); err != nil {
+			got = err.Error()
+		}
+		if got != tt.want {
+			t.Errorf("%+v: %q, want %q", tt.p, got, tt.want)
+		}
+		c := candidate(1, *ask.Spec)
+		c.User, c.Account = "ada", "lab"
+		plan := planned(t, epoch0, &View{Nodes: testNodes(1, 16, 4, 80), Queue: queueOf(c)}, &tt.p)
+		if starts := len(plan.Starts) == 1; starts != (tt.want == "") {
+			t.Errorf("%+v: starts %t", tt.p, starts)
+		}
+	}
+}
+
+func TestShapesInWords(t *testing.T) {
+	for want, s := range map[string]api.CPUShape{
+		"2 sockets": {Sockets: 2}, "1 socket of 4 cores": {Cores: 4}, "1 socket of cores with 2 threads": {Threads: 2},
+		"2 sockets of 1 core with 1 thread": {Sockets: 2, Cores: 1, Threads: 1},
+	} {
+		if got := shapeText(s); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// TestKeptPlacesAreWhatWasAskedFor: of nodes that are all full the one that was named, not the one that was excluded, and one
+// that failed the gang only where no other would do, also for roles.
+func TestKeptPlacesAreWhatWasAskedFor(t *testing.T) {
+	role := []api.Role{{Name: "a", Count: 1, CPUsPerRank: 1, GPUsPerRank: 1}, {Name: "b", Count: 1, CPUsPerRank: 2, GPUsPerRank: 1}}
+	for _, tt := range []struct {
+		name  string
+		nodes int
+		spec  api.Spec
+		avoid []string
+		want  string
+	}{
+		{"named", 3, api.Spec{Size: 1, GPUsPerRank: 2, NodeList: []string{"n00002"}}, nil, "[1@n00002+60]"},
+		{"excluded", 3, api.Spec{Size: 1, GPUsPerRank: 2, Exclude: []string{"n00001", "n00002"}}, nil, "[1@n00003+60]"},
+		{"failed", 3, api.Spec{Size: 1, GPUsPerRank: 2}, []string{"n00001"}, "[1@n00002+60]"},
+		{"all failed", 1, api.Spec{Size: 1, GPUsPerRank: 2}, []string{"n00001"}, "[1@n00001+60]"},
+		{"roles, failed", 3, api.Spec{Size: 2, Roles: role}, []string{"n00001"}, "[1@n00002+60]"},
+		{"roles, all failed", 1, api.Spec{Size: 2, Roles: role}, []string{"n00001"}, "[1@n00001+60]"},
+		{"roles, both failed", 2, api.Spec{Size: 2, Roles: role}, []string{"n00001", "n00002"}, "[1@n00001+60]"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			for _, minutes := range []int{60, 0} { // an end that is known, and none
+				nodes := testNodes(tt.nodes, 8, 2, 80)
+				for i := range nodes {
+					nodes[i] = run(nodes[i], int64(90+i), minutes, 0, 1)
+				}
+				c := candidate(1, tt.spec)
+				c.Avoid = tt.avoid
+				want := tt.want
+				if minutes == 0 {
+					want = want[:len(want)-len("+60]")] + "]"
+				}
+				if got := claimed(planned(t, epoch0, &View{Nodes: nodes, Queue: queueOf(c)}, &Policy{BackfillDepth: 1})); got != want {
+					t.Errorf("%d minutes: %s, want %s", minutes, got, want)
+				}
+			}
+		})
+	}
+}
+
+// TestTurnBesideAReservation: when it starts at the latest is not said where a reservation may keep the nodes.
+func TestTurnBesideAReservation(t *testing.T) {
+	p := &Policy{Order: OrderFIFO, BackfillDepth: 1, GuardAfter: time.Hour, GuardShare: 0.5}
+	q := NewQueue(p, nil)
+	for job := range 3 {
+		q.Insert(lasting(int64(job+1), 3-job/2, 30))
+	}
+	v := &View{Nodes: []*cluster.Node{run(testNode("n1", 16, 4, 80), 7, 90, 0, 1, 2)}, Queue: q, Reservations: []Reservation{window("w", 300*time.Minute, time.Hour, "n1")}}
+	planned(t, epoch0, v, p)
+	want := "comes to the front of its tier at 01:00:03, after guard_after, if no reservation keeps its nodes"
+	if got := Explain(epoch0, v, p, 3).Text; !slices.Contains(strings.Split(got, "\n"), want) {
+		t.Errorf("%s\nlacks %s", got, want)
+	}
+}
+
+// TestUnknownNames: each that is known is listed once, in its order, and one that is spelled much like it is offered.
+func TestUnknownNames(t *testing.T) {
+	for _, tt := range []struct {
+		asked, known []string
+		want, hint   string
+	}{
+		{nil, []string{"a"}, "", ""},
+		{[]string{"n1"}, []string{"n1"}, "", ""},
+		{[]string{"n1", "x"}, nil, `unknown thing "n1"`, "there is no thing yet"},
+		{[]string{"n1", "zzz"}, []string{"n10", "n2", "n1", "n2"}, `unknown thing "zzz"`, "things: n1 n2 n10"},
+		{[]string{"fast1"}, []string{"slow", "fast"}, `unknown thing "fast1"`, `did you mean "fast"? things: fast slow`},
+	} {
+		e := checkKnown("thing", "", tt.asked, func() []string { return tt.known }, func(all []string) string { return strings.Join(all, " ") })
+		if e == nil && tt.want == "" {
+			continue
+		}
+		if e == nil || e.Message != tt.want || e.Hint != tt.hint {
+			t.Errorf("%v of %v: %+v, want %s; %s", tt.asked, tt.known, e, tt.want, tt.hint)
+		}
+	}
+	for want, s := range map[string]api.Spec{"": {}, "--nodelist=n1": {NodeList: []string{"n1"}}, "--exclude=n[1-2]": {Exclude: []string{"n1", "n2"}},
+		"--nodelist=n3 and --exclude=n4": {NodeList: []string{"n3"}, Exclude: []string{"n4"}}} {
+		if got := nodeOptions(&s); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// TestNodesOutOfService: three causes are named, and how many more there are.
+func TestNodesOutOfService(t *testing.T) {
+	for causes := 1; causes <= 5; causes++ {
+		nodes := testNodes(6, 8, 2, 80)
+		for i := range nodes {
+			n := *nodes[i]
+			if n.Ready = false; i%causes > 0 {
+				n.NotReady = fmt.Sprint("cause ", i%causes)
+			}
+			nodes[i] = &n
+		}
+		planned(t, epoch0, &View{Nodes: nodes, Queue: queueOf(candidate(1, api.Spec{Size: 1, GPUsPerRank: 1}))}, &Policy{})
+	}
+}

@@ -1,0 +1,45 @@
+package noded
+
+import (
+	"crypto/tls"
+	"log/slog"
+
+	"gangd/pkg/node/gpu"
+	"gangd/pkg/wire/lifesign"
+)
+
+// Options are what a daemon is started with.
+type Options struct {
+	Name     string
+	StateDir string // made when it is not there
+	Address  string // where ranks of other nodes reach this one
+	Version  string
+
+	Controllers []string    // "unix:/path" or "host:port", at least one
+	TLS         *tls.Config // with "host:port"
+
+	// SingleUser: every rank runs as whoever started the daemon, which need not be root.
+	SingleUser bool
+	MinUID     uint32   // lower uids are refused; not in single-user mode
+	Groups     []string // users outside all of these are refused; empty: anyone
+
+	CPUs     int   // 0: detect
+	CPUSets  CPUs  // which of them are whose
+	Memory   int64 // bytes, 0: detect
+	Features []string
+	GPU      gpu.Provider // nil: no cards
+
+	Health     Health // without a path: none
+	Needs      Needs
+	Containers Containers
+	Hooks      Hooks
+	Private    Private
+
+	Shim       string // path of gshim
+	BinDir     string // of all programs, for the ranks' PATH; empty: none
+	Commands   string // socket on which this host's relay answers the commands of jobs; empty: no relay
+	CgroupBase string // directory to make members' cgroups in; empty: found; [proc.NoCgroups]: none
+	Processes  int64  // that a member may have; 0: a part of what the machine can have
+	Log        *slog.Logger
+	Signs      *lifesign.Signs // to the service manager; nil: there is none
+}

@@ -1,8 +1,0 @@
-package client
-
-import "encoding/json"
-
-func jsonLine(v any) ([]byte, error) {
-	b, err := json.Marshal(v)
-	return append(b, '\n'), err
-}
