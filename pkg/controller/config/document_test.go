@@ -15,19 +15,19 @@ func reference() string {
 	b.WriteString(referenceHead)
 	b.WriteString("\n## gangd\n\n")
 	own := controllerTable.rows[:len(controllerTable.rows)-len(settingRows)]
-	fields := fieldsOf(reflect.ValueOf(controllerDefaults()).Elem())
+	fields := valuesOf(controllerDefaults())
 	writeRows(&b, own, fields)
 	b.WriteString("\n### Settings of the site\n\nTop-level keys of the same file, and what `gangd dev --set` takes.\n\n")
 	writeRows(&b, settingRows, fields)
 	b.WriteString("\n### Partitions\n\nOne `[[partition]]` table each, after all top-level keys. Without any there is one, `main`, of every node.\n\n")
-	writeRows(&b, partitionRows, fieldsOf(reflect.ValueOf(&api.Partition{}).Elem()))
+	writeRows(&b, partitionRows, valuesOf(&api.Partition{}))
 	b.WriteString("\n### Accounts\n\nOne `[[account]]` table each. Users name theirs with `--account`.\n\n")
-	writeRows(&b, accountRows, fieldsOf(reflect.ValueOf(&Account{}).Elem()))
+	writeRows(&b, accountRows, valuesOf(&Account{}))
 	b.WriteString("\n### Targets of notices\n\nOne `[[notify]]` table each, which `--notify` of jobs names: see notices.md.\n\n")
-	writeRows(&b, webhookRows, fieldsOf(reflect.ValueOf(&Webhook{}).Elem()))
+	writeRows(&b, webhookRows, valuesOf(&Webhook{}))
 	b.WriteString(controllerExample)
 	b.WriteString("\n## gnoded\n\n")
-	writeRows(&b, nodeTable.rows, fieldsOf(reflect.ValueOf(nodeDefaults()).Elem()))
+	writeRows(&b, nodeTable.rows, valuesOf(nodeDefaults()))
 	b.WriteString(nodeExample + loginExample)
 	return b.String()
 }
@@ -87,10 +87,10 @@ login = true
 ` + "```" + `
 `
 
-func writeRows(b *strings.Builder, rows []row, fields map[string]reflect.Value) {
+func writeRows(b *strings.Builder, rows []row, fields map[string]any) {
 	b.WriteString("| key | type | default | meaning |\n|---|---|---|---|\n")
 	for _, r := range rows {
-		f := fields[r.key]
+		f := reflect.ValueOf(fields[r.key])
 		fallback := r.fallback
 		if fallback == "" {
 			fallback = "`" + shown(f) + "`"

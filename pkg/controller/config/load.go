@@ -7,10 +7,10 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"reflect"
 	"slices"
 	"strings"
 
+	"github.com/go-viper/mapstructure/v2"
 	"github.com/pelletier/go-toml/v2"
 	"github.com/spf13/viper"
 
@@ -95,10 +95,7 @@ func load(t *table, file text, set []string, out any) (*source, error) {
 		}
 	}
 	src.override(t, v, set)
-	fields := fieldsOf(reflect.ValueOf(out).Elem())
-	for _, key := range slices.Sorted(maps.Keys(v.AllSettings())) {
-		src.assign(t, key, v.Get(key), fields)
-	}
+	src.decode(t, v, out)
 	if err := src.problems(); err != nil {
 		return nil, err
 	}
@@ -160,34 +157,75 @@ func unknownKey(key string, names []string) string {
 	return fmt.Sprintf("unknown key %q; there are: %s", key, strings.Join(names, " "))
 }
 
-func (s *source) assign(t *table, key string, raw any, fields map[string]reflect.Value) {
-	if l, ok := t.lists[key]; ok {
-		s.assignList(l, key, raw, fields[key])
-		return
+// decode gives out the values of v, and notes what is wrong with keys and values.
+func (s *source) decode(t *table, v *viper.Viper, out any) {
+	settings := v.AllSettings()
+	s.unknown(t, settings)
+	unknown := len(s.errs) > 0
+	err := v.UnmarshalExact(out, viper.DecodeHook(convert), func(c *mapstructure.DecoderConfig) { c.IgnoreUntaggedFields = true })
+	bad := map[string]bool{}
+	for _, e := range leaves(err) {
+		var want *wanted
+		switch {
+		case errors.As(e, &want):
+			bad[e.Name()] = true
+			if _, ok := t.lists[e.Name()]; ok {
+				want.text = fmt.Sprintf("want tables written [[%s]], each with a name", e.Name())
+			}
+			s.errs = append(s.errs, s.wrong(e.Name(), s.found(e.Name(), want.raw)+want.text))
+		case !unknown: // else it is about keys that are told of already
+			s.errs = append(s.errs, e)
+		}
 	}
-	r := t.row(key)
-	if r == nil {
-		s.errs = append(s.errs, s.wrongKey(key, t.unknown(key)))
-		return
+	s.check(t.rows, "", settings, valuesOf(out), bad)
+	for key, l := range t.lists {
+		tables, _ := settings[key].([]any)
+		for i, item := range l.items(out) {
+			if set, ok := tables[i].(map[string]any); ok {
+				s.check(l.rows, fmt.Sprintf("%s[%d].", key, i), set, valuesOf(item), bad)
+			}
+		}
 	}
-	s.put(r, key, raw, fields[key])
+}
+
+// unknown notes the keys of settings that the daemon does not have.
+func (s *source) unknown(t *table, settings map[string]any) {
+	for _, key := range slices.Sorted(maps.Keys(settings)) {
+		l, ok := t.lists[key]
+		if !ok {
+			if t.row(key) == nil {
+				s.errs = append(s.errs, s.wrongKey(key, t.unknown(key)))
+			}
+			continue
+		}
+		tables, _ := settings[key].([]any)
+		for i, table := range tables {
+			set, _ := table.(map[string]any)
+			for _, k := range slices.Sorted(maps.Keys(set)) {
+				if findRow(l.rows, k) == nil {
+					s.errs = append(s.errs, s.wrongKey(fmt.Sprintf("%s[%d].%s", key, i, k), unknownKey(k, namesOf(l.rows))))
+				}
+			}
+		}
+	}
+}
+
+// check notes the values, of the keys in set, that are not what their rows want. Those in bad are noted already.
+func (s *source) check(rows []row, prefix string, set, values map[string]any, bad map[string]bool) {
+	for _, r := range rows {
+		raw, ok := set[r.key]
+		if !ok || r.check == nil || bad[prefix+r.key] {
+			continue
+		}
+		if err := r.check(pointedTo(values[r.key])); err != nil {
+			s.errs = append(s.errs, s.wrong(prefix+r.key, s.found(prefix+r.key, raw)+err.Error()))
+		}
+	}
 }
 
 // wrongKey is wrong for a key that should not be there; the sentence names it.
 func (s *source) wrongKey(key, sentence string) error {
 	return &problem{s.lines[key], fmt.Sprintf("%s:%d: %s", s.file, s.lines[key], sentence)}
-}
-
-func (s *source) put(r *row, key string, raw any, field reflect.Value) {
-	v, err := convert(raw, field.Type())
-	if err == nil && r.check != nil {
-		err = r.check(reflect.Indirect(v).Interface())
-	}
-	if err != nil {
-		s.errs = append(s.errs, s.wrong(key, s.found(key, raw)+err.Error()))
-		return
-	}
-	field.Set(v)
 }
 
 // found quotes what stands in the file; the command line's own text is in the message.
@@ -204,43 +242,37 @@ func (s *source) found(key string, raw any) string {
 	return fmt.Sprintf("%v: ", raw)
 }
 
-// assignList reads an array of tables.
-func (s *source) assignList(l list, key string, raw any, field reflect.Value) {
-	tables, ok := raw.([]any)
-	if !ok {
-		s.errs = append(s.errs, s.wrong(key, fmt.Sprintf("want tables written [[%s]], each with a name", key)))
-		return
-	}
-	for i, e := range tables {
-		m, ok := e.(map[string]any)
-		if !ok {
-			s.errs = append(s.errs, s.wrong(key, fmt.Sprintf("want tables written [[%s]], each with a name", key)))
-			return
+// leaves are the errors of single values and tables that a decoding came to.
+func leaves(err error) []*mapstructure.DecodeError {
+	switch e := err.(type) {
+	case nil:
+		return nil
+	case *mapstructure.DecodeError:
+		if below := leaves(e.Unwrap()); len(below) > 0 {
+			return below
 		}
-		item := reflect.New(l.of).Elem()
-		fields := fieldsOf(item)
-		for _, k := range slices.Sorted(maps.Keys(m)) {
-			full := fmt.Sprintf("%s[%d].%s", key, i, k)
-			if r := findRow(l.rows, k); r != nil {
-				s.put(r, full, m[k], fields[k])
-			} else {
-				s.errs = append(s.errs, s.wrongKey(full, unknownKey(k, slices.Sorted(maps.Keys(fields)))))
-			}
+		return []*mapstructure.DecodeError{e}
+	case interface{ Unwrap() []error }:
+		var all []*mapstructure.DecodeError
+		for _, part := range e.Unwrap() {
+			all = append(all, leaves(part)...)
 		}
-		field.Set(reflect.Append(field, item))
+		return all
+	case interface{ Unwrap() error }:
+		return leaves(e.Unwrap())
 	}
+	return nil
 }
 
-// fieldsOf maps keys to the fields of a struct, those of squashed structs included.
-func fieldsOf(v reflect.Value) map[string]reflect.Value {
-	out := map[string]reflect.Value{}
-	for i := range v.NumField() {
-		tag := v.Type().Field(i).Tag.Get("mapstructure")
-		if tag == ",squash" {
-			maps.Copy(out, fieldsOf(v.Field(i)))
-		} else if tag != "" {
-			out[tag] = v.Field(i)
-		}
+// valuesOf maps the keys of a struct to its values, by the same tags by which it is decoded.
+func valuesOf(of any) map[string]any {
+	values := map[string]any{}
+	d, err := mapstructure.NewDecoder(&mapstructure.DecoderConfig{Result: &values, IgnoreUntaggedFields: true})
+	if err == nil {
+		err = d.Decode(of)
 	}
-	return out
+	if err != nil {
+		panic(err) // a struct of ours whose tags are wrong
+	}
+	return values
 }

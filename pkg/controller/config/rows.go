@@ -1,7 +1,6 @@
 package config
 
 import (
-	"reflect"
 	"time"
 
 	"gangd/pkg/api"
@@ -25,8 +24,19 @@ type table struct {
 }
 
 type list struct {
-	of   reflect.Type
-	rows []row
+	rows  []row
+	items func(config any) []any
+}
+
+// itemsOf are the items of a list of gangd's configuration.
+func itemsOf[T any](list func(*Controller) []T) func(any) []any {
+	return func(config any) []any {
+		var all []any
+		for _, item := range list(config.(*Controller)) {
+			all = append(all, item)
+		}
+		return all
+	}
 }
 
 func (t *table) row(key string) *row { return findRow(t.rows, key) }
@@ -40,11 +50,16 @@ func findRow(rows []row, key string) *row {
 	return nil
 }
 
-func (t *table) names() []string {
+func namesOf(rows []row) []string {
 	var out []string
-	for _, r := range t.rows {
+	for _, r := range rows {
 		out = append(out, r.key)
 	}
+	return out
+}
+
+func (t *table) names() []string {
+	out := namesOf(t.rows)
 	for k := range t.lists {
 		out = append(out, k)
 	}
@@ -98,8 +113,10 @@ var controllerTable = &table{daemon: "gangd", rows: append([]row{
 	{"user_rate", between(0, 1<<20), "", "Requests that one user may make in a second for long; a submission of an array is one. What comes earlier is refused with the time when it may come again, which our commands wait for. Admins and nodes are not counted. `0`: no bound."},
 	{"user_burst", between(1, 1<<20), "", "Requests that he may make at once on top of that."},
 	{"user_streams", between(0, 1<<20), "", "Streams that one user may follow at a time: events, and output (`glog -f`). Admins are not counted. `0`: no bound."},
-}, settingRows...), lists: map[string]list{"partition": {reflect.TypeFor[api.Partition](), partitionRows},
-	"account": {reflect.TypeFor[Account](), accountRows}, "notify": {reflect.TypeFor[Webhook](), webhookRows}},
+}, settingRows...), lists: map[string]list{
+	"partition": {partitionRows, itemsOf(func(c *Controller) []api.Partition { return c.Partitions })},
+	"account":   {accountRows, itemsOf(func(c *Controller) []Account { return c.Accounts })},
+	"notify":    {webhookRows, itemsOf(func(c *Controller) []Webhook { return c.Webhooks })}},
 	renamed: map[string]string{"reservations": "backfill_depth", "reservation_timeout": "start_timeout"}}
 
 var accountRows = []row{

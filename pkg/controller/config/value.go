@@ -51,49 +51,87 @@ var (
 	wantList     = "want a list of strings, such as [\"a\", \"b\"]"
 )
 
-// convert gives raw, from the file or from key=value, the type t. A list from the command
-// line is separated by commas.
-func convert(raw any, t reflect.Type) (reflect.Value, error) {
-	if t.Kind() == reflect.Slice {
-		return convertList(raw)
+// wanted is what is wrong with one value.
+type wanted struct {
+	raw  any
+	text string
+}
+
+func (w *wanted) Error() string { return w.text }
+
+// convert is the decode hook for what a person writes: durations, sizes, lists (from the command line
+// separated by commas), and no value of another type than its key's.
+func convert(from, to reflect.Value) (any, error) {
+	raw := from.Interface()
+	v, err := convertTo(raw, to.Type())
+	if err != nil {
+		return nil, &wanted{raw, err.Error()}
 	}
-	if t.Kind() == reflect.Pointer { // a key whose absence means something else than zero
-		v, err := convert(raw, t.Elem())
-		if err != nil {
-			return reflect.Value{}, err
-		}
-		p := reflect.New(t.Elem())
-		p.Elem().Set(v)
-		return p, nil
+	return v, nil
+}
+
+func convertTo(raw any, t reflect.Type) (any, error) {
+	switch {
+	case t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Struct:
+		return raw, tables(raw)
+	case t.Kind() == reflect.Slice:
+		return convertList(raw)
+	case t.Kind() == reflect.Struct, t.Kind() == reflect.Pointer: // their parts come by themselves
+		return raw, nil
 	}
 	switch raw.(type) {
 	case []any, map[string]any:
-		return reflect.Value{}, fmt.Errorf("want one value")
+		return nil, errors.New("want one value")
 	}
 	s := strings.TrimSpace(fmt.Sprint(raw))
 	switch {
 	case t == reflect.TypeFor[time.Duration]():
-		d, err := parseDuration(s)
-		return reflect.ValueOf(d), err
+		return parseDuration(s)
 	case t.Kind() == reflect.Int64:
-		n, err := parseSize(s)
-		return reflect.ValueOf(n), err
+		return parseSize(s)
 	case t.Kind() == reflect.Int:
 		n, err := strconv.Atoi(s)
-		return reflect.ValueOf(n), because(err, wantInt)
+		return n, because(err, wantInt)
 	case t.Kind() == reflect.Uint32:
 		n, err := strconv.ParseUint(s, 10, 32)
-		return reflect.ValueOf(uint32(n)), because(err, "want a whole number from 0 to 4294967295")
+		return uint32(n), because(err, "want a whole number from 0 to 4294967295")
 	case t.Kind() == reflect.Bool:
 		if s != "true" && s != "false" {
-			return reflect.Value{}, errors.New("want true or false")
+			return nil, errors.New("want true or false")
 		}
-		return reflect.ValueOf(s == "true"), nil
+		return s == "true", nil
 	}
 	if _, text := raw.(string); !text {
-		return reflect.Value{}, errors.New("want a string in quotes")
+		return nil, errors.New("want a string in quotes")
 	}
-	return reflect.ValueOf(s), nil
+	return s, nil
+}
+
+// tables refuses what stands in place of tables.
+func tables(raw any) error {
+	all, ok := raw.([]any)
+	for _, e := range all {
+		if _, table := e.(map[string]any); !table {
+			ok = false
+		}
+	}
+	if !ok {
+		return errors.New("want tables, each with a name")
+	}
+	return nil
+}
+
+// pointedTo is a value, or what it points to: a pointer is a key whose absence means something else than zero.
+func pointedTo(v any) any {
+	switch p := v.(type) {
+	case *int:
+		return *p
+	case *bool:
+		return *p
+	case *time.Duration:
+		return *p
+	}
+	return v
 }
 
 func because(err error, want string) error {
@@ -103,7 +141,7 @@ func because(err error, want string) error {
 	return nil
 }
 
-func convertList(raw any) (reflect.Value, error) {
+func convertList(raw any) ([]string, error) {
 	out := []string{}
 	switch v := raw.(type) {
 	case string:
@@ -116,14 +154,14 @@ func convertList(raw any) (reflect.Value, error) {
 		for _, e := range v {
 			s, ok := e.(string)
 			if !ok || strings.TrimSpace(s) == "" {
-				return reflect.Value{}, errors.New(wantList)
+				return nil, errors.New(wantList)
 			}
 			out = append(out, strings.TrimSpace(s))
 		}
 	default:
-		return reflect.Value{}, errors.New(wantList)
+		return nil, errors.New(wantList)
 	}
-	return reflect.ValueOf(out), nil
+	return out, nil
 }
 
 // parseDuration reads Go's durations, days, and "off" for none. A bare number is refused:
