@@ -23,7 +23,7 @@ import (
 	"gangd/pkg/core/script"
 )
 
-const submitExamples = `  gsubmit --size=4 --gpus-per-rank=1 --vram=40G --time=12:00:00 train.sh --lr 3e-4
+const submitExamples = `  gsubmit --size=4 --gpus-per-rank=1 --vram=40G --time=12:00:00 train.sh
   gsubmit --parsable --gpus=1 --wrap='python eval.py'
   gsubmit --array=0-15%4 --signal=USR1@120 --requeue sweep.sh && gqueue`
 

@@ -110,26 +110,63 @@ func (c Lists) in(l List) []Kept {
 	return out
 }
 
-// WriteHelp writes options by their groups, those that show.
-func WriteHelp[T any](w io.Writer, options []Option[T], shows func(*Option[T]) bool) {
-	const room = 32
-	group := ""
-	for i := range options {
-		o := &options[i]
-		if !shows(o) {
-			continue
-		}
-		if o.Group != group {
-			group = o.Group
-			fmt.Fprintf(w, "\n%s:\n", group)
-		}
-		head := o.letter() + "--" + o.Long + o.Argument()
-		if len(head) > room {
-			fmt.Fprintf(w, "  %s\n  %-*s %s\n", head, room, "", o.Help)
-		} else {
-			fmt.Fprintf(w, "  %-*s %s\n", room, head, o.Help)
+// The columns of a page of help: a terminal's, and where an option's text begins.
+const (
+	helpWidth  = 80
+	helpIndent = 35
+)
+
+// WriteHelp writes the options that show: the first ones by name under a heading of their own, for
+// whoever reads one screen, then the rest, each group once and in the order in which it comes up.
+func WriteHelp[T any](w io.Writer, options []Option[T], shows func(*Option[T]) bool, first ...string) {
+	if len(first) > 0 {
+		fmt.Fprint(w, "\nUsed most:\n")
+	}
+	for _, name := range first {
+		for i := range options {
+			if options[i].Long == name {
+				options[i].writeHelp(w)
+			}
 		}
 	}
+	var groups []string
+	members := map[string][]*Option[T]{}
+	for i := range options {
+		o := &options[i]
+		if !shows(o) || slices.Contains(first, o.Long) {
+			continue
+		}
+		if members[o.Group] == nil {
+			groups = append(groups, o.Group)
+		}
+		members[o.Group] = append(members[o.Group], o)
+	}
+	for _, group := range groups {
+		fmt.Fprintf(w, "\n%s:\n", group)
+		for _, o := range members[group] {
+			o.writeHelp(w)
+		}
+	}
+}
+
+// writeHelp writes the option and its text, broken between words.
+func (o *Option[T]) writeHelp(w io.Writer) {
+	line := "  " + o.letter() + "--" + o.Long + o.Argument()
+	if len(line) >= helpIndent {
+		fmt.Fprintln(w, line)
+		line = ""
+	}
+	line += strings.Repeat(" ", helpIndent-len(line))
+	blank := ""
+	for _, word := range strings.Fields(o.Help) {
+		if blank != "" && len(line)+len(word) >= helpWidth {
+			fmt.Fprintln(w, line)
+			line, blank = strings.Repeat(" ", helpIndent), ""
+		}
+		line += blank + word
+		blank = " "
+	}
+	fmt.Fprintln(w, strings.TrimRight(line, " "))
 }
 
 // letter is the option's letter before its name in help, or blanks.

@@ -476,11 +476,41 @@ func TestTimesForPeople(t *testing.T) {
 func TestHelpHasWhatDoesSomething(t *testing.T) {
 	var b strings.Builder
 	WriteHelp(&b)
+	lines := strings.Split(b.String(), "\n")
+	shown := map[string]int{}
+	for _, line := range lines {
+		if len(line) > 6 && strings.HasPrefix(line[6:], "--") {
+			head, _, _ := strings.Cut(line[6:], " ")
+			shown[head]++
+		}
+	}
 	for i := range Options {
 		o := &Options[i]
-		if want := o.List != Refused && o.Group != groupHints; strings.Contains(b.String(), "--"+o.Long+o.Argument()) != want && o.Group != groupNot {
-			t.Errorf("--%s is in the help: %v", o.Long, !want)
+		want := 0
+		if o.List != Refused && o.Group != groupHints && o.Group != groupNot {
+			want = 1
 		}
+		if got := shown["--"+o.Long+o.Argument()]; got != want {
+			t.Errorf("--%s is in the help %d times, want %d", o.Long, got, want)
+		}
+	}
+	heads := map[string]int{}
+	for _, line := range lines {
+		if len(line) > 80 && strings.Contains(line[2:], "  ") {
+			t.Errorf("wider than a terminal: %q", line)
+		}
+		if line != "" && line[0] != ' ' {
+			heads[line]++
+		}
+	}
+	for head, n := range heads {
+		if n > 1 {
+			t.Errorf("%s stands %d times", head, n)
+		}
+	}
+	// Eight lines stand above it: what the program is, three examples, the usage.
+	if rest := slices.Index(lines[2:], ""); len(heads) < 7 || rest > 24-8-2 {
+		t.Errorf("%d headings, the first has %d lines:\n%s", len(heads), rest, b.String())
 	}
 	if strings.Contains(b.String(), groupHints) || strings.Contains(b.String(), "--licenses") {
 		t.Errorf("%s", b.String())

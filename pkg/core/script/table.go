@@ -30,7 +30,7 @@ var Options = slices.Concat(asked, containers(), slurms, hints, refused)
 // asked are the options that do something here.
 var asked = []Option{
 	{Long: "size", Kind: Value, Arg: "N", Group: groupGang,
-		Help: "ranks of the gang; the script runs once in each",
+		Help: "ranks of the gang; each runs the script",
 		Set:  func(a *Ask, v string) error { return numberInto(&a.size, v, 1, api.MaxGangSize) }},
 	{Long: "role", Kind: Value, Repeat: true, Arg: "NAME:N[,OPTION=VALUE...]", Group: groupGang,
 		Help: "N ranks of a kind with its own gpus-per-rank, vram, cpus, mem, constraint; ends=gang; may be repeated",
@@ -300,7 +300,7 @@ var asked = []Option{
 		Help: "working directory of the job (this one)",
 		Set:  func(a *Ask, v string) error { return textInto(&a.Chdir, v) }},
 	{Long: "output", Short: 'o', Env: []string{"SBATCH_OUTPUT"}, Kind: Value, Arg: "PATTERN", List: Partial, Group: groupFiles,
-		Help: "output file: %j job, %x name, %A_%a array, %t rank, %N node, %r restart (gang-%j.out, of an array gang-%A_%a.out)",
+		Help: "output file (gang-%j.out): %j job, %x name, %A_%a array, %t rank, %N node, %r restart",
 		Note: "directories are made; the default is gang-%j.out or gang-%A_%a.out; %t is the rank, %r the restart",
 		Set:  func(a *Ask, v string) error { return a.pathInto(&a.Spec.Output, v) }},
 	{Long: "error", Short: 'e', Env: []string{"SBATCH_ERROR"}, Kind: Value, Arg: "PATTERN", List: Partial, Group: groupFiles,
