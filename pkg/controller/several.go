@@ -19,6 +19,7 @@ import (
 	"gangd/pkg/controller/store/pgstore"
 	"gangd/pkg/core/gang"
 	"gangd/pkg/wire/auth"
+	"gangd/pkg/wire/dirlock"
 	"gangd/pkg/wire/session"
 )
 
@@ -141,6 +142,12 @@ func addresses(cfg *config.Controller) []string {
 
 // runSeveral is one of several controllers until ctx ends or the seat is lost.
 func runSeveral(ctx context.Context, cfg *config.Controller, opt Options) error {
+	// What two processes would share of a host, the socket above all, is kept by this, whatever the database says.
+	lock, err := dirlock.Take(cfg.StateDir)
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
 	st, p, err := openDatabase(ctx, cfg, opt)
 	if err != nil {
 		if ctx.Err() != nil {

@@ -16,7 +16,7 @@ import (
 //
 // Nothing here keeps a second daemon from the path: the caller holds a lock.
 func ListenUnix(path string) (net.Listener, error) {
-	if err := openDir(filepath.Dir(path)); err != nil {
+	if err := OpenDir(filepath.Dir(path)); err != nil {
 		return nil, err
 	}
 	fresh := path + ".new"
@@ -38,12 +38,12 @@ func ListenUnix(path string) (net.Listener, error) {
 	return l, nil
 }
 
-// openDir makes a directory that everybody may enter, and those above it; one that is there is
+// OpenDir makes a directory that everybody may enter, and those above it; one that is there is
 // left as it is.
-func openDir(dir string) error {
+func OpenDir(dir string) error {
 	err := os.Mkdir(dir, 0o755)
 	if errors.Is(err, os.ErrNotExist) {
-		if err = openDir(filepath.Dir(dir)); err == nil {
+		if err = OpenDir(filepath.Dir(dir)); err == nil {
 			err = os.Mkdir(dir, 0o755)
 		}
 	}

@@ -62,13 +62,18 @@ func Private(dir string) error {
 
 // Take locks dir, which must exist, by the file "lock" in it. Closing the file gives the
 // lock back. A [*HeldError] when a live process has it.
-func Take(dir string) (*os.File, error) {
-	name := filepath.Join(dir, "lock")
-	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
+func Take(dir string) (*os.File, error) { return lock(filepath.Join(dir, "lock"), dir) }
+
+// TakeFile locks something else than a directory, by a file of its own. Its directory must be one in which
+// nobody else can make files.
+func TakeFile(name string) (*os.File, error) { return lock(name, name) }
+
+func lock(name, what string) (*os.File, error) {
+	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	if err := take(f, dir); err != nil {
+	if err := take(f, what); err != nil {
 		_ = f.Close()
 		return nil, err
 	}

@@ -22,6 +22,8 @@ const (
 	// lookAgain is how often other controllers are asked who leads while calls wait for an answer that long, and
 	// until it is known.
 	lookAgain = 500 * time.Millisecond
+	// lookUp is how often a login host asks by itself which controllers there are.
+	lookUp = time.Minute
 	// lookPatience bounds one such question.
 	lookPatience = 2 * time.Second
 )
@@ -40,6 +42,9 @@ type leads struct {
 	term  uint64 // in which now leads; 0: not known
 	one   bool   // there is one controller, by several addresses
 	calls map[*passed]struct{}
+
+	alone  bool      // nobody else on this host is told which controllers there are
+	lookup time.Time // when the one that leads was asked for itself, last
 }
 
 // passed is a call under way.
@@ -128,6 +133,11 @@ func (l *leads) leader(term uint64, at string) {
 func (l *leads) others(now time.Time) (ask []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	// Nobody may use this host until the only controller that it knows is gone: so it does not wait for a call.
+	if l.alone && now.Sub(l.lookup) >= lookUp {
+		l.lookup = now
+		return slices.Clone(l.all)
+	}
 	if l.one || len(l.all) < 2 {
 		return nil
 	}
@@ -183,6 +193,9 @@ func (l *leads) ask(ctx context.Context, up http.RoundTripper, at string) {
 			defer l.mu.Unlock()
 			l.one = true
 		default:
+			l.mu.Lock()
+			l.one = false
+			l.mu.Unlock()
 			l.leader(p.Term, at)
 		}
 		return

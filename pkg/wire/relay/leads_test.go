@@ -237,4 +237,37 @@ func TestListIsLearnt(t *testing.T) {
 	}
 }
 
+// A login host that nobody has used yet learns by itself which controllers there are.
+func TestListIsAskedFor(t *testing.T) {
+	a := newSite(t, true)
+	version := func(w http.ResponseWriter) { w.Header().Set(api.ControllersHeader, "3") }
+	a.mux.HandleFunc("/v1/ping", func(w http.ResponseWriter, r *http.Request) {
+		version(w)
+		_ = json.NewEncoder(w).Encode(api.PingReply{Leader: "a", Term: 5})
+	})
+	a.mux.HandleFunc("/v1/controllers", func(w http.ResponseWriter, r *http.Request) {
+		version(w)
+		_ = json.NewEncoder(w).Encode(api.ControllersReply{Version: 3, Controllers: []api.ControllerState{{Name: "a", Addresses: []string{a.address}}, {Name: "b", Addresses: []string{"b:1"}}}})
+	})
+	kept := OpenList(filepath.Join(t.TempDir(), "list"), []string{a.address}, slog.New(slog.DiscardHandler))
+	a.relay(Options{Socket: a.socket + "2", Controllers: kept, TLS: a.conf, Alone: true})
+	for give := time.Now().Add(patience); !slices.Equal(kept.Addresses(), []string{a.address, "b:1"}); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(give) {
+			t.Fatalf("it knows of %v", kept.Addresses())
+		}
+	}
+	// Where there is one controller now, there may be several later.
+	l := newLeads(listOf("a:1"))
+	l.alone, l.one = true, true
+	now := time.Now()
+	for _, x := range []struct {
+		after time.Duration
+		want  []string
+	}{{0, []string{"a:1"}}, {lookUp - 1, nil}, {lookUp, []string{"a:1"}}, {lookUp + 1, nil}} {
+		if got := l.others(now.Add(x.after)); !slices.Equal(got, x.want) {
+			t.Errorf("after %s it asks %q, want %q", x.after, got, x.want)
+		}
+	}
+}
+
 func listOf(addresses ...string) *List { return OpenList("", addresses, slog.New(slog.DiscardHandler)) }

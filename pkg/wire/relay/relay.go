@@ -6,15 +6,20 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httputil"
+	"os"
+	"path/filepath"
 	"sync"
+	"syscall"
 	"time"
 
 	"gangd/pkg/api"
 	"gangd/pkg/wire/auth"
+	"gangd/pkg/wire/dirlock"
 )
 
 const (
@@ -38,8 +43,10 @@ type Options struct {
 	// Optional: where the socket can't be had, the host's own or another relay's perhaps, there
 	// is no relay and no error.
 	Optional bool
-	Log      *slog.Logger
-	Ready    func() // called once it listens; may be nil
+	// Alone: nothing else on this host is told which controllers there are. The relay asks by itself then.
+	Alone bool
+	Log   *slog.Logger
+	Ready func() // called once it listens; may be nil
 
 	leads *leads
 }
@@ -50,7 +57,11 @@ func Run(ctx context.Context, o Options) error {
 		return errors.New("relay: the controller must be reached over TLS (controller = \"host:port\"): on its own socket every call would be root's")
 	}
 	o.leads = newLeads(o.Controllers)
-	l, err := listen(ctx, o.Socket)
+	o.leads.alone = o.Alone
+	l, lock, err := listen(ctx, o.Socket)
+	if ctx.Err() != nil {
+		return nil
+	}
 	if err != nil && o.Optional {
 		o.Log.Warn("no relay on this host: commands, also in jobs, reach the controller only if somebody else answers there", "socket", o.Socket, "err", err)
 		return nil
@@ -58,6 +69,7 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return fmt.Errorf("relay: %w", err)
 	}
+	defer lock.Close()
 	up := upstream(o.TLS)
 	defer up.CloseIdleConnections()
 	errorLog := slog.NewLogLogger(o.Log.Handler(), slog.LevelDebug)
@@ -88,15 +100,41 @@ func Run(ctx context.Context, o Options) error {
 	return nil
 }
 
-// listen refuses a path at which somebody answers: the controller's own socket, or that
-// of another relay, must not be taken away from it.
-func listen(ctx context.Context, path string) (net.Listener, error) {
-	c, err := new(net.Dialer).DialContext(ctx, "unix", path)
-	if err == nil {
-		_ = c.Close()
-		return nil, fmt.Errorf("%s is in use: another gnoded, or gangd itself, answers there; a host that runs gangd needs no relay", path)
+// listen takes a path that no other relay has, by the lock beside it, and at which nobody answers: the
+// controller's own socket must not be taken away from it. The lock is held as long as the relay listens.
+func listen(ctx context.Context, path string) (net.Listener, *os.File, error) {
+	if err := auth.OpenDir(filepath.Dir(path)); err != nil {
+		return nil, nil, err
 	}
-	return auth.ListenUnix(path)
+	lock, err := dirlock.TakeFile(path + ".relay")
+	if held := new(dirlock.HeldError); errors.As(err, &held) {
+		return nil, nil, fmt.Errorf("%s is in use by another gnoded, process %d", path, held.PID)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	l, err := take(ctx, path)
+	if err != nil {
+		_ = lock.Close()
+		return nil, nil, err
+	}
+	return l, lock, nil
+}
+
+// take listens at a path where the kernel says that nobody does. A question that was broken off, or that a full
+// queue turned away, says nothing of that.
+func take(ctx context.Context, path string) (net.Listener, error) {
+	c, err := new(net.Dialer).DialContext(ctx, "unix", path)
+	switch {
+	case err == nil:
+		_ = c.Close()
+		fallthrough
+	case errors.Is(err, syscall.EAGAIN):
+		return nil, fmt.Errorf("%s is in use: gangd itself, or another program, answers there; a host that runs gangd needs no relay", path)
+	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, fs.ErrNotExist):
+		return auth.ListenUnix(path)
+	}
+	return nil, err
 }
 
 func closeIdle(ctx context.Context, up *http.Transport) {

@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -430,9 +431,32 @@ func TestSocketOfAnother(t *testing.T) {
 	if err := Run(t.Context(), o); err == nil || !strings.HasPrefix(err.Error(), "relay: the controller must be reached over TLS") {
 		t.Errorf("without TLS: %v", err)
 	}
-	want := "relay: " + s.socket + " is in use: another gnoded, or gangd itself, answers there; a host that runs gangd needs no relay"
-	if _, err := listen(t.Context(), s.socket); err == nil || "relay: "+err.Error() != want {
+	want := s.socket + " is in use by another gnoded, process " + strconv.Itoa(os.Getpid())
+	if _, _, err := listen(t.Context(), s.socket); err == nil || err.Error() != want {
 		t.Errorf("%v", err)
+	}
+	path := filepath.Join(filepath.Dir(s.socket), "of.sock")
+	gangd, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer gangd.Close()
+	want = path + " is in use: gangd itself, or another program, answers there; a host that runs gangd needs no relay"
+	if _, _, err := listen(t.Context(), path); err == nil || err.Error() != want {
+		t.Errorf("%v", err)
+	}
+	// Who asks and is told to end has no answer.
+	before, err := os.Lstat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended, end := context.WithCancel(t.Context())
+	end()
+	if _, _, err := listen(ended, path); !errors.Is(err, context.Canceled) {
+		t.Errorf("told to end: %v", err)
+	}
+	if after, err := os.Lstat(path); err != nil || !os.SameFile(before, after) {
+		t.Error("told to end: it took the socket of one who answers")
 	}
 	// A node that was not told the place goes on without.
 	o.TLS, o.Optional = &tls.Config{}, true
@@ -440,7 +464,7 @@ func TestSocketOfAnother(t *testing.T) {
 		t.Errorf("optional: %v", err)
 	}
 	// A socket whose owner was killed is taken over.
-	path := filepath.Join(filepath.Dir(s.socket), "stale.sock")
+	path = filepath.Join(filepath.Dir(s.socket), "stale.sock")
 	dead, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
 	if err != nil {
 		t.Fatal(err)
@@ -450,9 +474,36 @@ func TestSocketOfAnother(t *testing.T) {
 	if _, err := net.Dial("unix", path); !errors.Is(err, syscall.ECONNREFUSED) {
 		t.Fatalf("not stale: %v", err)
 	}
-	l, err := listen(t.Context(), path)
+	l, lock, err := listen(t.Context(), path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	l.Close()
+	lock.Close()
+}
+
+// One that stands still, so that the kernel turns callers away, keeps its socket.
+func TestSocketOfOneThatStandsStill(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s")
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	if err := errors.Join(unix.Bind(fd, &unix.SockaddrUnix{Name: path}), unix.Listen(fd, 0)); err != nil {
+		t.Fatal(err)
+	}
+	for full := false; !full; { // nobody accepts
+		c, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer unix.Close(c)
+		full = errors.Is(unix.Connect(c, &unix.SockaddrUnix{Name: path}), unix.EAGAIN)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if _, err := take(ctx, path); err == nil {
+		t.Error("the socket was taken from it")
+	}
 }
