@@ -13,6 +13,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"gangd/e2e/tally"
 	"gangd/e2e/trial"
@@ -248,6 +249,56 @@ func TestControllersOverTLS(t *testing.T) {
 		return s.State == api.ControllerJoins && s.Why == "waits for n2 to know of it"
 	})
 
+	if err := os.WriteFile(release, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if j := p.wait(job, api.JobCompleted); j.Epoch != 1 {
+		t.Errorf("the job that ran from the beginning ended in epoch %d", j.Epoch)
+	}
+}
+
+// A cluster begins with one machine, whose node goes by the controller's socket and has no certificate. When a second
+// controller leads, the node follows, and back again: it got itself a certificate before the second could lead.
+func TestFirstMachine(t *testing.T) {
+	needRoot(t)
+	p := startPair(t, nil)
+	p.write("n1.toml", `name = "n1"`, fmt.Sprintf("controller = %q", "unix:"+filepath.Join(p.dir, "run", "gangd.sock")), fmt.Sprintf("state_dir = %q", filepath.Join(p.dir, "n1")),
+		`address = "127.0.0.1"`, `cards = "none"`, "cpus = 4", "min_uid = 0")
+	p.up("n1")
+	release := filepath.Join(p.tmp, "release")
+	job := p.submit("--wrap", "until [ -e "+release+" ]; do sleep 0.1; done")
+	p.wait(job, api.JobRunning)
+	certificate := filepath.Join(p.dir, "n1", "tls", "node.pem")
+	if _, err := os.Stat(certificate); err == nil {
+		t.Errorf("%s is there, and nobody needs it", certificate)
+	}
+	p.must("gangd", "controller", "join", p.conf("b"), strings.TrimSpace(p.must("gangd", "controller", "new")))
+	p.spawn("b", "gangd", nil, p.conf("b"))
+	p.until("b answers", func() bool { _, _, code := p.on.Run("gctl", "ping"); return code == 0 })
+	p.untilState("b", api.ControllerStandsBy)
+	if info, err := os.Stat(certificate); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("b may lead, and n1 has no certificate to follow it: %v %v", info, err)
+	}
+	follows := func(leader string) {
+		t.Helper()
+		p.untilState(leader, api.ControllerLeads)
+		began := time.Now()
+		p.until("n1 is up at "+leader, func() bool {
+			nodes := p.on.Nodes()
+			return len(nodes) == 1 && nodes[0].State == api.NodeUp
+		})
+		t.Logf("n1 is up %s after %s leads", time.Since(began), leader)
+	}
+	p.kill("gangd", syscall.SIGKILL)
+	follows("b")
+	p.gangd()
+	p.untilState("a", api.ControllerStandsBy)
+	p.kill("n1", syscall.SIGTERM) // one that begins anew has the certificate
+	p.spawn("n1", "gnoded", nil, p.conf("n1"))
+	follows("b")
+	p.kill("b", syscall.SIGTERM)
+	p.on = p.client()
+	follows("a")
 	if err := os.WriteFile(release, nil, 0o644); err != nil {
 		t.Fatal(err)
 	}

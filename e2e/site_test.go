@@ -84,6 +84,29 @@ func TestSiteSurvivesItsController(t *testing.T) {
 	s.wait(id, api.JobCompleted)
 }
 
+// A second gnoded on a host, started by hand, say, ends with the reason, and the relay of the first goes on.
+func TestSiteSecondGnoded(t *testing.T) {
+	s := startSite(t, nil, "admins = [\""+me(t)+"\"]")
+	run := filepath.Join(s.dir, "n", "run")
+	if err := os.MkdirAll(run, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	socket := filepath.Join(run, "gangd.sock")
+	s.node("n1", `cards = "none"`, "cpus = 1", "min_uid = 0", fmt.Sprintf("socket = %q", socket))
+	s.must("gnoded", "join", "--config="+filepath.Join(s.dir, "n1.toml"), s.line())
+	s.up("n1")
+	first, err := os.Lstat(socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 8 {
+		_, errs, code := s.run("gnoded", "--config="+filepath.Join(s.dir, "n1.toml"))
+		if now, err := os.Lstat(socket); code != api.ExitRefused || !strings.Contains(errs, "is in use by process "+strconv.Itoa(s.daemons["n1"].Process.Pid)) || err != nil || !os.SameFile(first, now) {
+			t.Fatalf("exit %d, %s; the socket: %v", code, errs, err)
+		}
+	}
+}
+
 // A revoked node's session ends at once and does not come back; the rest goes on.
 func TestSiteRevokes(t *testing.T) {
 	s := startSite(t, nil, "admins = [\""+me(t)+"\"]")

@@ -4,6 +4,7 @@ package main
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -104,20 +105,28 @@ func serve(ctx context.Context, cfg *config.Node, signs *lifesign.Signs, log *sl
 		return err
 	}
 	defer way.stop()
-	passOn := relay.Options{Socket: cfg.Socket, Controllers: known, TLS: way.tls, Log: log, Optional: !cfg.SocketAsked}
+	passOn := relay.Options{Socket: cfg.Socket, Controllers: known, TLS: way.tls, Log: log, Optional: !cfg.SocketAsked, Alone: cfg.Login}
 	if cfg.Login {
 		passOn.Ready = signs.Ready
 		return relay.Run(ctx, passOn)
 	}
 	group, ctx := errgroup.WithContext(ctx)
+	owned := make(chan struct{}) // the node's state directory is this process's: so is its place for the relay
 	if cfg.Socket != "" {
-		group.Go(func() error { return relay.Run(ctx, passOn) })
+		group.Go(func() error {
+			select {
+			case <-owned:
+				return relay.Run(ctx, passOn)
+			case <-ctx.Done():
+				return nil
+			}
+		})
 	}
-	group.Go(func() error { return serveNode(ctx, cfg, way, signs, log) })
+	group.Go(func() error { return serveNode(ctx, cfg, way, signs, log, func() { close(owned) }) })
 	return group.Wait()
 }
 
-func serveNode(ctx context.Context, cfg *config.Node, way *way, signs *lifesign.Signs, log *slog.Logger) error {
+func serveNode(ctx context.Context, cfg *config.Node, way *way, signs *lifesign.Signs, log *slog.Logger, owned func()) error {
 	self, err := os.Executable()
 	if err != nil {
 		return err
@@ -148,31 +157,52 @@ func serveNode(ctx context.Context, cfg *config.Node, way *way, signs *lifesign.
 		Shim:    filepath.Join(bin, "gshim"), BinDir: bin, Commands: cfg.Socket, Log: log, Signs: signs,
 		CPUSets:    noded.CPUs{Bind: cfg.CPUBind == "cores" || cfg.CPUBind == "auto" && cfg.Dir == "", Must: cfg.CPUBind == "cores", Near: cfg.MemoryNear, Only: only},
 		CgroupBase: cfg.Cgroup, Processes: int64(cfg.Processes),
-		Controllers: cfg.Controllers, TLS: way.tls}
+		Controllers: cfg.Controllers, TLS: way.tls, Enrol: way.enrol, Owned: owned}
 	return noded.Run(ctx, o)
 }
 
 // way is how controllers are reached. Over TLS the certificate is kept renewed until stop.
 type way struct {
-	tls  *tls.Config // nil: unix sockets
-	stop func()
+	tls   *tls.Config // nil: unix sockets
+	enrol func(ctx context.Context) (*tls.Config, error)
+	stop  func()
 }
 
 func reach(ctx context.Context, cfg *config.Node, known *relay.List, log *slog.Logger) (*way, error) {
-	if strings.HasPrefix(cfg.Controllers[0], "unix:") {
-		return &way{stop: func() {}}, nil
-	}
-	conf, err := auth.NodeTLS(tlsDir(cfg))
-	if err != nil {
-		return nil, err
-	}
-	if err := rightRole(cfg); err != nil {
-		return nil, err
-	}
 	ctx, cancel := context.WithCancel(ctx)
 	var renewing sync.WaitGroup
-	renewing.Go(func() { auth.KeepRenewed(ctx, tlsDir(cfg), known.Addresses, log) })
-	return &way{tls: conf, stop: func() { cancel(); renewing.Wait() }}, nil
+	w := &way{stop: func() { cancel(); renewing.Wait() }}
+	secured := func() (*tls.Config, error) {
+		conf, err := auth.NodeTLS(tlsDir(cfg))
+		if err != nil {
+			return nil, err
+		}
+		if err := rightRole(cfg); err != nil {
+			return nil, err
+		}
+		renewing.Go(func() { auth.KeepRenewed(ctx, tlsDir(cfg), known.Addresses, log) })
+		return conf, nil
+	}
+	var err error
+	own, here := strings.CutPrefix(cfg.Controllers[0], "unix:")
+	if !here {
+		w.tls, err = secured()
+	} else if cfg.Dir == "" && os.Geteuid() == 0 { // else all controllers are one person's, on this host
+		if w.tls, err = secured(); errors.Is(err, auth.ErrNotJoined) {
+			err = nil
+			w.enrol = func(asked context.Context) (*tls.Config, error) {
+				if err := auth.JoinHere(asked, own, cfg.Name, tlsDir(cfg)); err != nil {
+					return nil, err
+				}
+				return secured()
+			}
+		}
+	}
+	if err != nil {
+		w.stop()
+		return nil, err
+	}
+	return w, nil
 }
 
 // rightRole refuses a certificate that can't do what is configured: the controller would

@@ -79,8 +79,12 @@ func (d *daemon) Down(error) {
 	}
 }
 
-// Keep implements [session.Agent].
-func (d *daemon) Keep(k session.Kept) error { return d.state.keepControllers(k) }
+// Keep implements [session.Agent]. None of several controllers leads before this node has kept it: so the node
+// has what it needs to follow it by then.
+func (d *daemon) Keep(k session.Kept) error {
+	d.enrol(d.ctx, k)
+	return d.state.keepControllers(k)
+}
 
 // Report implements [session.Agent].
 func (d *daemon) Report() *api.Actual {

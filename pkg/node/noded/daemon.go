@@ -47,6 +47,7 @@ type daemon struct {
 	hosts     *hostReader
 	starts    chan struct{} // holds a token for each start under way
 	client    *session.Client
+	enrolled  enrolled
 	shims     *shim.Pool
 
 	ctx     context.Context // ends the members' goroutines, not the members
@@ -66,6 +67,9 @@ func Run(ctx context.Context, opts Options) error {
 		return err
 	}
 	defer state.close()
+	if opts.Owned != nil {
+		opts.Owned()
+	}
 	d := newDaemon(opts, state)
 	if opts.Shim == "" {
 		return errors.New("gshim not found: it belongs beside gnoded")
@@ -116,6 +120,7 @@ func Run(ctx context.Context, opts Options) error {
 	if l := d.limits(); l.Reason != "" {
 		d.log.Warn("not every limit of jobs is enforced here", "memory", l.Memory, "processes", l.Processes, "cpus", l.CPUs, "reason", l.Reason)
 	}
+	d.running.Go(func() { d.keepEnrolling(members) })
 	d.watchHealth(members)
 	d.watchNeeds(members)
 	d.every(members, inventoryEvery, d.takeFound)

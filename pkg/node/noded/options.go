@@ -1,6 +1,7 @@
 package noded
 
 import (
+	"context"
 	"crypto/tls"
 	"log/slog"
 
@@ -17,6 +18,11 @@ type Options struct {
 
 	Controllers []string    // "unix:/path" or "host:port", at least one
 	TLS         *tls.Config // with "host:port"
+	// Enrol gets a certificate from the controller of this host, by whose socket alone the node is served so far;
+	// nil: it has one, or needs none.
+	Enrol func(ctx context.Context) (*tls.Config, error)
+	// Owned is called once no other process can have the state directory; nil: nobody waits for it.
+	Owned func()
 
 	// SingleUser: every rank runs as whoever started the daemon, which need not be root.
 	SingleUser bool

@@ -504,7 +504,7 @@ func TestFilesOfANode(t *testing.T) {
 	_, tlsErr := NodeTLS(none)
 	name, expires, nameErr := nodeName(none)
 	login, loginErr := IsLogin(none)
-	if !errors.Is(tlsErr, errNotJoined) || !errors.Is(nameErr, errNotJoined) || !errors.Is(loginErr, errNotJoined) || name != "" || !expires.IsZero() || login {
+	if !errors.Is(tlsErr, ErrNotJoined) || !errors.Is(nameErr, ErrNotJoined) || !errors.Is(loginErr, ErrNotJoined) || name != "" || !expires.IsZero() || login {
 		t.Errorf("not joined: %v, %v, %v", tlsErr, nameErr, loginErr)
 	}
 	c := start(t)
@@ -558,7 +558,7 @@ func TestFilesOfANode(t *testing.T) {
 			}
 		}
 	}
-	if _, err := (&nodeCert{path: "/dev/null/x"}).get(); err == nil || errors.Is(err, errNotJoined) {
+	if _, err := (&nodeCert{path: "/dev/null/x"}).get(); err == nil || errors.Is(err, ErrNotJoined) {
 		t.Errorf("below what is no directory: %v", err)
 	}
 }

@@ -71,6 +71,25 @@ func Join(ctx context.Context, line, name, dir string) (*Joined, error) {
 	return &Joined{Name: name, Login: who.kind == loginKind, Address: l.address, Expires: leaf.NotAfter}, nil
 }
 
+// JoinHere joins by the controller whose socket it is, on this host, as root there: it makes the line, too.
+func JoinHere(ctx context.Context, socket, name, dir string) error {
+	ask, _ := json.Marshal(&api.TokenRequest{Node: name, TTLSeconds: int64(joinTimeout / time.Second)}) // texts never fail
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://gangd/v1/tokens", bytes.NewReader(ask))
+	if err != nil {
+		return err
+	}
+	tr := &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", socket)
+	}}
+	defer tr.CloseIdleConnections()
+	reply := new(api.TokenReply)
+	if err := exchange(&http.Client{Transport: tr}, req, socket, reply); err != nil {
+		return err
+	}
+	_, err = Join(ctx, reply.Line, name, dir)
+	return err
+}
+
 // JoinController gets the key of what the controllers of a cluster share, from the one that the line from
 // `gangd controller new` names.
 func JoinController(ctx context.Context, line, name string) ([]byte, error) {
@@ -213,25 +232,33 @@ func postOnce(ctx context.Context, conf *tls.Config, address, path string, ask *
 	defer tr.CloseIdleConnections()
 	// No redirects: the token is for the pinned controller alone.
 	client := &http.Client{Transport: tr, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	reply := new(joinReply)
+	if err := exchange(client, req, address, reply); err != nil {
+		return nil, err
+	}
+	return reply, nil
+}
+
+// exchange makes a call and reads its answer.
+func exchange(client *http.Client, req *http.Request, address string, reply any) error {
 	res, err := client.Do(req)
 	if err != nil {
-		return nil, fmt.Errorf("controller %s: %w", address, errors.Unwrap(err))
+		return fmt.Errorf("controller %s: %w", address, errors.Unwrap(err))
 	}
 	defer res.Body.Close()
 	data, err := io.ReadAll(io.LimitReader(res.Body, maxBody))
 	if err != nil {
-		return nil, fmt.Errorf("controller %s: %w", address, err)
+		return fmt.Errorf("controller %s: %w", address, err)
 	}
 	if res.StatusCode != http.StatusOK {
 		e := new(api.Error)
 		if json.Unmarshal(data, e) != nil || e.Code == "" {
-			return nil, fmt.Errorf("controller %s answered %s", address, res.Status)
+			return fmt.Errorf("controller %s answered %s", address, res.Status)
 		}
-		return nil, e
+		return e
 	}
-	reply := new(joinReply)
 	if err := json.Unmarshal(data, reply); err != nil {
-		return nil, fmt.Errorf("controller %s: %w", address, err)
+		return fmt.Errorf("controller %s: %w", address, err)
 	}
-	return reply, nil
+	return nil
 }

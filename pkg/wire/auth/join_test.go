@@ -155,7 +155,7 @@ func TestJoinAndSpeak(t *testing.T) {
 }
 
 func TestNotJoined(t *testing.T) {
-	if _, err := NodeTLS(t.TempDir()); !errors.Is(err, errNotJoined) {
+	if _, err := NodeTLS(t.TempDir()); !errors.Is(err, ErrNotJoined) {
 		t.Error(err)
 	}
 }

@@ -19,8 +19,8 @@ const (
 	caFile   = "ca.pem"
 )
 
-// errNotJoined says that the node has no certificate yet.
-var errNotJoined = errors.New("this node has not joined a cluster; run: gnoded join LINE, with a line from gangd token new")
+// ErrNotJoined says that there is no certificate.
+var ErrNotJoined = errors.New("this node has not joined a cluster; run: gnoded join LINE, with a line from gangd token new")
 
 // ServerTLS is the controller's side. A client without a certificate gets in, since that
 // is how it joins; it is nobody to everything else. revoked may be nil.
@@ -112,7 +112,7 @@ func readCA(dir string) (*x509.Certificate, error) {
 	path := filepath.Join(dir, caFile)
 	err := trusted.File(path)
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, errNotJoined
+		return nil, ErrNotJoined
 	}
 	if err != nil {
 		return nil, err
@@ -142,7 +142,7 @@ func (n *nodeCert) get() (*tls.Certificate, error) {
 	defer n.mu.Unlock()
 	info, err := os.Stat(n.path)
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, errNotJoined
+		return nil, ErrNotJoined
 	}
 	if err != nil {
 		return nil, err

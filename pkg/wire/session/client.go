@@ -16,7 +16,7 @@ type Options struct {
 	// Controllers are addresses, "unix:/path" or "host:port", at least one. Where there are several the
 	// leader tells the rest.
 	Controllers []string
-	TLS         *tls.Config // with "host:port": both sides verified; nil: plain TCP, for tests
+	TLS         *tls.Config // with "host:port": both sides verified; nil: plain TCP, for tests, until [Client.UseTLS]
 	Agent       Agent
 	Log         *slog.Logger
 	Sign        *lifesign.Loop // told that the session's loop goes round; nil: nobody watches
@@ -40,15 +40,20 @@ type Client struct {
 	again   chan struct{}                  // of capacity 1: a try is worth while now
 	beat    atomic.Int64                   // the site's heartbeat
 	asking  words
+	tls     atomic.Pointer[tls.Config] // nil: none
 }
 
 // NewClient makes a client that does nothing until it is started: its agent may need it.
 func NewClient(opts Options) *Client {
 	c := &Client{opts: opts, done: make(chan struct{}), contact: contact{site: opts.Kept}}
+	c.tls.Store(opts.TLS)
 	c.out.init()
 	c.again = make(chan struct{}, 1)
 	return c
 }
+
+// UseTLS has addresses host:port reached over TLS from now on: a node that began without a certificate has one.
+func (c *Client) UseTLS(conf *tls.Config) { c.tls.Store(conf) }
 
 // Start starts to keep a session up and returns at once.
 func (c *Client) Start(ctx context.Context) {

@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"net"
@@ -32,14 +33,14 @@ type target struct {
 
 func (t target) unix() bool { return strings.HasPrefix(t.address, "unix:") }
 
-func (t target) overTLS(c *Client) bool { return !t.unix() && c.opts.TLS != nil }
+func (t target) overTLS(c *Client) bool { return !t.unix() && c.tls.Load() != nil }
 
 // url is the base of URLs there; scheme is "http" or "ws".
 func (t target) url(c *Client, scheme string) string {
 	switch {
 	case t.unix():
 		return scheme + "://gangd"
-	case c.opts.TLS != nil:
+	case c.tls.Load() != nil:
 		return scheme + "s://" + t.address
 	}
 	return scheme + "://" + t.address
@@ -52,7 +53,7 @@ func (c *Client) transport(at target, l *line) *http.Transport {
 	if at.unix() {
 		network, address = "unix", strings.TrimPrefix(at.address, "unix:")
 	}
-	return &http.Transport{TLSClientConfig: c.opts.TLS, MaxIdleConnsPerHost: 1,
+	return &http.Transport{TLSClientConfig: c.tls.Load(), MaxIdleConnsPerHost: 1,
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			conn, err := d.DialContext(ctx, network, address)
 			if l == nil {
@@ -192,6 +193,7 @@ func (c *Client) askAgain(ctx context.Context, who api.Controller) {
 		}
 	}()
 	var last target
+	var secured *tls.Config
 	var transport *http.Transport
 	defer func() {
 		if transport != nil {
@@ -204,11 +206,11 @@ func (c *Client) askAgain(ctx context.Context, who api.Controller) {
 			continue
 		}
 		at := target{who.Name, who.Addresses[turn%len(who.Addresses)]}
-		if at != last {
+		if conf := c.tls.Load(); at != last || conf != secured {
 			if transport != nil {
 				transport.CloseIdleConnections()
 			}
-			last, transport = at, c.transport(at, nil)
+			last, secured, transport = at, conf, c.transport(at, nil)
 		}
 		if beside != nil && beside.isOver() {
 			c.ended(who.Name, beside.died())
