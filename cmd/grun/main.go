@@ -5,12 +5,13 @@ import (
 	"os"
 
 	"gangd/pkg/client/grun"
+	"gangd/pkg/client/output"
 	"gangd/pkg/core/cmdline"
 )
 
 func main() {
 	if cmdline.Called(os.Args[0]) == "sbcast" {
-		os.Exit(grun.Sbcast(os.Args[1:], cmdline.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}))
+		os.Exit(output.Run("sbcast", grun.Sbcast, os.Args[1:], cmdline.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}))
 	}
 	os.Exit(grun.Main())
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"gangd/pkg/client/output"
 	"gangd/pkg/core/cmdline"
 )
 
@@ -38,7 +39,7 @@ func Main(commands map[string]Runner) {
 	s := cmdline.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}
 	if name == "" {
 		if len(os.Args) == 2 && os.Args[1] == helpSlurm {
-			os.Exit(listsOf(commands, s))
+			os.Exit(output.Run(filepath.Base(os.Args[0]), func(_ []string, s cmdline.Streams) int { return listsOf(commands, s) }, nil, s))
 		}
 		return
 	}
@@ -47,5 +48,5 @@ func Main(commands map[string]Runner) {
 		s.Errorf(name, "this program does not answer to %s; make the links again: gangd slurm-links -f %s", name, filepath.Dir(os.Args[0]))
 		os.Exit(1)
 	}
-	os.Exit(run(os.Args[1:], s))
+	os.Exit(output.Run(name, run, os.Args[1:], s))
 }

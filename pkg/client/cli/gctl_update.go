@@ -12,6 +12,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/client"
+	"gangd/pkg/client/submit"
 	"gangd/pkg/core/nearest"
 	"gangd/pkg/core/script"
 )
@@ -223,16 +224,17 @@ func newRerun() *cobra.Command {
 			}
 			c := client.New()
 			reply, err := c.Rerun(cmd.Context(), &api.RerunRequest{Key: key, Ref: ref, Failed: failed})
-			switch {
-			case err != nil:
+			if err != nil {
 				return err
-			case parsable:
-				fmt.Fprintln(cmd.OutOrStdout(), reply.JobID)
-			case reply.Count > 1:
-				fmt.Fprintf(cmd.OutOrStdout(), "Submitted batch job %d (%d elements)\n", reply.JobID, reply.Count)
-			default:
-				fmt.Fprintf(cmd.OutOrStdout(), "Submitted batch job %d\n", reply.JobID)
 			}
+			line := fmt.Sprintf("Submitted batch job %d\n", reply.JobID)
+			switch {
+			case parsable:
+				line = fmt.Sprintln(reply.JobID)
+			case reply.Count > 1:
+				line = fmt.Sprintf("Submitted batch job %d (%d elements)\n", reply.JobID, reply.Count)
+			}
+			submit.TellID(cmd.OutOrStdout(), cmd.ErrOrStderr(), "gctl", reply.JobID, line)
 			return nil
 		},
 		ValidArgsFunction: completeJobs,

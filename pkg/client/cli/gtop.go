@@ -22,6 +22,7 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/client"
 	"gangd/pkg/client/jobs"
+	"gangd/pkg/client/output"
 	"gangd/pkg/client/program"
 )
 
@@ -52,7 +53,7 @@ func NewGtop() *cobra.Command {
 			}
 			t := newTop(me)
 			t.mine, t.ended, t.filter = mine, ended, filter
-			out, ok := cmd.OutOrStdout().(*os.File)
+			out, ok := output.File(cmd.OutOrStdout())
 			if s := screenOf(cmd.OutOrStdout()); !ok || !s.terminal {
 				return Usagef("gtop needs a terminal; gqueue --watch writes into pipes and files")
 			}

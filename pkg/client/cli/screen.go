@@ -5,6 +5,8 @@ import (
 	"os"
 
 	"golang.org/x/sys/unix"
+
+	"gangd/pkg/client/output"
 )
 
 // screen is where a command's data goes: a terminal with a width, or anything else.
@@ -19,7 +21,7 @@ type screen struct {
 // screenOf finds out what w is. NO_COLOR (any value) and TERM=dumb turn colour off.
 func screenOf(w io.Writer) *screen {
 	s := &screen{w: w}
-	f, ok := w.(*os.File)
+	f, ok := output.File(w)
 	if !ok {
 		return s
 	}

@@ -17,6 +17,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/client"
+	"gangd/pkg/client/output"
 	"gangd/pkg/client/program"
 	"gangd/pkg/core/cmdline"
 	"gangd/pkg/slurm"
@@ -75,7 +76,8 @@ func AttachMain() int {
 		cmd.Use = name + " JOB.STEP"
 		for _, a := range os.Args[1:] {
 			if a == "--version" || a == "-V" {
-				return slurm.PrintVersion(name, cmdline.Streams{Out: os.Stdout, Err: os.Stderr})
+				version := func(_ []string, s cmdline.Streams) int { return slurm.PrintVersion(name, s) }
+				return output.Run(name, version, nil, cmdline.Streams{Out: os.Stdout, Err: os.Stderr})
 			}
 		}
 	}

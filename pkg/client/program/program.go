@@ -14,6 +14,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/client"
+	"gangd/pkg/client/output"
 	"gangd/pkg/core/cmdline"
 	"gangd/pkg/core/nearest"
 )
@@ -24,20 +25,21 @@ func Main(cmd *cobra.Command) {
 }
 
 // Run runs a command and gives its exit status. The error, if any, is printed to stderr
-// as "NAME: text".
+// as "NAME: text". Output that could not be written is an error, whatever the command makes of it.
 func Run(cmd *cobra.Command, args []string, stdout, stderr io.Writer) int {
 	Prepare(cmd)
 	if len(args) == 0 || !strings.HasPrefix(args[0], cobra.ShellCompRequestCmd) {
 		Each(cmd, readHere)
 	}
 	cmd.SetArgs(append([]string{}, args...)) // nil would mean os.Args to cobra
-	cmd.SetOut(stdout)
+	out := output.New(stdout)
+	cmd.SetOut(out)
 	cmd.SetErr(stderr)
 	err := cmd.ExecuteContext(context.Background())
 	if text := errorText(err); text != "" {
 		fmt.Fprintf(stderr, "%s: %s\n", cmd.Name(), text)
 	}
-	return ExitCode(err)
+	return out.Finish(cmd.Name(), ExitCode(err), errorText(err), stderr)
 }
 
 // UsageError is a mistake on the command line itself: an unknown option, a bad value, a

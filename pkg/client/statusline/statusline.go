@@ -21,6 +21,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gangd/pkg/api"
+	"gangd/pkg/client/output"
 )
 
 // drawn is how often what counts up is drawn at most.
@@ -38,7 +39,7 @@ type Line struct {
 
 // Open is a line on what w is, when that is a terminal; nil: it is none.
 func Open(w io.Writer) *Line {
-	f, ok := w.(*os.File)
+	f, ok := output.File(w)
 	if !ok || os.Getenv("TERM") == "dumb" {
 		return nil
 	}

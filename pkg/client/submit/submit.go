@@ -299,14 +299,22 @@ func (s *submission) submit(ctx context.Context) error {
 		fmt.Fprintln(s.out, strings.TrimRight(reply.Why, "\n"))
 		return nil
 	case s.req.Parsable:
-		fmt.Fprintf(s.out, "%d%s\n", reply.JobID, s.where(";"))
+		TellID(s.out, s.err, s.program, reply.JobID, fmt.Sprintf("%d%s\n", reply.JobID, s.where(";")))
 	case !s.req.Quiet:
-		fmt.Fprintf(s.out, "Submitted batch job %d%s\n", reply.JobID, s.where(" on cluster "))
+		TellID(s.out, s.err, s.program, reply.JobID, fmt.Sprintf("Submitted batch job %d%s\n", reply.JobID, s.where(" on cluster ")))
 	}
 	if s.req.Wait || s.req.Follow {
 		return s.attend(ctx, reply.JobID)
 	}
 	return nil
+}
+
+// TellID prints the line of a job that was submitted. Where it can't be written stderr has the id:
+// nobody finds a job again whose id is nowhere.
+func TellID(out, errs io.Writer, program string, job int64, line string) {
+	if _, err := io.WriteString(out, line); err != nil {
+		fmt.Fprintf(errs, "%s: job %d is submitted; its id could not be written to standard output\n", program, job)
+	}
 }
 
 // where names the cluster behind sep, as sbatch does where one was asked for.

@@ -1,0 +1,96 @@
+// Package output is the standard output of a command: what can't be written there is an exit status and a word
+// on stderr, whatever the command makes of it.
+//
+// Begin with [Run] and [New]. It must not know what is printed.
+package output
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+
+	"gangd/pkg/core/cmdline"
+)
+
+// Writer is the standard output of a command. It remembers the first write that failed, so
+// that a command need not look at each of its own: a full disk behind a redirection is an
+// exit status and a word, see [Writer.Finish].
+type Writer struct {
+	w   io.Writer
+	mu  sync.Mutex // tasks of a step and a status line write beside each other
+	err error
+}
+
+// New is an output to w.
+func New(w io.Writer) *Writer { return &Writer{w: w} }
+
+func (o *Writer) Write(b []byte) (int, error) {
+	n, err := o.w.Write(b)
+	if err != nil {
+		o.fail(err)
+	}
+	return n, err
+}
+
+func (o *Writer) fail(err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.err == nil {
+		o.err = err
+	}
+}
+
+// Failed is the first error of a write; nil: there was none.
+func (o *Writer) Failed() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.err
+}
+
+// Finish gives the exit status of a command that would end with this one and has said this on
+// stderr: what it could not write is said once, and is no success.
+func (o *Writer) Finish(name string, status int, said string, stderr io.Writer) int {
+	err := o.Failed()
+	if err == nil {
+		return status
+	}
+	if !strings.Contains(said, err.Error()) {
+		fmt.Fprintf(stderr, "%s: standard output: %v\n", name, err)
+	}
+	return max(status, 1)
+}
+
+// File is the open file that a writer writes to, if it is one.
+func File(w io.Writer) (*os.File, bool) {
+	switch through := w.(type) {
+	case *Writer:
+		w = through.w
+	case *firstWords:
+		w = through.w
+	}
+	f, ok := w.(*os.File)
+	return f, ok
+}
+
+// Run runs a command with its standard streams, and gives its exit status.
+func Run(name string, run func([]string, cmdline.Streams) int, args []string, s cmdline.Streams) int {
+	out, errs := New(s.Out), &firstWords{w: s.Err}
+	status := run(args, cmdline.Streams{In: s.In, Out: out, Err: errs})
+	return out.Finish(name, status, string(errs.kept), s.Err)
+}
+
+// firstWords keeps the beginning of what a command says on stderr.
+type firstWords struct {
+	w    io.Writer
+	mu   sync.Mutex
+	kept []byte
+}
+
+func (f *firstWords) Write(b []byte) (int, error) {
+	f.mu.Lock()
+	f.kept = append(f.kept, b[:min(len(b), max(0, 4096-len(f.kept)))]...)
+	f.mu.Unlock()
+	return f.w.Write(b)
+}
