@@ -5,11 +5,14 @@ import (
 	"crypto/rand"
 	"io"
 	"os"
+	"os/signal"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"gangd/pkg/api"
+	"gangd/pkg/core/cmdline"
 )
 
 // jobRetry is how often a command in a job tries again while its node daemon or the
@@ -65,6 +68,7 @@ func gckptPut(dial DialRank) *cobra.Command {
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			outliveStop()
 			data, err := readCheckpoint(args[0])
 			if err != nil {
 				return err
@@ -82,6 +86,23 @@ func gckptPut(dial DialRank) *cobra.Command {
 	}
 	cmd.Flags().DurationVar(&wait, "wait", 30*time.Second, "try again for this `TIME` while the controller or the node daemon restarts")
 	return cmd
+}
+
+// outliveStop has this process ignore what a job is told its end by: that is when a checkpoint is
+// brought. KILL bounds it, and the keys of a terminal end it.
+func outliveStop() {
+	for i := range cmdline.SignalNames {
+		switch sig := syscall.Signal(i + 1); sig {
+		case syscall.SIGINT:
+			if !screenOf(os.Stdin).terminal {
+				signal.Ignore(sig)
+			}
+		case syscall.SIGQUIT, syscall.SIGPIPE, syscall.SIGCHLD, syscall.SIGCONT, syscall.SIGURG: // no word of an end
+		case syscall.SIGSEGV, syscall.SIGBUS, syscall.SIGFPE, syscall.SIGILL, syscall.SIGTRAP, syscall.SIGSYS, syscall.SIGABRT: // a fault of its own
+		default:
+			signal.Ignore(sig)
+		}
+	}
 }
 
 // readCheckpoint reads what fits; the bytes have to be at hand for a second try.

@@ -9,6 +9,8 @@ type Process struct {
 	Main    bool // the process that the shim started for the rank
 	Shell   bool // Main, and a shell just now: not after `exec python`
 	Catches bool // it has a handler for the signal; of a stop only a Shell is asked
+	Ignores bool // it is a Shell that ignores the signal
+	Saves   bool // the signal would end it, and it brings bytes to a checkpoint that is being stored
 	Client  bool // it only waits for others: it is counted as alive, and gets no signal but, of a rank, the stop signal at last
 	Step    bool // of a step, its launcher too
 	Told    bool // of a step whose tasks were sent their stop signal
@@ -75,11 +77,12 @@ func NoticeTargets(scope api.SignalScope, batch bool, procs []Process) (pids []i
 }
 
 // StopTargets picks who gets the stop signal now. It comes once: what was told by its step is
-// left alone. Those who wait get it when the rest of their rank is gone, see [Deferred].
+// left alone. Those who wait get it when the rest of their rank is gone, see [Deferred], or when
+// their checkpoint is stored: the bytes would be cut off.
 func StopTargets(procs []Process) (now, wait []Process) {
 	for _, p := range procs {
 		switch {
-		case Deferred(p, procs):
+		case p.Saves || Deferred(p, procs):
 			wait = append(wait, p)
 		case (!p.Client || p.Main) && !p.Told:
 			now = append(now, p)
@@ -90,10 +93,10 @@ func StopTargets(procs []Process) (now, wait []Process) {
 
 // Deferred tells whether a rank's main process gets the stop signal only when the rest of
 // its rank is gone. A shell without a handler would die in milliseconds and end the rank
-// while its program still saves; so would one that only holds an allocation. With nothing else
-// alive there is nobody to wait for.
+// while its program still saves; so would one that only holds an allocation. One that ignores
+// the signal has made its choice, and runs on. With nothing else alive there is nobody to wait for.
 func Deferred(p Process, procs []Process) bool {
-	if !p.Main || !p.Client && (!p.Shell || p.Catches) {
+	if !p.Main || !p.Client && (!p.Shell || p.Catches || p.Ignores) {
 		return false
 	}
 	for _, o := range procs {

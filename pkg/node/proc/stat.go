@@ -53,7 +53,7 @@ func atoi(b []byte) int {
 }
 
 // Signals are what a process does about signals, each a mask by number less one.
-type Signals struct{ Blocked, Caught uint64 }
+type Signals struct{ Blocked, Ignored, Caught uint64 }
 
 // ReadSignals is zero where the process is gone.
 func ReadSignals(pid int) (s Signals) {
@@ -65,7 +65,7 @@ func ReadSignals(pid int) (s Signals) {
 		m, _ := strconv.ParseUint(string(hex), 16, 64)
 		return m
 	}
-	return Signals{Blocked: mask("\nSigBlk:\t"), Caught: mask("\nSigCgt:\t")}
+	return Signals{Blocked: mask("\nSigBlk:\t"), Ignored: mask("\nSigIgn:\t"), Caught: mask("\nSigCgt:\t")}
 }
 
 func bit(sig syscall.Signal) uint64 {
@@ -77,6 +77,9 @@ func bit(sig syscall.Signal) uint64 {
 
 // Catches reports whether the process has its own handler for a signal.
 func (s Signals) Catches(sig syscall.Signal) bool { return s.Caught&bit(sig) != 0 }
+
+// Ignores reports whether a signal does nothing to the process by its own choice, or by that of who started it.
+func (s Signals) Ignores(sig syscall.Signal) bool { return s.Ignored&bit(sig) != 0 }
 
 // Takes reports whether a signal comes to the program itself: caught, or blocked, which is how
 // programs wait for one (sigwait, signalfd).

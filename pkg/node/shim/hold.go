@@ -20,9 +20,11 @@ import (
 // can return to its script and run the next line. The grace bounds all of it: KILL ends
 // stopped processes too.
 
-// heldShell is a rank's main process that waits for its signal: a shell, which is stopped, or a holder.
+// heldShell is a process that waits for its signal: a rank's main one, either a shell, which is stopped, or a
+// holder; or one that brings bytes to a checkpoint.
 type heldShell struct {
 	rank, pid int
+	saves     bool
 	sig       unix.Signal
 	at        time.Duration // next look, monotonic
 	step      time.Duration
@@ -96,12 +98,41 @@ func (m *member) processes(sig unix.Signal, takes handlers) []supervise.Process 
 		p.Shell = p.Main && isShell(s.Comm)
 		p.Client = m.isClient(s)
 		p.Catches = !p.Client && takes(&p, sig)
+		p.Ignores = p.Shell && proc.ReadSignals(pid).Ignores(sig)
 		if step := m.stepOf(s, stats); step != nil {
 			p.Step, p.Told = true, step.told
 		}
 		out = append(out, p)
 	}
+	markSaves(out, stats, sig)
 	return out
+}
+
+// checkpointer is the program that stores a checkpoint. It ignores the signals of an end as soon as it runs.
+const checkpointer = "gckpt"
+
+// markSaves finds who stores a checkpoint, and who is at the other end of the pipe that it reads: what a stop
+// cut off there would be lost, or stored as if it were whole.
+func markSaves(procs []supervise.Process, stats map[int]proc.Stat, sig unix.Signal) {
+	var pipes []string
+	for i := range procs {
+		if stats[procs[i].PID].Comm != checkpointer {
+			continue
+		}
+		procs[i].Saves = !proc.ReadSignals(procs[i].PID).Ignores(sig) // it has only just been started
+		if pipe := proc.StdinPipe(procs[i].PID); pipe != "" {
+			pipes = append(pipes, pipe)
+		}
+	}
+	if pipes == nil {
+		return
+	}
+	for i := range procs {
+		if p := &procs[i]; !p.Client && stats[p.PID].Comm != checkpointer {
+			s := proc.ReadSignals(p.PID)
+			p.Saves = !s.Takes(sig) && !s.Ignores(sig) && proc.WritesTo(p.PID, pipes)
+		}
+	}
 }
 
 // rankOf attributes a process by session, by ancestry, and last by what it was started
@@ -150,10 +181,13 @@ func (m *member) stop(name string) {
 	now, wait := supervise.StopTargets(m.processes(sig, m.ofShells))
 	at := clock(unix.CLOCK_MONOTONIC)
 	for _, p := range wait {
-		if p.Shell { // a holder has to hear that its client is done
+		switch {
+		case p.Saves: // it may have been stopped above as a rank's main process
+			send(p.PID, unix.SIGCONT)
+		case p.Shell: // a holder has to hear that its client is done
 			_ = unix.Kill(p.PID, unix.SIGSTOP)
 		}
-		m.holding = append(m.holding, heldShell{rank: p.Rank, pid: p.PID, sig: sig, at: at + heldFirst, step: heldFirst})
+		m.holding = append(m.holding, heldShell{rank: p.Rank, pid: p.PID, saves: p.Saves, sig: sig, at: at + heldFirst, step: heldFirst})
 	}
 	heard := make([]int, len(now))
 	for i, p := range now {
@@ -216,7 +250,7 @@ func (m *member) heldWait(t time.Duration) time.Duration {
 	return d
 }
 
-// checkHeld releases the shells whose rank has nobody else left.
+// checkHeld releases the shells whose rank has nobody else left, and those whose checkpoint is stored.
 func (m *member) checkHeld() {
 	if len(m.holding) == 0 {
 		return
@@ -228,10 +262,15 @@ func (m *member) checkHeld() {
 	procs := m.processes(m.holding[0].sig, m.ofShells)
 	kept := m.holding[:0]
 	for _, h := range m.holding {
-		if m.mainOf(h.rank) != h.pid {
-			continue // somebody ended it
+		i := slices.IndexFunc(procs, func(p supervise.Process) bool { return p.PID == h.pid })
+		if i < 0 || !h.saves && m.mainOf(h.rank) != h.pid {
+			continue // it has ended
 		}
-		if !supervise.Deferred(supervise.Process{PID: h.pid, Rank: h.rank, Main: true, Client: true}, procs) {
+		wait := procs[i].Saves
+		if !h.saves {
+			wait = supervise.Deferred(supervise.Process{PID: h.pid, Rank: h.rank, Main: true, Client: true}, procs)
+		}
+		if !wait {
 			deliver(h.pid, h.sig)
 			continue
 		}

@@ -319,3 +319,60 @@ func TestMessage(t *testing.T) {
 		})
 	}
 }
+
+// TestStopSparesASave: what writes into a gckpt put that is under way is told when its bytes are stored, with a
+// shell that traps the signal and with one that does not.
+func TestStopSparesASave(t *testing.T) {
+	sh, err := os.ReadFile("/bin/sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for kind, base := range kinds(t) {
+		for name, script := range map[string]string{
+			"trap":    "trap 'echo told' TERM\n(sleep 1.5; echo new) | ./gckpt -c 'trap \"\" TERM; touch up; cat >saved' & p=$!\nwait $p; wait $p; echo put $?\n",
+			"no trap": "(sleep 1.5; echo new) | ./gckpt -c 'trap \"\" TERM; touch up; cat >saved'\necho next line\n",
+			// Its program has only just been started.
+			"early": "trap 'echo told' TERM\n(sleep 1.5; echo new) | ./gckpt -c 'touch up; sleep 0.5; trap \"\" TERM; cat >saved' & p=$!\nwait $p; wait $p; echo put $?\n",
+		} {
+			t.Run(kind+"/"+name, func(t *testing.T) {
+				t.Parallel()
+				s := specIn(t, base, 1)
+				if err := os.WriteFile(filepath.Join(s.WorkDir, "gckpt"), sh, 0o755); err != nil {
+					t.Fatal(err)
+				}
+				c := startShim(t, s, "#!/bin/bash\n"+script)
+				_ = c.Send(Command{Go: &Go{}})
+				until(t, c, api.PhaseRunning)
+				await(t, filepath.Join(s.WorkDir, "up"))
+				_ = c.Send(Command{Stop: &api.Stop{Cause: api.CauseRequeued, Signal: "TERM", Grace: 60 * time.Second}})
+				st := until(t, c, api.PhaseStopped)
+				if b, _ := os.ReadFile(filepath.Join(s.WorkDir, "saved")); string(b) != "new\n" || st.Forced {
+					t.Errorf("stored %q, forced %v", b, st.Forced)
+				}
+				out := output(t, s, 0)
+				if name == "no trap" && strings.Contains(out, "next line") || name != "no trap" && (!strings.Contains(out, "told\n") || !strings.HasSuffix(out, "put 0\n")) {
+					t.Errorf("output %q", out)
+				}
+			})
+		}
+	}
+}
+
+// TestShellThatIgnoresTheSignalRunsOn: it has made its choice; only one that would die of the signal is held.
+func TestShellThatIgnoresTheSignalRunsOn(t *testing.T) {
+	for kind, base := range kinds(t) {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			s := specIn(t, base, 1)
+			c := startShim(t, s, "#!/bin/bash\ntrap '' TERM\nsleep 1000 &\nwhile [ ! -e \"$GANG_STATUS_FILE\" ]; do touch up; sleep 0.05; done\nsleep 0.2; echo ran on; kill -9 $!\nexit 5\n")
+			_ = c.Send(Command{Go: &Go{}})
+			until(t, c, api.PhaseRunning)
+			await(t, filepath.Join(s.WorkDir, "up"))
+			_ = c.Send(Command{Stop: &api.Stop{Cause: api.CauseCancelled, Signal: "TERM", Grace: 60 * time.Second}})
+			st := until(t, c, api.PhaseStopped)
+			if out := output(t, s, 0); st.Ranks[0].ExitCode != 5 || st.Forced || !strings.Contains(out, "ran on\n") {
+				t.Errorf("state %+v, output %q", st, out)
+			}
+		})
+	}
+}
