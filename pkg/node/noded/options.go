@@ -20,9 +20,9 @@ type Options struct {
 	TLS         *tls.Config // with "host:port"
 	// Enrol gets a certificate from the controller of this host, by whose socket alone the node is served so far;
 	// nil: it has one, or needs none.
-	Enrol func(ctx context.Context) (*tls.Config, error)
+	Enrol func(ctx context.Context) (*tls.Config, error) `json:"-"`
 	// Owned is called once no other process can have the state directory; nil: nobody waits for it.
-	Owned func()
+	Owned func() `json:"-"`
 
 	// SingleUser: every rank runs as whoever started the daemon, which need not be root.
 	SingleUser bool
