@@ -14,10 +14,10 @@ import (
 	"os"
 	"os/user"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -110,31 +110,27 @@ func (l *Login) asked() int64 {
 	if l.Home == "" {
 		return 0
 	}
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	if os.Geteuid() == 0 {
-		gid, err := unix.SetfsgidRetGid(int(l.GID))
+	var job int64
+	read := func() error {
+		fd, err := unix.Open(filepath.Join(l.Home, AskFile), unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
 		if err != nil {
-			return 0
+			return err
 		}
-		defer func() { _ = unix.Setfsgid(gid) }()
-		uid, err := unix.SetfsuidRetUid(int(l.UID))
-		if err != nil {
-			return 0
-		}
-		defer func() { _ = unix.Setfsuid(uid) }()
-		if now, err := unix.SetfsuidRetUid(-1); err != nil || now != int(l.UID) {
-			return 0
-		}
+		defer unix.Close(fd)
+		var buf [32]byte
+		n, _ := unix.Read(fd, buf[:])
+		job, err = strconv.ParseInt(strings.TrimSpace(string(buf[:max(n, 0)])), 10, 64)
+		return err
 	}
-	fd, err := unix.Open(filepath.Join(l.Home, AskFile), unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
+	err := error(nil)
+	if os.Geteuid() == 0 {
+		err = proc.AsUser(&syscall.Credential{Uid: l.UID, Gid: l.GID}, read)
+	} else {
+		err = read()
+	}
 	if err != nil {
 		return 0
 	}
-	defer unix.Close(fd)
-	var buf [32]byte
-	n, _ := unix.Read(fd, buf[:])
-	job, _ := strconv.ParseInt(strings.TrimSpace(string(buf[:max(n, 0)])), 10, 64)
 	return max(job, 0)
 }
 

@@ -1,9 +1,11 @@
 package noded
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
+	"os/user"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -102,6 +104,7 @@ func TestContainerShows(t *testing.T) {
 	}
 	o := c.options(t.TempDir())
 	o.Containers = Containers{On: true, Mounts: []string{empty + ":/tmp", site + ":/site:ro"}}
+	placesBelow(t, empty, work, o.StateDir+"/m/1.1", o.StateDir+"/m/2.1", filepath.Dir(program))
 	c.run(o)
 	// inode tells directories apart wherever they are shown.
 	inode := func(dir string) string {
@@ -171,6 +174,95 @@ func TestMountsOfAContainer(t *testing.T) {
 	}
 }
 
+// placesBelow makes in a directory that will hide /tmp the places of what is mounted there: nothing makes them beyond a mount.
+func placesBelow(t *testing.T, dir string, paths ...string) {
+	t.Helper()
+	for _, p := range paths {
+		if err := os.MkdirAll(filepath.Join(dir, strings.TrimPrefix(p, "/tmp/")), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestContainerMakesNothingOutside: places are made in the layer. Where an earlier mount shows the machine's files nothing is made,
+// by whatever path: what is not there is the job's own failure, and what is there is mounted over.
+func TestContainerMakesNothingOutside(t *testing.T) {
+	needRoot(t)
+	if _, err := user.Lookup("nobody"); err != nil {
+		t.Skip(err)
+	}
+	c := newController(t)
+	root, work := imageDir(t, "bash", "cat"), registry.Open(t, t.TempDir())
+	machine := registry.Open(t, sharedMount(t))
+	for _, dir := range []string{"sub", "closed"} {
+		if err := os.Mkdir(filepath.Join(machine, dir), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, text := range map[string]string{"there": "the machine's\n", "closed/there": "a secret's\n"} {
+		if err := os.WriteFile(filepath.Join(machine, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(os.Chmod(machine, 0o755), os.Chmod(filepath.Join(machine, "closed"), 0o700), os.Symlink("/e/sub", filepath.Join(root, "l")),
+		os.Symlink("there", filepath.Join(machine, "link")), os.Symlink("none", filepath.Join(machine, "dangling"))); err != nil {
+		t.Fatal(err)
+	}
+	o := c.options(registry.Open(t, t.TempDir()))
+	o.Containers, o.SingleUser = Containers{On: true}, false
+	c.run(o)
+	data := filepath.Join(work, "data")
+	if err := errors.Join(os.WriteFile(data, []byte("mine\n"), 0o644), os.Mkdir(filepath.Join(work, "dir"), 0o755), os.Chown(work, somebody, somebody)); err != nil {
+		t.Fatal(err)
+	}
+	name := filepath.Base(machine)
+	const noPlace = ": no such file or directory in what is mounted above it: make it there first, or mount it elsewhere"
+	for i, x := range []struct{ source, target, want string }{ // want: of the refusal; empty: it is shown
+		{data, "/e/made", noPlace},
+		{data, "/e/sub/made", noPlace},
+		{data, "/l/made", noPlace},
+		{data, "/e/dangling", noPlace},
+		{data, "/mine/../e/made", noPlace},
+		{work + "/dir", "/e/made/deep", noPlace},
+		{work + "/dir", "/tmp/" + name + "-made", noPlace},
+		{data, "/dev/shm/" + name + "-made", noPlace},
+		{work + "/dir", "/sys/fs/cgroup/" + name + "-made", noPlace},
+		{data, "/e/closed/made", ": permission denied"},
+		{data, "/e/closed/there", ": permission denied"},
+		{data, "/e/there", ""},
+		{data, "/e/link", ""},
+		{data, "/layer/a/b", ""},
+	} {
+		box := &api.Container{Image: root, Mounts: []api.ContainerMount{{Source: machine, Target: "/e"}, {Source: x.source, Target: x.target}}}
+		k := c.desire(int64(i+1), 1, 1, "#!/bin/bash\ncat "+x.target+"\n", func(a *api.Assignment, s *api.Spec) {
+			contained(work, box)(a, s)
+			a.Body.User, a.Body.UID, a.Body.GID, s.Output = "nobody", somebody, somebody, "out"
+		})
+		if x.want == "" {
+			c.untilPhase(k, api.PhaseStopped)
+			if b, _ := os.ReadFile(filepath.Join(work, "out")); string(b) != "mine\n" {
+				t.Errorf("%s shows %q", x.target, b)
+			}
+			_ = os.Remove(filepath.Join(work, "out"))
+		} else {
+			want := "container: mount " + x.source + " on " + x.target + x.want
+			if r := c.untilPhase(k, api.PhaseRefused).Refusal; r.Text != want || r.Blame != api.BlameFiles {
+				t.Errorf("%s: %+v, want %s", x.target, r, want)
+			}
+		}
+		c.forget(k)
+	}
+	for _, made := range []string{machine + "/made", machine + "/sub/made", machine + "/none", machine + "/closed/made", machine + "-made", "/dev/shm/" + name + "-made", "/sys/fs/cgroup/" + name + "-made"} {
+		if _, err := os.Lstat(made); err == nil {
+			t.Errorf("%s was made", made)
+			_ = os.Remove(made)
+		}
+	}
+	if b, err := os.ReadFile(machine + "/there"); string(b) != "the machine's\n" {
+		t.Errorf("the machine's file is %q (%v)", b, err)
+	}
+}
+
 // TestTaskHooksInTheContainer: the site's programs around ranks run where the ranks do, and are there though the image has
 // nothing of them.
 func TestTaskHooksInTheContainer(t *testing.T) {
@@ -187,6 +279,12 @@ func TestTaskHooksInTheContainer(t *testing.T) {
 	o := c.options(t.TempDir())
 	o.Containers = Containers{On: true, Mounts: []string{empty + ":/tmp"}} // where this test has its own
 	o.Hooks = Hooks{TaskProlog: put("before", "echo print before in $(cat /etc/os-release)\necho export OF=prolog"), TaskEpilog: put("after", "echo after in $(cat /etc/os-release)"), Timeout: patience}
+	placesBelow(t, empty, work, o.StateDir+"/m/1.1", filepath.Dir(program), hooks)
+	for _, hook := range []string{"before", "after"} {
+		if err := os.WriteFile(filepath.Join(empty, strings.TrimPrefix(hooks, "/tmp/"), hook), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
 	c.run(o)
 	k := c.desire(1, 1, 1, "#!/bin/bash\necho rank $OF\n", contained(work, &api.Container{Image: root}))
 	a := c.untilPhase(k, api.PhaseStopped)

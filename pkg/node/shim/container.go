@@ -11,12 +11,14 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gangd/pkg/api"
+	"gangd/pkg/node/proc"
 )
 
 // A container of a member is its mount namespace with another root: an unpacked image below a layer in
 // memory, which takes what is written and goes with the member. What the user names is opened as the user, so that no
-// path leads to what he could not reach; where it goes is looked up inside the new root, so that no link of
-// the image leads out of it.
+// path leads to what he could not reach. Where it goes is looked up inside the new root, so that no link of
+// the image leads out of it: as root only within the layer, where missing places are made before anything is mounted;
+// beyond a mount, whose files are the machine's, as the user, and there nothing is made.
 
 // InImage is what is known of an image to those who run in it.
 type InImage struct {
@@ -47,8 +49,16 @@ type Mount struct {
 	Within []string `json:"within,omitempty"`
 }
 
-// usersError is a failure of what the user named.
-type usersError struct{ error }
+// blamedError is a failure whose fault its kind does not say.
+type blamedError struct {
+	error
+	whose api.Blame
+}
+
+func (e *blamedError) Unwrap() error { return e.error }
+
+// ownError is one before anything of the user's was touched.
+func ownError(err error) error { return &blamedError{err, api.BlameNode} }
 
 // machineDirs are shown in every container, with what is mounted there.
 var machineDirs = []string{"/proc", "/sys", "/dev", "/tmp", "/var/tmp"}
@@ -60,11 +70,11 @@ var machineFiles = []string{"/etc/passwd", "/etc/group", "/etc/hosts", "/etc/res
 // together; whoever is outside sees nothing of it.
 func (c *Container) enter(dir string) error {
 	if err := leaveMounts(); err != nil {
-		return err
+		return ownError(err)
 	}
 	image, err := c.asUser(func() (int, error) { return unix.Open(c.Image, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0) })
 	if err != nil {
-		return &usersError{fmt.Errorf("container image: %s: %w", c.Name, err)}
+		return fmt.Errorf("container image: %s: %w", c.Name, err)
 	}
 	sources, mounts, err := c.open()
 	if err != nil {
@@ -74,13 +84,21 @@ func (c *Container) enter(dir string) error {
 	if err != nil {
 		return err
 	}
-	for i, m := range mounts {
-		if err := m.bind(root, sources[i]); err != nil {
-			return fmt.Errorf("container: mount %s on %s: %w", m.Source, m.Target, err)
+	missing := make([]error, len(mounts)) // why a place could not be made: what is mounted above it may have it
+	for i := range mounts {
+		var st unix.Stat_t
+		if err := unix.Fstat(sources[i], &st); err != nil {
+			return fmt.Errorf("container mount: %s: %w", mounts[i].Source, err)
+		}
+		missing[i] = mounts[i].place(root, st.Mode&unix.S_IFMT == unix.S_IFDIR)
+	}
+	for i := range mounts {
+		if err := c.bind(root, sources[i], &mounts[i], missing[i]); err != nil {
+			return fmt.Errorf("container: mount %s on %s: %w", mounts[i].Source, mounts[i].Target, err)
 		}
 	}
 	if err := c.has(root, c.Needs); err != nil {
-		return &usersError{fmt.Errorf("container image: %s: %s, which the script needs: %w", c.Name, c.Needs, err)}
+		return fmt.Errorf("container image: %s: %s, which the script needs: %w", c.Name, c.Needs, err)
 	}
 	if err := unix.Fchdir(root); err != nil {
 		return err
@@ -106,20 +124,20 @@ func (c *Container) enter(dir string) error {
 func (c *Container) layer(dir string, image int) (root int, err error) {
 	base := filepath.Join(dir, "c")
 	if err := os.Mkdir(base, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
-		return -1, err
+		return -1, ownError(err)
 	}
 	if err := unix.Mount("gangd", base, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=0755"); err != nil {
-		return -1, fmt.Errorf("container: %w", err)
+		return -1, ownError(fmt.Errorf("container: %w", err))
 	}
 	for _, d := range []string{"root", "upper", "work"} {
 		if err := os.Mkdir(filepath.Join(base, d), 0o755); err != nil {
-			return -1, err
+			return -1, ownError(err)
 		}
 	}
 	at := filepath.Join(base, "root")
 	option := fmt.Sprintf("lowerdir=/proc/self/fd/%d,upperdir=%s/upper,workdir=%s/work", image, base, base)
 	if err := unix.Mount("gangd", at, "overlay", unix.MS_NOSUID|unix.MS_NODEV, option); err != nil {
-		return -1, fmt.Errorf("container: overlay over %s: %w", c.Image, err)
+		return -1, fmt.Errorf("container: overlay over %s: %w", c.Image, err) // its file system may be one that can't be below an overlay
 	}
 	return unix.Open(at, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 }
@@ -143,7 +161,7 @@ func (c *Container) open() (fds []int, mounts []Mount, err error) {
 		}
 		if err == nil {
 			if err = m.within(fd); err != nil {
-				return nil, nil, &usersError{err}
+				return nil, nil, &blamedError{err, api.BlameFiles}
 			}
 		}
 		switch {
@@ -151,9 +169,9 @@ func (c *Container) open() (fds []int, mounts []Mount, err error) {
 			fds, mounts = append(fds, fd), append(mounts, m)
 		case m.Maybe && errors.Is(err, os.ErrNotExist):
 		case m.User:
-			return nil, nil, &usersError{fmt.Errorf("container mount: %s: %w", m.Source, err)}
-		default:
 			return nil, nil, fmt.Errorf("container mount: %s: %w", m.Source, err)
+		default:
+			return nil, nil, ownError(fmt.Errorf("container mount: %s: %w", m.Source, err))
 		}
 	}
 	return fds, mounts, nil
@@ -180,38 +198,33 @@ func (m *Mount) within(fd int) error {
 	return fmt.Errorf("container mount: %s is not below %s, from where this site's jobs may mount", what, strings.Join(m.Within, ", "))
 }
 
-// asUser opens with the rights of the user: the thread, which is locked, has them for a moment.
-func (c *Container) asUser(open func() (int, error)) (int, error) {
+// asUser opens with the rights of the user.
+func (c *Container) asUser(open func() (int, error)) (fd int, err error) {
 	if !c.Creds.Switch {
 		return open()
 	}
-	old, err := unix.Getgroups()
-	if err != nil {
-		return -1, err
-	}
-	if err := unix.Setgroups(c.Creds.groups()); err != nil {
-		return -1, err
-	}
-	defer func() { _ = unix.Setgroups(old) }()
-	gid, err := unix.SetfsgidRetGid(int(c.Creds.GID))
-	if err != nil {
-		return -1, err
-	}
-	defer func() { _ = unix.Setfsgid(gid) }()
-	uid, err := unix.SetfsuidRetUid(int(c.Creds.UID))
-	if err != nil {
-		return -1, err
-	}
-	defer func() { _ = unix.Setfsuid(uid) }()
-	if now, err := unix.SetfsuidRetUid(-1); err != nil || now != int(c.Creds.UID) { // the calls themselves don't say that they failed
-		return -1, fmt.Errorf("become user id %d: it is %d, %w", c.Creds.UID, now, err)
-	}
-	return open()
+	fd = -1
+	err = proc.AsUser(c.Creds.credential(), func() (err error) {
+		fd, err = open()
+		return err
+	})
+	return fd, err
 }
 
-// inRoot opens a path below a root, whose links stay inside.
-func inRoot(root int, path string) (int, error) {
-	return unix.Openat2(root, path, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS})
+// inRoot opens a path below a root, whose links stay inside: within the layer as root, beyond a mount as the user.
+func (c *Container) inRoot(root int, path string) (int, error) {
+	fd, err := inLayer(root, path)
+	if !errors.Is(err, unix.EXDEV) {
+		return fd, err
+	}
+	return c.asUser(func() (int, error) { return openBelow(root, path, 0) })
+}
+
+// inLayer is inRoot for what does not lie beyond a mount; EXDEV: it does.
+func inLayer(root int, path string) (int, error) { return openBelow(root, path, unix.RESOLVE_NO_XDEV) }
+
+func openBelow(root int, path string, resolve uint64) (int, error) {
+	return unix.Openat2(root, path, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS | resolve})
 }
 
 // has says why a program is not there, in the image or mounted into it; empty asks for nothing.
@@ -219,54 +232,58 @@ func (c *Container) has(root int, program string) error {
 	if program == "" {
 		return nil
 	}
-	fd, err := inRoot(root, program)
+	fd, err := c.inRoot(root, program)
 	if err == nil {
 		_ = unix.Close(fd)
 	}
 	return err
 }
 
-// bind shows an open directory or file at the target below root, which is made where it is missing.
-func (m *Mount) bind(root, source int) error {
-	var st unix.Stat_t
-	if err := unix.Fstat(source, &st); err != nil {
+// bind shows an open directory or file at the target below root. missing is why its place could not be made.
+func (c *Container) bind(root, source int, m *Mount, missing error) error {
+	target, err := c.inRoot(root, m.Target)
+	switch {
+	case err == nil:
+		defer unix.Close(target)
+	case m.Maybe:
+		return nil
+	case missing != nil && !errors.Is(missing, os.ErrExist): // else a link of the image that leads nowhere
+		return missing
+	case errors.Is(err, os.ErrNotExist) && m.User:
+		return fmt.Errorf("%w in what is mounted above it: make it there first, or mount it elsewhere", err)
+	case errors.Is(err, os.ErrNotExist): // the site's mounts or the user's hide where the member's own belongs
+		return &blamedError{fmt.Errorf("%w in what is mounted above it", err), api.BlameUnknown}
+	default:
 		return err
 	}
-	isDir := st.Mode&unix.S_IFMT == unix.S_IFDIR
-	target, err := m.place(root, isDir)
-	if err != nil || target < 0 {
-		return err
-	}
-	defer unix.Close(target)
-	at := "/proc/self/fd/" + strconv.Itoa(target)
-	if err := unix.Mount("/proc/self/fd/"+strconv.Itoa(source), at, "", unix.MS_BIND|unix.MS_REC, ""); err != nil || !m.ReadOnly {
-		return err
-	}
-	shown, err := inRoot(root, m.Target) // what is mounted there now
+	// Whole before it is seen: looked up once more, the target might be another.
+	tree, err := unix.OpenTree(source, "", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE|unix.AT_EMPTY_PATH)
 	if err != nil {
 		return err
 	}
-	defer unix.Close(shown)
-	return unix.MountSetattr(shown, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY})
+	defer unix.Close(tree)
+	if m.ReadOnly {
+		if err := unix.MountSetattr(tree, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}); err != nil {
+			return err
+		}
+	}
+	return unix.MoveMount(tree, "", target, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH)
 }
 
-// place gives the target, which is made where it is missing; -1: it may be missing.
-func (m *Mount) place(root int, isDir bool) (int, error) {
-	fd, err := inRoot(root, m.Target)
+// place makes the target in the layer, over which nothing is mounted yet, where it is missing and has to be there.
+func (m *Mount) place(root int, isDir bool) error {
+	fd, err := inLayer(root, m.Target)
 	if err == nil {
-		return fd, nil
+		return unix.Close(fd)
 	}
 	if !errors.Is(err, os.ErrNotExist) || m.Maybe && !isDir {
-		if m.Maybe {
-			return -1, nil
-		}
-		return -1, err
+		return err
 	}
 	at, path := root, ""
 	parts := strings.Split(strings.Trim(filepath.Clean(m.Target), "/"), "/")
 	for i, name := range parts {
 		path = filepath.Join(path, name)
-		next, err := inRoot(root, path)
+		next, err := inLayer(root, path)
 		if errors.Is(err, os.ErrNotExist) {
 			if i == len(parts)-1 && !isDir {
 				var file int
@@ -277,24 +294,24 @@ func (m *Mount) place(root int, isDir bool) (int, error) {
 				err = unix.Mkdirat(at, name, 0o755)
 			}
 			if err == nil {
-				next, err = inRoot(root, path)
+				next, err = inLayer(root, path)
 			}
 		}
 		if at != root {
 			_ = unix.Close(at)
 		}
 		if err != nil {
-			return -1, err
+			return err
 		}
 		at = next
 	}
-	return at, nil
+	return unix.Close(at)
 }
 
-// containerRefusal says whose fault it is.
-func containerRefusal(err error) api.Blame {
-	if errors.As(err, new(*usersError)) {
-		return api.BlameFiles
+// mountsBlame says whose fault it is that mounts of a member could not be made.
+func mountsBlame(err error) api.Blame {
+	if e := new(blamedError); errors.As(err, &e) {
+		return e.whose
 	}
-	return api.BlameNode
+	return refusal(err).Blame
 }

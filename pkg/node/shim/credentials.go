@@ -20,6 +20,10 @@ func (s *Spec) Credentials() Credentials {
 	return Credentials{Switch: s.SwitchUser, UID: s.UID, GID: s.GID, Groups: s.Groups}
 }
 
+func (c *Credentials) credential() *syscall.Credential {
+	return &syscall.Credential{Uid: c.UID, Gid: c.GID, Groups: c.Groups}
+}
+
 func (c *Credentials) groups() []int {
 	groups := make([]int, len(c.Groups))
 	for i, g := range c.Groups {

@@ -198,8 +198,13 @@ func TestMountsStayWithin(t *testing.T) {
 			t.Errorf("%d: %s, want %s", i, got, c.want)
 		}
 	}
-	if containerRefusal(fmt.Errorf("x: %w", &usersError{errors.New("y")})) != api.BlameFiles || containerRefusal(errors.New("y")) != api.BlameNode {
-		t.Error("whose fault it is")
+	for err, want := range map[error]api.Blame{
+		fmt.Errorf("x: %w", ownError(errors.New("y"))): api.BlameNode, fmt.Errorf("x: %w", unix.ENOTDIR): api.BlameFiles,
+		fmt.Errorf("x: %w", unix.ENAMETOOLONG): api.BlameJob, unix.EIO: api.BlameUnknown, errors.New("y"): api.BlameUnknown,
+	} {
+		if got := mountsBlame(err); got != want {
+			t.Errorf("%v is the fault of %s, want %s", err, got, want)
+		}
 	}
 }
 

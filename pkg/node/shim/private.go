@@ -51,6 +51,7 @@ const (
 
 func (m *member) openPrivate() *api.Refusal {
 	m.namespace, m.outer = -1, -1
+	whose := api.BlameNode
 	var err error
 	if m.spec.Private != nil {
 		if m.outer, err = m.makeNamespace(-1, mountsPrivate); err == nil {
@@ -58,13 +59,14 @@ func (m *member) openPrivate() *api.Refusal {
 		}
 	}
 	if err == nil && m.spec.Container != nil {
+		whose = api.BlameUnknown // what the user names may hang
 		m.namespace, err = m.makeNamespace(m.outer, mountsContainer)
 	}
 	if r := new(mountsRefusal); errors.As(err, &r) {
 		return &r.Refusal
 	}
 	if err != nil {
-		return &api.Refusal{Blame: api.BlameNode, Text: fmt.Sprintf("mounts of its own: %v", err)}
+		return &api.Refusal{Blame: whose, Text: fmt.Sprintf("mounts of its own: %v", err)}
 	}
 	return nil
 }
@@ -174,7 +176,7 @@ func Mounts(what string) int {
 	word := mountsDone
 	if err != nil {
 		text := err.Error()
-		word, _ = json.Marshal(&api.Refusal{Blame: containerRefusal(err), Text: strings.ToValidUTF8(text[:min(len(text), mountsWord/2)], "?")})
+		word, _ = json.Marshal(&api.Refusal{Blame: mountsBlame(err), Text: strings.ToValidUTF8(text[:min(len(text), mountsWord/2)], "?")})
 	}
 	if err := unix.Sendto(stageFD, word[:min(len(word), mountsWord)], unix.MSG_NOSIGNAL, nil); err != nil {
 		return fail(err)
@@ -191,10 +193,14 @@ func (s *Spec) mount(what string) error {
 		return fmt.Errorf("%s: the member has none", what)
 	}
 	if err := leaveMounts(); err != nil {
-		return err
+		return ownError(err)
 	}
 	if err := s.Private.mount(); err != nil {
-		return fmt.Errorf("private directories %s: %w", strings.Join(s.Private.Dirs, ", "), err)
+		whose := api.BlameNode
+		if errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) || errors.Is(err, unix.ENOMEM) {
+			whose = api.BlameUnknown // the size may be the job's, and what fills the disk users' files
+		}
+		return &blamedError{fmt.Errorf("private directories %s: %w", strings.Join(s.Private.Dirs, ", "), err), whose}
 	}
 	return nil
 }
