@@ -184,11 +184,11 @@ func TestNodesDiskFull(t *testing.T) {
 				l.wait(id, api.JobCompleted)
 			}
 			l.until("n1 is out of service", func() bool { s := l.node("n1").State; return s == api.NodeDrained || s == api.NodeDraining })
-			if n := l.node("n1"); !strings.Contains(n.Reason, "launch failures: ") || !strings.Contains(n.Reason, "no space left on device") {
+			if n := l.node("n1"); !strings.Contains(n.Reason, "no job can be held here: ") || !strings.Contains(n.Reason, "no space left on device") {
 				t.Errorf("n1 is %s because %q", n.State, n.Reason)
 			}
 			l.room("n1")
-			l.must("gctl", "node", "resume", "n1")
+			l.until("n1 is back by itself", func() bool { return l.node("n1").State == api.NodeUp })
 			l.wait(l.submit("--nodelist=n1", "--wrap", "true"), api.JobCompleted)
 		})
 	}

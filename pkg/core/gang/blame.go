@@ -19,7 +19,8 @@ import (
 //	refused by two, or twice by the only one  the job's: charged
 //	late, or gone before the start            nobody's, unless others start it
 //
-// Failures that a user can bring about take no node out of service by the jobs of one user alone.
+// The jobs of one user alone take no node out of service, whatever they fail of: what a node finds wrong with itself it says as
+// its health.
 
 // blameLate is the controller's own judgement of a node that did not answer in time. It is no
 // word against the job.
@@ -176,28 +177,38 @@ func (w *World) strike(h *host, s Strike) {
 	s.Time, s.Text = w.now.Wall, s.Text[:min(len(s.Text), maxText)]
 	list := append(slices.Clone(n.Strikes), s)
 	n.Strikes = list[max(0, len(list)-maxStrikes):]
-	if w.set.LaunchStrikes > 0 && weight(n.Strikes) >= w.set.LaunchStrikes && n.Admin == "" {
+	if w.set.LaunchStrikes > 0 && weight(n.Strikes) >= w.set.LaunchStrikes && notOneUsers(n.Strikes) && n.Admin == "" {
 		w.takeOut(h, Breaker, "launch failures: "+s.text(), time.Time{}, false)
 	}
 }
 
 func (s *Strike) text() string { return fmt.Sprintf("job %d: %s", s.Job, s.Text) }
 
-// weight is what strikes count for together. The node's own count one by one, what the site
-// does not provide there by the job, and what a user may have brought about once for a user.
-func weight(strikes []Strike) (n int) {
-	jobs, users := map[int64]bool{}, map[string]bool{}
+// weight is what strikes count for together: once for a user, whose doing each may be. What the site does not
+// provide there counts by the job, and so do the node's own once they are of several users: never by the tries of one.
+func weight(strikes []Strike) int {
+	site, own := map[int64]bool{}, map[int64]bool{}
+	users, owners := map[string]bool{}, map[string]bool{}
 	for _, s := range strikes {
 		switch s.Blame {
 		case api.BlameNode:
-			n++
+			own[s.Job], owners[s.User] = true, true
 		case api.BlameSite:
-			jobs[s.Job] = true
+			site[s.Job] = true
 		default:
 			users[s.User] = true
 		}
 	}
-	return n + len(jobs) + len(users)
+	if len(owners) == 1 {
+		maps.Copy(users, owners)
+		clear(own)
+	}
+	return len(site) + len(own) + len(users)
+}
+
+// notOneUsers: they are not the doing of one user.
+func notOneUsers(strikes []Strike) bool {
+	return slices.ContainsFunc(strikes, func(s Strike) bool { return s.Blame == api.BlameSite || s.User != strikes[0].User })
 }
 
 // forgive drops the strikes that a good start of a user's gang speaks against: the node's own,

@@ -61,7 +61,7 @@ func TestRefusedByOneAndStartedByAnotherIsTheNodes(t *testing.T) {
 // What a user can bring about (an output that is a running program on one node alone) takes no
 // node out of service, however many jobs he has; three users who meet it do.
 func TestOneUserDrainsNoNode(t *testing.T) {
-	for _, whose := range []api.Blame{api.BlameJob, api.BlameFiles, api.BlameUser, api.BlameUnknown, "nonsense"} {
+	for _, whose := range []api.Blame{api.BlameJob, api.BlameFiles, api.BlameUser, api.BlameUnknown, api.BlameNode, "nonsense"} {
 		b := newBench(t, 2)
 		for range 20 {
 			id := b.by("mallory")
@@ -85,6 +85,46 @@ func TestOneUserDrainsNoNode(t *testing.T) {
 	}
 	if n := b.w.Node("n1"); n.State != api.NodeDrained {
 		t.Errorf("%s after three users", n.State)
+	}
+}
+
+// The tries of one job count once, and one user's jobs once, however few strikes the site allows; a second user who meets the same
+// makes each job count.
+func TestNobodysRetriesDrainANode(t *testing.T) {
+	strikes := func(whose api.Blame, of ...string) (out []Strike) {
+		for i, user := range of {
+			out = append(out, Strike{Job: int64(i), User: user, Blame: whose})
+		}
+		return out
+	}
+	for _, c := range []struct {
+		strikes []Strike
+		weight  int
+		several bool
+	}{
+		{strikes(api.BlameNode, "ada"), 1, false},
+		{strikes(api.BlameNode, "ada", "ada", "ada", "ada"), 1, false},
+		{strikes(api.BlameNode, "ada", "ada", "bob"), 3, true},
+		{[]Strike{{Job: 1, User: "ada", Blame: api.BlameNode}, {Job: 1, User: "ada", Blame: api.BlameNode}, {Job: 2, User: "bob", Blame: api.BlameNode}}, 2, true},
+		{append(strikes(api.BlameNode, "ada", "ada"), strikes(api.BlameUnknown, "ada", "ada")...), 1, false},
+		{append(strikes(api.BlameNode, "ada"), strikes(api.BlameUnknown, "bob")...), 2, true},
+		{strikes(api.BlameUnknown, "ada", "bob", "bob"), 2, true},
+		{strikes(api.BlameSite, "ada", "ada", "ada"), 3, true},
+	} {
+		if got := weight(c.strikes); got != c.weight || notOneUsers(c.strikes) != c.several {
+			t.Errorf("%+v weigh %d, several users' %v; want %d, %v", c.strikes, got, notOneUsers(c.strikes), c.weight, c.several)
+		}
+	}
+	b := newBench(t, 1)
+	b.w.set.LaunchStrikes = 1
+	for range 5 {
+		id := b.by("mallory")
+		b.on(id, "n1")
+		b.refuse(id, api.BlameNode, "no cgroup")
+		b.must(Cancel{Job: id})
+	}
+	if n := b.w.Node("n1"); n.State != api.NodeUp {
+		t.Errorf("%s %q", n.State, n.Reason)
 	}
 }
 

@@ -146,8 +146,11 @@ func TestReservationTimeoutRollsTheWholeGangBack(t *testing.T) {
 
 func TestThreeFailedLaunchesDrainTheNode(t *testing.T) {
 	b := newBench(t, 1)
-	for range 3 {
-		id := b.submit(specOf(1))
+	for _, user := range []string{"ada", "ada", "bob"} {
+		if n := b.w.Node("n1"); n.State != api.NodeUp {
+			t.Fatalf("%s before %s", n.State, user)
+		}
+		id := b.by(user)
 		b.must(b.spread(id))
 		b.say("n1", api.MemberActual{MemberKey: b.key(id), Phase: api.PhaseRefused, Refusal: &api.Refusal{Blame: api.BlameNode, Text: "no cgroup"}})
 		b.must(Cancel{Job: id})

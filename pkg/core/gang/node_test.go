@@ -14,8 +14,10 @@ import (
 
 func TestStrikesAreInARow(t *testing.T) {
 	b := newBench(t, 1)
+	turn := 0
 	refuse := func() {
-		id := b.submit(specOf(1))
+		turn++
+		id := b.by([]string{"ada", "bob"}[turn%2])
 		b.must(b.spread(id))
 		b.say("n1", api.MemberActual{MemberKey: b.key(id), Phase: api.PhaseRefused, Refusal: &api.Refusal{Blame: api.BlameNode, Text: "no cgroup"}})
 		b.must(Cancel{Job: id})
