@@ -143,6 +143,10 @@ func serveNode(ctx context.Context, cfg *config.Node, way *way, signs *lifesign.
 	if err != nil {
 		return err
 	}
+	limits, err := proc.JobLimits(cfg.JobLimits) // checked where they were read
+	if err != nil {
+		return err
+	}
 	o := noded.Options{Name: cfg.Name, StateDir: cfg.StateDir, Address: cfg.Address, Version: api.Version,
 		// A cluster in one directory is one person's, whoever that is; without root there is
 		// no other user to become.
@@ -156,7 +160,7 @@ func serveNode(ctx context.Context, cfg *config.Node, way *way, signs *lifesign.
 		Hooks:   noded.Hooks{Prolog: cfg.Prolog, Epilog: cfg.Epilog, TaskProlog: cfg.TaskProlog, TaskEpilog: cfg.TaskEpilog, Timeout: cfg.HookTimeout},
 		Shim:    filepath.Join(bin, "gshim"), BinDir: bin, Commands: cfg.Socket, Log: log, Signs: signs,
 		CPUSets:    noded.CPUs{Bind: cfg.CPUBind == "cores" || cfg.CPUBind == "auto" && cfg.Dir == "", Must: cfg.CPUBind == "cores", Near: cfg.MemoryNear, Only: only},
-		CgroupBase: cfg.Cgroup, Processes: int64(cfg.Processes),
+		CgroupBase: cfg.Cgroup, JobLimits: limits, Processes: int64(cfg.Processes),
 		Controllers: cfg.Controllers, TLS: way.tls, Enrol: way.enrol, Owned: owned}
 	return noded.Run(ctx, o)
 }

@@ -27,6 +27,7 @@ type Node struct {
 	Features        []string `mapstructure:"features"`
 	Cgroup          string   `mapstructure:"cgroup"`        // directory for members' cgroups, "none"; empty: found
 	Processes       int      `mapstructure:"job_processes"` // 0: a part of what the machine can have
+	JobLimits       []string `mapstructure:"job_limits"`    // NAME=SOFT[:HARD], over those of a login
 	MinUID          uint32   `mapstructure:"min_uid"`
 	Groups          []string `mapstructure:"groups"` // users outside all of these are refused; empty: anyone
 	Socket          string   `mapstructure:"socket"` // the relay's; empty: no relay
@@ -111,7 +112,7 @@ func nodeOf(file text, name string, set []string) (*Node, error) {
 
 // nodeDefaults are the values that do not depend on the host or on other keys.
 func nodeDefaults() *Node {
-	return &Node{Cards: "auto", CPUBind: "auto", MinUID: 1000, LogFormat: "text", HealthInterval: 5 * time.Minute, HealthTimeout: 30 * time.Second, HookTimeout: 20 * time.Second, ImportTimeout: time.Hour}
+	return &Node{Cards: "auto", CPUBind: "auto", JobLimits: []string{"memlock=unlimited"}, MinUID: 1000, LogFormat: "text", HealthInterval: 5 * time.Minute, HealthTimeout: 30 * time.Second, HookTimeout: 20 * time.Second, ImportTimeout: time.Hour}
 }
 
 func (n *Node) fill() {

@@ -278,6 +278,11 @@ func cpuList(v any) error {
 	return err
 }
 
+func jobLimits(v any) error {
+	_, err := proc.JobLimits(v.([]string))
+	return err
+}
+
 func absolutePaths(v any) error {
 	for _, s := range v.([]string) {
 		if !filepath.IsAbs(s) {

@@ -295,12 +295,19 @@ func (c *controller) empty(dir string) {
 // spawn starts the daemon as a process of its own.
 func (c *controller) spawn(o Options) *exec.Cmd {
 	c.t.Helper()
+	return c.spawnBy(o)
+}
+
+// spawnBy is spawn through programs that change how it starts.
+func (c *controller) spawnBy(o Options, by ...string) *exec.Cmd {
+	c.t.Helper()
 	o.Log = nil
 	text, err := json.Marshal(o) //lint:ignore SA1026 these tests have no TLS: the field is nil
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	cmd := exec.Command(os.Args[0])
+	by = append(by, os.Args[0])
+	cmd := exec.Command(by[0], by[1:]...)
 	cmd.Env = append(os.Environ(), daemonEnv+"="+string(text))
 	if testing.Verbose() {
 		cmd.Stderr = os.Stderr

@@ -36,6 +36,7 @@ func TestMain(m *testing.M) {
 		fmt.Fprintf(os.Stderr, "build gshim: %v\n%s", err, out)
 		os.Exit(1)
 	}
+	_ = os.Chmod(dir, 0o755) // users run it, too
 	code := m.Run()
 	if code == 0 {
 		if err := goleak.Find(); err != nil {

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 
 	"gangd/pkg/node/gpu"
+	"gangd/pkg/node/proc"
 	"gangd/pkg/wire/lifesign"
 )
 
@@ -41,11 +42,12 @@ type Options struct {
 	Hooks      Hooks
 	Private    Private
 
-	Shim       string // path of gshim
-	BinDir     string // of all programs, for the ranks' PATH; empty: none
-	Commands   string // socket on which this host's relay answers the commands of jobs; empty: no relay
-	CgroupBase string // directory to make members' cgroups in; empty: found; [proc.NoCgroups]: none
-	Processes  int64  // that a member may have; 0: a part of what the machine can have
+	Shim       string        // path of gshim
+	BinDir     string        // of all programs, for the ranks' PATH; empty: none
+	Commands   string        // socket on which this host's relay answers the commands of jobs; empty: no relay
+	CgroupBase string        // directory to make members' cgroups in; empty: found; [proc.NoCgroups]: none
+	JobLimits  []proc.Rlimit // over those of a login
+	Processes  int64         // that a member may have; 0: a part of what the machine can have
 	Log        *slog.Logger
 	Signs      *lifesign.Signs // to the service manager; nil: there is none
 }

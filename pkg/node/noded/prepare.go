@@ -17,6 +17,7 @@ import (
 	"gangd/pkg/core/outpath"
 	"gangd/pkg/core/rankenv"
 	"gangd/pkg/core/script"
+	"gangd/pkg/node/proc"
 	"gangd/pkg/node/shim"
 	"gangd/pkg/wire/session"
 )
@@ -119,10 +120,18 @@ func (d *daemon) shimSpec(k api.MemberKey, dir string, body *api.AssignmentBody,
 	s := &shim.Spec{MemberKey: k, Node: d.opts.Name, Dir: dir, JobName: body.Name, Restarts: body.RestartCount,
 		SwitchUser: !d.opts.SingleUser, User: body.User, UID: acc.uid, GID: acc.gid, Groups: acc.groups, Home: acc.home,
 		WorkDir: spec.WorkDir, Umask: spec.Umask, OpenMode: spec.OpenMode, Args: spec.Args,
+	if s.SwitchUser {
+		limits, nice := d.logins.Of(s.User, s.UID, s.Groups)
+		s.Limits, s.Nice = proc.With(limits, d.opts.JobLimits), nice
+	}
 		TimeLimit: body.TimeLimit, Notice: spec.Notice, StopSignal: spec.StopSignal, Grace: body.Grace, GraceMax: spec.GraceMax, Lease: d.leaseLeft(),
 		Watch: body.Watch}
 	if spec.WorkDir != "" {
 		s.CheckpointDir = filepath.Join(spec.WorkDir, ".gang", strconv.FormatInt(k.Job, 10))
+	}
+	if s.SwitchUser {
+		limits, nice := d.logins.Of(s.User, s.UID, s.Groups)
+		s.LoginLimits, s.Nice = proc.With(limits, d.opts.JobLimits), nice
 	}
 	s.Whole = len(body.Nodes) == 1
 	s.Batch = spec.Launch == api.LaunchBatch

@@ -92,15 +92,27 @@ func (m *member) shortage(rec *api.RankActual) {
 	rec.MemoryAsked, rec.MemoryUsed = m.spec.MemoryMax, s.Peak
 }
 
-// forFork is [defaultForFork]. Where no controller limits processes, the user gets the limit:
-// it counts all that he has on this machine.
+// forFork is [defaultForFork], with the limits and the niceness of a login of the user. Where no controller limits
+// processes, the user gets that limit too: it counts all that he has on this machine.
 func (m *member) forFork() (restore func()) {
-	restore = defaultForFork()
+	signals, limits := defaultForFork(), proc.Limited(m.spec.LoginLimits)
+	if m.spec.Nice != 0 {
+		if err := proc.SetNice(m.spec.Nice); err != nil {
+			logf("nice: %v", err)
+		}
+	}
+	restore = func() {
+		if m.spec.Nice != 0 {
+			_ = proc.SetNice(0)
+		}
+		limits()
+		signals()
+	}
 	var old unix.Rlimit
 	if m.spec.PidsMax <= 0 || !m.spec.SwitchUser || m.box.Held().PIDs || unix.Getrlimit(unix.RLIMIT_NPROC, &old) != nil {
 		return restore
 	}
-	lim := unix.Rlimit{Cur: min(uint64(m.spec.PidsMax), old.Max), Max: old.Max}
+	lim := unix.Rlimit{Cur: min(uint64(m.spec.PidsMax), old.Cur), Max: old.Max}
 	if err := unix.Setrlimit(unix.RLIMIT_NPROC, &lim); err != nil {
 		logf("limit of processes: %v", err)
 	}

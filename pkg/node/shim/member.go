@@ -87,6 +87,11 @@ func begin() error {
 	runtime.LockOSThread()
 	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, kernelSlack, 0, 0, 0) // see [quietMonitor]; ranks inherit this thread's
 	ignoreSignals()
+	if os.Geteuid() == 0 { // else all of it is one person's, who may have wanted it so
+		if err := proc.LeaveDaemon(); err != nil {
+			fmt.Fprintf(os.Stderr, "gshim: ranks start %v\n", err)
+		}
+	}
 	_, _ = syscall.Setsid() // fails when the starter did it already
 	unix.Umask(0o077)
 	return proc.KeepFiles() // the connection of the daemon above all

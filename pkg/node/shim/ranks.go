@@ -102,6 +102,9 @@ func (m *member) startRank(i int, argv []string, sys syscall.SysProcAttr, err er
 		}
 		unbind()
 		m.bindAgain(r.pid, spec.CPUs, err)
+		if err == nil {
+			proc.LimitStarted(r.pid, m.spec.LoginLimits)
+		}
 	}
 	rec.Started = time.Now()
 	if err == nil {
@@ -288,6 +291,9 @@ func (m *member) fork(path string, argv []string, on cpus.Set, enter func() (bac
 	}
 	back()
 	m.bindAgain(pid, on, err)
+	if err == nil {
+		proc.LimitStarted(pid, m.spec.LoginLimits)
+	}
 	return pid, err
 }
 

@@ -97,6 +97,9 @@ type Spec struct {
 	StartDir string `json:"start_dir,omitempty"`
 	// Cards are what gnoded has given to the member, kept here for a gnoded to come.
 	Cards []Card `json:"cards,omitempty"`
+	// LoginLimits and Nice are those of a login of the user, which ranks and all else of the job start with.
+	LoginLimits []proc.Rlimit `json:"login_limits,omitempty"`
+	Nice        int           `json:"nice,omitempty"`
 	// Deny are the device files of other cards, which no process of the member may open.
 	Deny []proc.Device `json:"deny,omitempty"`
 }
