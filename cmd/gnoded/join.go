@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 
@@ -10,6 +9,7 @@ import (
 
 	"gangd/pkg/controller/config"
 	"gangd/pkg/wire/auth"
+	"gangd/pkg/wire/dirlock"
 )
 
 // joinCommand is `gnoded join`: become a node of a cluster.
@@ -47,7 +47,7 @@ func joinCommand() *cobra.Command {
 
 func join(cmd *cobra.Command, cfg *config.Node, line string) error {
 	// Jobs' users pass through state_dir to their scripts; the key's directory is closed.
-	if err := os.MkdirAll(cfg.StateDir, 0o711); err != nil {
+	if err := dirlock.Open(cfg.StateDir, 0o711); err != nil {
 		return err
 	}
 	j, err := auth.Join(cmd.Context(), line, cfg.Name, tlsDir(cfg))

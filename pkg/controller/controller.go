@@ -321,6 +321,9 @@ func (p *process) listen(calls http.Handler) ([]listener, error) {
 	if err != nil {
 		return fail(err)
 	}
+	if closed := dirlock.ClosedToOthers(filepath.Dir(cfg.Socket)); closed != "" && cfg.Dir == "" {
+		p.log.Warn("users can't reach the socket: chmod o+x "+closed, "socket", cfg.Socket)
+	}
 	hs := p.server(calls)
 	out = append(out, listener{cfg.Socket, func() error { return hs.Serve(l) }, stopper(hs)})
 	if p.page != nil {

@@ -6,11 +6,15 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"os/user"
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"gangd/pkg/api"
 	"gangd/pkg/node/proc"
@@ -65,6 +69,7 @@ type daemon struct {
 // Run is the whole life of a daemon: it returns when ctx ends, or with the reason why it
 // could not begin. Members live on.
 func Run(ctx context.Context, opts Options) error {
+	unix.Umask(0o022) // what users have to reach is made for them whatever the starter's says
 	state, err := openState(opts.StateDir)
 	if err != nil {
 		return err
@@ -108,6 +113,9 @@ func Run(ctx context.Context, opts Options) error {
 	for _, why := range state.lost {
 		d.log.Error("part of the state directory is not whole", "dir", opts.StateDir, "why", why)
 	}
+	if err := d.closedToUsers(); err != nil {
+		return err
+	}
 	for _, open := range []func() error{d.openPrivate, d.openContainers, d.openHooks, func() error { return d.adopt(ctx) }} {
 		if err := open(); err != nil {
 			return err
@@ -146,6 +154,13 @@ func newDaemon(opts Options, state *stateDir) *daemon {
 		logins: proc.NewLoginLimits(), cpus: &cpuPool{}, owed: owed{record: map[api.MemberKey]*hookRecord{}, failed: map[api.MemberKey]string{}},
 		meters:   meters{now: mono, members: map[api.MemberKey]*meter{}},
 		accounts: &accounts{single: opts.SingleUser, minUID: opts.MinUID, allow: opts.Groups}}
+	for _, name := range opts.Groups {
+		if g, err := user.LookupGroup(name); err == nil {
+			if gid, err := strconv.ParseUint(g.Gid, 10, 32); err == nil {
+				d.userGroups = append(d.userGroups, uint32(gid))
+			}
+		}
+	}
 	d.board, d.notes = NewBoard(d.wake), newNotes(d.wake)
 	d.meters.usage = d.usageOf
 	if state.lease >= 0 {

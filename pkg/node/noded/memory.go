@@ -5,10 +5,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"gangd/pkg/wire/dirlock"
 )
 
 // minMemory is how much room a file system in memory must have to hold members: a
@@ -28,7 +31,7 @@ func (s *stateDir) placeMembers() error {
 	link := filepath.Join(s.path, membersDir)
 	if info, err := os.Stat(link); err == nil && info.IsDir() {
 		// A directory of its own on disk, or a link that still leads somewhere.
-		return nil
+		return s.openMembers(link)
 	}
 	if err := os.Remove(link); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("state_dir: %w", err)
@@ -39,12 +42,32 @@ func (s *stateDir) placeMembers() error {
 			continue
 		}
 		sweep(base)
-		if s.own(dir) == nil && os.MkdirAll(dir, 0o711) == nil {
+		if s.own(dir) == nil && dirlock.Open(dir, 0o711) == nil {
 			return os.Symlink(dir, link)
 		}
 	}
 	if err := os.Mkdir(link, 0o711); err != nil {
 		return fmt.Errorf("state_dir: %w", err)
+	}
+	return nil
+}
+
+// openMembers has users pass to what is there: a daemon before may have made it under a umask that kept them out.
+func (s *stateDir) openMembers(link string) error {
+	to, err := filepath.EvalSymlinks(link)
+	if err != nil {
+		return fmt.Errorf("state_dir: %w", err)
+	}
+	open := []string{to}
+	if base := filepath.Dir(to); slices.Contains(memoryBases(), base) {
+		open = append(open, base)
+	}
+	for _, dir := range open {
+		if info, err := os.Stat(dir); err == nil && info.Mode().Perm()&0o001 == 0 {
+			if err := os.Chmod(dir, 0o711); err != nil {
+				return fmt.Errorf("state_dir: %w", err)
+			}
+		}
 	}
 	return nil
 }
@@ -95,7 +118,7 @@ func memoryBases() []string {
 // usable makes base and holds for it when it is ours alone, in memory, and has room. In
 // /dev/shm anyone may have made a directory of that name before us.
 func usable(base string) bool {
-	if err := os.Mkdir(base, 0o711); err != nil && !errors.Is(err, os.ErrExist) {
+	if dirlock.Open(base, 0o711) != nil {
 		return false
 	}
 	info, err := os.Lstat(base)

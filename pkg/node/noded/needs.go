@@ -2,8 +2,11 @@ package noded
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -12,6 +15,7 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
 	"gangd/pkg/node/proc"
+	"gangd/pkg/node/shim"
 )
 
 // Needs are what this node must have to take work; without it the node is out of service, and back
@@ -81,6 +85,9 @@ func (d *daemon) checkNeeds(ctx context.Context) (lacks string) {
 	if gone := d.cgroups.Gone(); gone != "" {
 		lacks = strings.TrimPrefix(lacks+"; "+gone+": limits of jobs do not hold any more", "; ")
 	}
+	if err := d.closedToUsers(); err != nil {
+		lacks = strings.TrimPrefix(lacks+"; "+err.Error(), "; ")
+	}
 	if ctx.Err() != nil {
 		return "" // nobody waits for it any longer
 	}
@@ -88,10 +95,30 @@ func (d *daemon) checkNeeds(ctx context.Context) (lacks string) {
 	return lacks
 }
 
+// closedToUsers says what keeps users from their scripts and from the programs that start their ranks, tried as one of
+// them: every job would fail of it, by no fault of its user's.
+func (d *daemon) closedToUsers() error {
+	if d.opts.SingleUser {
+		return nil
+	}
+	if err := proc.Passable(filepath.Join(d.state.path, membersDir), d.userGroups); err != nil {
+		return fmt.Errorf("state_dir: %w", err)
+	}
+	for _, program := range []string{d.opts.Shim, filepath.Join(filepath.Dir(d.opts.Shim), shim.LauncherName)} {
+		if err := proc.RunsForUsers(program, d.userGroups); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
 // watchNeeds looks until ctx ends, first before the first session.
 func (d *daemon) watchNeeds(ctx context.Context) {
 	d.checkNeeds(ctx)
-	d.every(ctx, needsEvery, func() { d.checkNeeds(ctx) })
+	d.every(ctx, needsEvery, func() {
+		d.checkNeeds(ctx)
+		d.tryAgain()
+	})
 }
 
 // refuseUnfit refuses a member while something lacks. Its gang goes elsewhere: the controller hears in

@@ -55,7 +55,7 @@ type stateDir struct {
 
 func openState(path string) (*stateDir, error) {
 	// Others may pass through to the scripts of their jobs, and see nothing.
-	if err := os.MkdirAll(path, 0o711); err != nil {
+	if err := dirlock.Open(path, 0o711); err != nil {
 		return nil, fmt.Errorf("state_dir: %w", err)
 	}
 	s := &stateDir{path: path, boot: proc.BootID()}

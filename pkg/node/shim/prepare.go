@@ -54,6 +54,9 @@ func (m *member) prepare() *api.Refusal {
 // openFiles checks the working directory and opens the files of every rank. It runs as
 // the user: in the shim itself, or in the process that [Check] is. empty may be nil.
 func openFiles(s *Spec, empty *emptyDir) ([]rankFiles, *api.Refusal) {
+	if r := s.checkScript(); r != nil {
+		return nil, r
+	}
 	if r := checkWorkDir(s.WorkDir); r != nil {
 		return nil, r
 	}
@@ -75,6 +78,20 @@ func openFiles(s *Spec, empty *emptyDir) ([]rankFiles, *api.Refusal) {
 		files = append(files, f)
 	}
 	return files, nil
+}
+
+// checkScript: the file is the node's, and it was written for the user. The program that runs it would say that it can't be opened
+// as if that were the user's matter.
+func (s *Spec) checkScript() *api.Refusal {
+	if !s.SwitchUser || len(s.Ranks) == 0 {
+		return nil
+	}
+	fd, err := unix.Open(filepath.Join(s.Dir, ScriptFile), unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return &api.Refusal{Blame: api.BlameUnknown, Text: fmt.Sprintf("script: %s: %v", filepath.Join(s.Dir, ScriptFile), err)}
+	}
+	_ = unix.Close(fd)
+	return nil
 }
 
 func checkWorkDir(dir string) *api.Refusal {

@@ -5,6 +5,8 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+
+	"gangd/pkg/wire/dirlock"
 )
 
 // ListenUnix opens the socket on which the kernel tells who calls. It takes the socket's
@@ -40,18 +42,4 @@ func ListenUnix(path string) (net.Listener, error) {
 
 // OpenDir makes a directory that everybody may enter, and those above it; one that is there is
 // left as it is.
-func OpenDir(dir string) error {
-	err := os.Mkdir(dir, 0o755)
-	if errors.Is(err, os.ErrNotExist) {
-		if err = OpenDir(filepath.Dir(dir)); err == nil {
-			err = os.Mkdir(dir, 0o755)
-		}
-	}
-	switch {
-	case errors.Is(err, os.ErrExist):
-		return nil
-	case err != nil:
-		return err
-	}
-	return os.Chmod(dir, 0o755)
-}
+func OpenDir(dir string) error { return dirlock.Open(dir, 0o755) }

@@ -40,11 +40,46 @@ func (e *HeldError) Error() string {
 	return fmt.Sprintf("%s is in use by process %d", e.Dir, e.PID)
 }
 
+// Open makes dir where it is missing, and those above it, with modes that let others pass whatever the umask says. One that
+// is there is left as it is.
+func Open(dir string, mode fs.FileMode) error {
+	err := os.Mkdir(dir, mode)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err = Open(filepath.Dir(dir), 0o755); err == nil {
+			err = os.Mkdir(dir, mode)
+		}
+	}
+	switch {
+	case errors.Is(err, fs.ErrExist):
+		return nil
+	case err != nil:
+		return err
+	}
+	return os.Chmod(dir, mode)
+}
+
+// ClosedToOthers names the first directory on the way to dir, or dir itself, that others can't pass by its mode; empty: there is none.
+func ClosedToOthers(dir string) string {
+	real, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return ""
+	}
+	closed := ""
+	for at := real; ; at = filepath.Dir(at) {
+		if info, err := os.Stat(at); err == nil && info.Mode().Perm()&0o001 == 0 {
+			closed = at
+		}
+		if at == filepath.Dir(at) {
+			return closed
+		}
+	}
+}
+
 // Private makes dir, where it is missing, for its owner alone whatever the umask says, and
 // refuses one that others can enter: what lies in it (scripts, environments with keys) is
 // nobody else's.
 func Private(dir string) error {
-	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
+	if err := Open(filepath.Dir(dir), 0o755); err != nil {
 		return err
 	}
 	if err := os.Mkdir(dir, 0o700); err == nil || !errors.Is(err, fs.ErrExist) {

@@ -74,6 +74,9 @@ func Run(ctx context.Context, o Options) error {
 	defer up.CloseIdleConnections()
 	errorLog := slog.NewLogLogger(o.Log.Handler(), slog.LevelDebug)
 	srv := &http.Server{Handler: o.handler(up), ConnContext: connContext, ReadHeaderTimeout: headerPatience, IdleTimeout: clientIdle, ErrorLog: errorLog}
+	if closed := dirlock.ClosedToOthers(filepath.Dir(o.Socket)); closed != "" {
+		o.Log.Warn("users can't reach the socket: chmod o+x "+closed, "socket", o.Socket)
+	}
 	o.Log.Info("relay is up", "socket", o.Socket, "controllers", o.Controllers.Addresses())
 	if o.Ready != nil {
 		o.Ready()
