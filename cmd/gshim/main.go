@@ -19,6 +19,7 @@ const usage = `usage: gshim DIR                                        hold the 
        gshim check                                      second stage, started by gshim itself
        gshim mounts private|container                   make mounts of a member, started by gshim itself
        gshim launch                                     become the launcher of a step in a container, started by gshim itself
+       gshim as LOGIN PROGRAM ARG...                    run a program as a user, started by gnoded
        gshim missing PATH                               is nothing there, started by gshim itself
        gshim task|task-epilog HOOKS PATH ARG...         run hooks around a task, started by gshim itself
        gshim dump RANK:PID...                           write stacks to logs, started by gshim itself
@@ -37,6 +38,8 @@ func run(args []string) int {
 		return shim.Mounts(args[1])
 	case len(args) == 1 && args[0] == "launch":
 		return shim.Launch()
+	case len(args) >= 3 && args[0] == "as":
+		return shim.As(args[1:])
 	case len(args) == 2 && args[0] == "missing":
 		return shim.Missing(args[1])
 	case len(args) >= 2 && (args[0] == sitehook.TaskWord || args[0] == sitehook.EpilogWord):

@@ -35,6 +35,7 @@ type fitness struct {
 	mu             sync.Mutex
 	program, needs string
 	epilog         string // those that have failed
+	trial          string // why it can't hold a member, see [daemon.trial]
 }
 
 // say changes it, and tells what has changed of the whole.
@@ -42,7 +43,7 @@ func (f *fitness) say(d *daemon, change func(*fitness)) (sick bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	change(f)
-	text := strings.Join(slices.DeleteFunc([]string{f.needs, f.program, f.epilog}, func(s string) bool { return s == "" }), "; ")
+	text := strings.Join(slices.DeleteFunc([]string{f.needs, f.program, f.epilog, f.trial}, func(s string) bool { return s == "" }), "; ")
 	if text == d.board.healthNow().Sick {
 		return text != ""
 	}
@@ -53,6 +54,12 @@ func (f *fitness) say(d *daemon, change func(*fitness)) (sick bool) {
 	}
 	d.board.setHealth(api.NodeHealth{Sick: text})
 	return text != ""
+}
+
+func (f *fitness) failedTrial() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.trial != ""
 }
 
 // watchHealth runs the health program until ctx ends. The first look comes before the first

@@ -324,6 +324,11 @@ func (r *hookRecord) note(which string, took time.Duration, lines []string, err 
 
 // startHook starts a hook in a containment of its own: what it has left there ends with it.
 func (d *daemon) startHook(cmd *exec.Cmd) (end func(), err error) {
+	return d.startIn(cmd, proc.Limits{})
+}
+
+// startIn is startHook within limits.
+func (d *daemon) startIn(cmd *exec.Cmd, within proc.Limits) (end func(), err error) {
 	name := hookName + strconv.FormatUint(rand.Uint64(), 16)
 	place := d.cgroups.Place(d.state.id+"-"+name, hookMarker+"="+d.state.id+"."+name)
 	cmd.Env = append(cmd.Env, place.Marker)
@@ -337,7 +342,7 @@ func (d *daemon) startHook(cmd *exec.Cmd) (end func(), err error) {
 	}
 	runtime.LockOSThread() // which enters groups of v1
 	defer runtime.UnlockOSThread()
-	box, err := proc.Make(place, proc.Limits{})
+	box, err := proc.Make(place, within)
 	if err != nil {
 		return nil, err
 	}

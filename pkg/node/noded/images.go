@@ -27,7 +27,10 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
 	"gangd/pkg/core/container"
+	"gangd/pkg/node/proc"
+	"gangd/pkg/node/shim"
 	"gangd/pkg/node/sitehook"
+	"gangd/pkg/wire/dirlock"
 )
 
 // Images that are not unpacked directories are imported before anything of their job is prepared: by the
@@ -119,12 +122,12 @@ func (d *daemon) openImages() error {
 		return fmt.Errorf("container_driver: %w", err)
 	}
 	c := &images{driver: driver, path: cmp.Or(o.Cache, filepath.Join(d.state.path, "images")), flights: map[flightKey]*flight{}}
-	if err := os.MkdirAll(c.path, 0o711); err != nil {
+	if err := dirlock.Open(c.path, 0o711); err != nil {
 		return fmt.Errorf("container_cache: %w", err)
 	}
 	if !d.opts.SingleUser { // else all is of whom gnoded runs as
-		if err := passable(c.path); err != nil {
-			return fmt.Errorf("container_cache: %w", err)
+		if err := proc.Passable(c.path, d.userGroups); err != nil {
+			return fmt.Errorf("container_cache: %s: %w, or another container_cache", c.path, err)
 		}
 	}
 	var disk unix.Statfs_t
@@ -194,22 +197,6 @@ func kernel() (major, minor int) {
 	return major, minor
 }
 
-// passable: users pass through a directory on their way to their images.
-func passable(path string) error {
-	for at := path; ; at = filepath.Dir(at) {
-		info, err := os.Stat(at)
-		if err != nil {
-			return err
-		}
-		if info.Mode().Perm()&0o001 == 0 {
-			return fmt.Errorf("%s: users can't pass %s (mode %04o), and find no images below: chmod o+x %s, or another container_cache", path, at, info.Mode().Perm(), at)
-		}
-		if at == filepath.Dir(at) {
-			return nil
-		}
-	}
-}
-
 // load takes over what a daemon before has imported, and removes what it has begun.
 func (c *images) load(d *daemon) {
 	users, _ := os.ReadDir(c.path)
@@ -272,7 +259,7 @@ func (m *image) environ(spec *api.Spec) *api.Spec {
 }
 
 // importing begins the import of an image, or waits for one that is under way; nil: nothing has to be imported.
-func (d *daemon) importing(box *api.Container, user string, uid, gid uint32, digest string) (*flight, *api.Refusal) {
+func (d *daemon) importing(box *api.Container, user string, uid, gid uint32, digest string, within proc.Limits) (*flight, *api.Refusal) {
 	if !d.opts.Containers.On {
 		return nil, refuse(api.BlameUnfit, "this node runs no jobs in containers")
 	}
@@ -293,7 +280,7 @@ func (d *daemon) importing(box *api.Container, user string, uid, gid uint32, dig
 	if r != nil {
 		return nil, r
 	}
-	return d.images.join(d, acc, user, name.At(digest)), nil
+	return d.images.join(d, acc, user, name.At(digest), within), nil
 }
 
 // imageOf has the image of a member here. ok is false when the member is over by now, or the daemon.
@@ -302,7 +289,7 @@ func (m *member) imageOf(ctx context.Context, body *api.AssignmentBody, spec *ap
 	if spec.Container == nil {
 		return &image{}, nil, true
 	}
-	f, r := d.importing(spec.Container, body.User, body.UID, body.GID, body.Image)
+	f, r := d.importing(spec.Container, body.User, body.UID, body.GID, body.Image, d.importLimits(memoryHere(spec, body, nodeOf(body, d.opts.Name))))
 	if r != nil || f == nil {
 		return &image{}, r, true
 	}
@@ -351,8 +338,13 @@ func (d *daemon) mayUse(name container.Image) *api.Refusal {
 	return nil
 }
 
-// join waits with others for an image, or begins to import it.
-func (c *images) join(d *daemon, acc *account, user string, name container.Image) *flight {
+// importLimits are those of an import: what the job that began it may have.
+func (d *daemon) importLimits(memory int64) proc.Limits {
+	return proc.Limits{Memory: memory, PIDs: d.processes}
+}
+
+// join waits with others for an image, or begins to import it within these limits.
+func (c *images) join(d *daemon, acc *account, user string, name container.Image, within proc.Limits) *flight {
 	k := flightKey{acc.uid, name.String()}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -363,7 +355,7 @@ func (c *images) join(d *daemon, acc *account, user string, name container.Image
 		f.cancel = cancel
 		c.flights[k] = f
 		d.running.Go(func() {
-			i := &importer{d: d, c: c, f: f, acc: acc, user: user}
+			i := &importer{d: d, c: c, f: f, acc: acc, user: user, within: within}
 			m, err := i.get(ctx, name)
 			if err != nil {
 				f.refusal = importRefusal(name, err)
@@ -394,24 +386,29 @@ func (c *images) leave(f *flight) {
 	}
 }
 
-// importRefusal says whose fault it is: a full disk is the node's, all else is what the name leads to.
+// importRefusal says whose fault it is: a driver that can't be started is the node's, a disk may be full of this image, all
+// else is what the name leads to.
 func importRefusal(name container.Image, err error) *api.Refusal {
 	blame := api.BlameFiles
-	if errors.Is(err, syscall.ENOSPC) || errors.As(err, new(*exec.Error)) {
+	switch {
+	case errors.As(err, new(*exec.Error)):
 		blame = api.BlameNode
+	case errors.Is(err, syscall.ENOSPC):
+		blame = api.BlameUnknown
 	}
 	return refuse(blame, "container image: %s: %v", name, err)
 }
 
 // importer is one import.
 type importer struct {
-	d     *daemon
-	c     *images
-	f     *flight
-	acc   *account
-	user  string
-	stage string // a directory of the user's, which is gone with the import
-	total int64  // bytes to be fetched; 0: not known
+	d      *daemon
+	c      *images
+	f      *flight
+	acc    *account
+	user   string
+	within proc.Limits
+	stage  string // a directory of the user's, which is gone with the import
+	total  int64  // bytes to be fetched; 0: not known
 
 	fetched bool // of watch: everything is
 }
@@ -440,13 +437,8 @@ func (i *importer) get(ctx context.Context, name container.Image) (*image, error
 			i.d.log.Warn("stage of an image not removed", "dir", i.stage, "err", err)
 		}
 	}()
-	for _, dir := range []string{i.stage, filepath.Join(i.stage, "run")} {
-		if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-			return nil, err
-		}
-		if err := os.Chown(dir, int(i.acc.uid), int(i.acc.gid)); err != nil {
-			return nil, err
-		}
+	if err := i.furnish(); err != nil {
+		return nil, err
 	}
 	if m.ID == "" {
 		what, err := i.ask(ctx, name)
@@ -476,14 +468,51 @@ func (i *importer) get(ctx context.Context, name container.Image) (*image, error
 	return m, nil
 }
 
+// furnish makes what the driver finds in its stage, and gives all of it to the user: the stage itself last, for
+// from then on he can put links there.
+func (i *importer) furnish() error {
+	all := []string{filepath.Join(i.stage, "run")}
+	if i.c.driver.Name == "podman" { // which unpacks into a directory; the others make it
+		all = append(all, filepath.Join(i.stage, container.Root))
+	}
+	for _, dir := range all {
+		mode := os.FileMode(0o700)
+		if filepath.Base(dir) == container.Root {
+			mode = 0o755
+		}
+		if err := os.Mkdir(dir, mode); err != nil {
+			return err
+		}
+	}
+	for _, dir := range append(all, i.stage) {
+		if err := os.Lchown(dir, int(i.acc.uid), int(i.acc.gid)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// asUser looks at what is the user's: he could bend its paths to where only root gets.
+func (i *importer) asUser(look func() error) error {
+	if i.d.opts.SingleUser {
+		return look()
+	}
+	return proc.AsUser(&syscall.Credential{Uid: i.acc.uid, Gid: i.acc.gid, Groups: i.acc.groups}, look)
+}
+
+// size is what a directory of the user's takes on its disk.
+func (i *importer) size(dir string) (n int64) {
+	_ = i.asUser(func() error { n = sizeOf(dir); return nil })
+	return n
+}
+
 // fileID knows a packed image by which file it is, and when that was last changed.
 func (i *importer) fileID(path string) (string, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return "", err
+	var st unix.Stat_t
+	if err := i.asUser(func() error { return unix.Stat(path, &st) }); err != nil {
+		return "", fmt.Errorf("%s: %w", path, err)
 	}
-	st, _ := info.Sys().(*syscall.Stat_t)
-	if st == nil || !info.Mode().IsRegular() {
+	if st.Mode&unix.S_IFMT != unix.S_IFREG {
 		return "", fmt.Errorf("%s is no file", path)
 	}
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s %d %d %d %d", path, st.Dev, st.Ino, st.Size, st.Ctim.Nano()))
@@ -514,7 +543,7 @@ func (i *importer) ask(ctx context.Context, name container.Image) (what containe
 func (i *importer) watch(ctx context.Context, stop context.CancelCauseFunc) {
 	for ctx.Err() == nil {
 		began := time.Now()
-		size := sizeOf(i.stage)
+		size := i.size(i.stage)
 		i.f.state.Store(i.far(size))
 		if most := i.d.opts.Containers.Import.High; size > most {
 			stop(fmt.Errorf("it takes more than %s, which container_cache_high is", cluster.Size(most)))
@@ -533,13 +562,16 @@ func (i *importer) far(size int64) *api.Import {
 	if i.total == 0 || i.c.driver.Fetched() == "" {
 		return &api.Import{Bytes: max(1, size)}
 	}
-	names, _ := filepath.Glob(filepath.Join(i.stage, i.c.driver.Fetched())) // fails for a bad pattern alone
 	fetched := int64(0)
-	for _, name := range names {
-		if info, err := os.Lstat(name); err == nil && info.Mode().IsRegular() {
-			fetched += info.Size()
+	_ = i.asUser(func() error {
+		names, _ := filepath.Glob(filepath.Join(i.stage, i.c.driver.Fetched())) // fails for a bad pattern alone
+		for _, name := range names {
+			if info, err := os.Lstat(name); err == nil && info.Mode().IsRegular() {
+				fetched += info.Size()
+			}
 		}
-	}
+		return nil
+	})
 	if i.fetched = i.fetched || fetched >= i.total; i.fetched {
 		return &api.Import{Bytes: max(1, size), Unpacking: true}
 	}
@@ -555,14 +587,6 @@ func nearlyFull(path string) bool {
 // unpack runs the driver's commands, and watches how much there is.
 func (i *importer) unpack(ctx context.Context, name container.Image, m *image) error {
 	root := filepath.Join(i.stage, container.Root)
-	if i.c.driver.Name == "podman" { // which unpacks into a directory; the others make it
-		if err := os.Mkdir(root, 0o755); err != nil {
-			return err
-		}
-		if err := os.Chown(root, int(i.acc.uid), int(i.acc.gid)); err != nil {
-			return err
-		}
-	}
 	ctx, stop := context.WithCancelCause(ctx)
 	var watch sync.WaitGroup
 	watch.Go(func() { i.watch(ctx, stop) })
@@ -619,7 +643,7 @@ func (i *importer) keep(m *image) error {
 		err = isDir(m.dir) // the stage was the user's: he may have put a link there
 	}
 	if err == nil {
-		m.Bytes = sizeOf(m.dir)
+		m.Bytes = i.size(m.dir)
 		err = m.save()
 	}
 	if err != nil {
@@ -695,18 +719,26 @@ func (d *daemon) tidyImages() {
 	})
 }
 
-// run runs a command as the user, in a containment of its own, and gives what it printed.
+// run runs a command as the user, as his login would, in a containment of its own with the job's limits, and gives what
+// it printed.
 func (i *importer) run(ctx context.Context, step container.Step) (string, error) {
-	cmd := sitehook.Command(ctx, step.Args[0], append([]string{"HOME=" + i.acc.home, "USER=" + i.user, "LOGNAME=" + i.user,
-		"TMPDIR=" + i.stage, "XDG_RUNTIME_DIR=" + filepath.Join(i.stage, "run")}, step.Env...), step.Args[1:]...)
+	program, err := exec.LookPath(step.Args[0])
+	if err != nil {
+		return "", err
+	}
+	args := append([]string{program}, step.Args[1:]...)
+	if !i.d.opts.SingleUser {
+		limits, nice := i.d.logins.Of(i.user, i.acc.uid, i.acc.groups)
+		as := shim.Login{Credentials: shim.Credentials{Switch: true, UID: i.acc.uid, GID: i.acc.gid, Groups: i.acc.groups}, Limits: proc.With(limits, i.d.opts.JobLimits), Nice: nice}
+		args = append([]string{i.d.opts.Shim}, as.Command(args)...)
+	}
+	cmd := sitehook.Command(ctx, args[0], append([]string{"HOME=" + i.acc.home, "USER=" + i.user, "LOGNAME=" + i.user,
+		"TMPDIR=" + i.stage, "XDG_RUNTIME_DIR=" + filepath.Join(i.stage, "run")}, step.Env...), args[1:]...)
 	cmd.Dir = i.stage
 	cmd.SysProcAttr.Unshareflags |= syscall.CLONE_NEWNS // what it mounts is gone with it
-	if !i.d.opts.SingleUser {
-		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: i.acc.uid, Gid: i.acc.gid, Groups: i.acc.groups}
-	}
 	out, errs := &limited{max: maxWord}, &limited{max: maxWord}
 	cmd.Stdout, cmd.Stderr = out, errs
-	end, err := i.d.startHook(cmd)
+	end, err := i.d.startIn(cmd, i.within)
 	if err != nil {
 		return "", err
 	}

@@ -50,7 +50,7 @@ func newImporting(t *testing.T, uid uint32, high int64) *importing {
 		t.Fatal(err)
 	}
 	t.Cleanup(state.close)
-	x.d = newDaemon(Options{Name: "n1", Log: slog.New(slog.NewTextHandler(log, nil)), Containers: Containers{On: true, Import: Import{Driver: "podman", High: high, Timeout: time.Minute}}}, state)
+	x.d = newDaemon(Options{Name: "n1", Shim: program, Log: slog.New(slog.NewTextHandler(log, nil)), Containers: Containers{On: true, Import: Import{Driver: "podman", High: high, Timeout: time.Minute}}}, state)
 	x.d.cgroups = proc.Detect("")
 	ctx, stop := context.WithCancel(context.Background())
 	x.d.ctx = ctx
@@ -69,7 +69,7 @@ func (x *importing) get(name string) (*image, string) {
 	if err != nil {
 		x.t.Fatal(err)
 	}
-	f := x.d.images.join(x.d, x.acc, "sb", m)
+	f := x.d.images.join(x.d, x.acc, "sb", m, proc.Limits{})
 	defer x.d.images.leave(f)
 	<-f.done
 	if f.refusal != nil {
@@ -97,7 +97,7 @@ func TestFlights(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return x.d.images.join(x.d, &account{uid: uid, gid: uid, home: "/"}, "sb", m)
+		return x.d.images.join(x.d, &account{uid: uid, gid: uid, home: "/"}, "sb", m, proc.Limits{})
 	}
 	begun := func(n int) {
 		t.Helper()

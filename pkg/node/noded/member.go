@@ -273,6 +273,7 @@ func (m *member) become(ctx context.Context, a api.MemberActual) {
 	}
 	if a.Phase == api.PhaseRefused {
 		m.clear() // "nothing of it is left" is part of the word
+		m.actual.Refusal = m.d.judged(a.Refusal)
 	}
 	m.publish()
 }

@@ -101,12 +101,7 @@ func (m *member) talk(c *shim.Conn) { m.conn, m.answers = c, c.Answers() }
 
 func (d *daemon) shimSpec(k api.MemberKey, dir string, body *api.AssignmentBody, spec *api.Spec, handed *fetchedCheckpoints, image *image) (*shim.Spec, *api.Refusal) {
 	spec = image.environ(spec)
-	node := -1
-	for i, p := range body.Nodes {
-		if p.Name == d.opts.Name {
-			node = i
-		}
-	}
+	node := nodeOf(body, d.opts.Name)
 	if node < 0 || len(body.Ranks) == 0 {
 		return nil, nodeFault("job %d epoch %d is not placed on node %s", k.Job, k.Epoch, d.opts.Name)
 	}
@@ -120,10 +115,6 @@ func (d *daemon) shimSpec(k api.MemberKey, dir string, body *api.AssignmentBody,
 	s := &shim.Spec{MemberKey: k, Node: d.opts.Name, Dir: dir, JobName: body.Name, Restarts: body.RestartCount,
 		SwitchUser: !d.opts.SingleUser, User: body.User, UID: acc.uid, GID: acc.gid, Groups: acc.groups, Home: acc.home,
 		WorkDir: spec.WorkDir, Umask: spec.Umask, OpenMode: spec.OpenMode, Args: spec.Args,
-	if s.SwitchUser {
-		limits, nice := d.logins.Of(s.User, s.UID, s.Groups)
-		s.Limits, s.Nice = proc.With(limits, d.opts.JobLimits), nice
-	}
 		TimeLimit: body.TimeLimit, Notice: spec.Notice, StopSignal: spec.StopSignal, Grace: body.Grace, GraceMax: spec.GraceMax, Lease: d.leaseLeft(),
 		Watch: body.Watch}
 	if spec.WorkDir != "" {
@@ -170,6 +161,11 @@ func (d *daemon) shimSpec(k api.MemberKey, dir string, body *api.AssignmentBody,
 	return s, nil
 }
 
+// nodeOf is the place of a node in a gang, -1: it has none.
+func nodeOf(body *api.AssignmentBody, name string) int {
+	return slices.IndexFunc(body.Nodes, func(p api.Place) bool { return p.Name == name })
+}
+
 // trapped are the signals of the job's end that its script sets a trap for.
 func trapped(spec *api.Spec, stop string) (signals []string) {
 	ask := []string{"TERM", stop}
@@ -207,11 +203,16 @@ func (d *daemon) fillRanks(s *shim.Spec, node int, acc *account, body *api.Assig
 			Output: outpath.Output(spec, v), Error: outpath.Error(spec, v), Input: input(spec, v)})
 	}
 	s.PidsMax, s.CPUs = d.processes, cpusOf(spec, body, node)
+	s.MemoryMax = memoryHere(spec, body, node)
+}
+
+// memoryHere is what a member may use, 0: it is not limited.
+func memoryHere(spec *api.Spec, body *api.AssignmentBody, node int) int64 {
 	first := slices.IndexFunc(body.Ranks, func(p api.RankPlace) bool { return p.Node == node })
-	s.MemoryMax = spec.PartAt(max(first, 0)).MemoryPerNode
-	if s.MemoryMax == 0 {
-		s.MemoryMax = memoryOf(spec, body, node)
+	if whole := spec.PartAt(max(first, 0)).MemoryPerNode; whole > 0 {
+		return whole
 	}
+	return memoryOf(spec, body, node)
 }
 
 // memoryOf is what the ranks of a node may use together; 0 where one of them has no figure,

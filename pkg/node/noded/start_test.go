@@ -172,7 +172,7 @@ func TestTrial(t *testing.T) {
 	if got := d.judged(fault); got != fault || d.fitness.failedTrial() {
 		t.Errorf("a node that can hold members: %+v", got)
 	}
-	if err := os.WriteFile(filepath.Join(state, "fill"), make([]byte, 1<<20), 0o600); err == nil {
+	if err := os.WriteFile(filepath.Join(state, "fill"), make([]byte, 2<<20), 0o600); err == nil {
 		t.Fatal("the disk is not full")
 	}
 	users := refuse(api.BlameFiles, "no such directory")

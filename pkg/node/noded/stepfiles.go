@@ -148,7 +148,7 @@ func (m *member) fetchImage(ctx context.Context, o *api.StepOrder, f *stepFile) 
 		return "container: the record of the job on this node is lost"
 	}
 	here := &image{}
-	fl, r := m.d.importing(o.Container, s.User, s.UID, s.GID, o.Image)
+	fl, r := m.d.importing(o.Container, s.User, s.UID, s.GID, o.Image, m.d.importLimits(s.MemoryMax))
 	if r == nil && fl != nil {
 		defer m.d.images.leave(fl)
 		if here, r = m.await(ctx, fl, f); here == nil && r == nil {
