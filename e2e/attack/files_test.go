@@ -3,10 +3,12 @@ package attack
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -289,6 +291,10 @@ func draining(s *site) (out []try) {
 				return err
 			}})
 		}
+	}
+	bad := s.badMounts()
+	for i, name := range slices.Sorted(maps.Keys(bad)) {
+		add("a container: "+name, i%8 > 0, bad[name])
 	}
 	add("EROFS of the error file", true, map[string]any{"error": sealed + "/err"})
 	add("input not there", true, map[string]any{"input": "/nonexistent"})
