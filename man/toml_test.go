@@ -55,7 +55,8 @@ func TestPagesOpenWithExamples(t *testing.T) {
 				sections = append(sections, strings.TrimSpace(name))
 			}
 		}
-		examples, description := slices.Index(sections, "EXAMPLES"), slices.Index(sections, "DESCRIPTION")
+		examples := slices.IndexFunc(sections, func(s string) bool { return s == "EXAMPLES" || s == "FIRST EXAMPLES" })
+		description := slices.Index(sections, "DESCRIPTION")
 		if examples < 0 || examples > description {
 			t.Errorf("%s has sections %v: want EXAMPLES before DESCRIPTION", f.Name(), sections)
 		}
