@@ -304,6 +304,15 @@ type Stop struct {
 	Lead    time.Duration `json:"lead_ns,omitempty"` // notice first, so long before Signal
 	Grace   time.Duration `json:"grace_ns"`          // Signal to KILL
 	Dump    time.Duration `json:"dump_ns,omitempty"` // first write the ranks' stacks to their logs, which may take so long
+	// Asker is who asked for it. Where that is a process of the job it hears its answer first.
+	Asker Asker `json:"asker,omitzero"`
+}
+
+// Asker is the process that made a call, as the kernel of its machine named it. The zero value is
+// none that is known.
+type Asker struct {
+	PID  int    `json:"pid" bound:"0.."`
+	Boot string `json:"boot_id"` // of that machine
 }
 
 // SignalOrder is a one-shot signal (gcancel --signal), or a message for what the job's script

@@ -27,7 +27,7 @@ type Allowed func(owner uint32) bool
 // --signal. A job of somebody else answers as one that is not there.
 func (e *Engine) Cancel(ctx context.Context, r *api.CancelRequest, who Caller, may Allowed) (*api.CancelReply, error) {
 	return e.each(ctx, "cancel", &r.JobQuery, who, may, func(ctx context.Context, j *gang.Job) api.CancelResult {
-		_, err := e.Do(ctx, gang.Cancel{Job: j.ID, By: who.User, Now: r.Now})
+		_, err := e.Do(ctx, gang.Cancel{Job: j.ID, By: who.User, Now: r.Now, Asker: who.Asker})
 		return api.CancelResult{Error: asError(err)}
 	})
 }
@@ -48,7 +48,7 @@ func (e *Engine) Act(ctx context.Context, action string, r *api.ActionRequest, w
 		case "release":
 			ev = gang.Release{Job: j.ID, Admin: who.Admin}
 		case "requeue":
-			ev = gang.Requeue{Job: j.ID, By: who.User, Now: r.Now, Ended: r.Ended}
+			ev = gang.Requeue{Job: j.ID, By: who.User, Now: r.Now, Ended: r.Ended, Asker: who.Asker}
 		case "requeue-hold":
 			hold := gang.HeldUser
 			switch {
@@ -57,7 +57,7 @@ func (e *Engine) Act(ctx context.Context, action string, r *api.ActionRequest, w
 			case admin:
 				hold = gang.HeldAdmin
 			}
-			ev = gang.Requeue{Job: j.ID, By: who.User, Now: r.Now, Hold: hold, Ended: r.Ended}
+			ev = gang.Requeue{Job: j.ID, By: who.User, Now: r.Now, Hold: hold, Ended: r.Ended, Asker: who.Asker}
 		}
 		out, err := e.Do(ctx, ev)
 		return api.CancelResult{Idle: out.Ignored, Error: asError(err)}

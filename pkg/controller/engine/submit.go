@@ -24,6 +24,7 @@ type Caller struct {
 	UID, GID uint32
 	User     string
 	Admin    bool
+	Asker    api.Asker // the process that called
 }
 
 // Submit checks a submission against the site, queues it, and answers when it is on disk.

@@ -265,7 +265,7 @@ func read(r *http.Request, v any) error {
 }
 
 func caller(id auth.Identity) engine.Caller {
-	return engine.Caller{UID: id.UID, GID: id.GID, User: id.User, Admin: id.Admin}
+	return engine.Caller{UID: id.UID, GID: id.GID, User: id.User, Admin: id.Admin, Asker: id.Asker}
 }
 
 func (s *Server) ping(*http.Request, auth.Identity) (*api.PingReply, error) {

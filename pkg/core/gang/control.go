@@ -61,6 +61,7 @@ func (w *World) cancel(ev Cancel) Outcome {
 		w.end(e, verdictOf(e.job, api.CauseCancelled, -1, text))
 	default:
 		w.markCancelled(e, ev.By)
+		e.asker = ev.Asker
 		w.drainAfter(e, api.CauseCancelled, -1, text, lead(e.job, ev.Now))
 	}
 	return applied()
@@ -147,6 +148,9 @@ func (w *World) requeue(ev Requeue) Outcome {
 		return w.again(e, ev)
 	}
 	out := w.putBack(ev.Job, api.CauseRequeued, by("requeued", ev.By), ev.Now)
+	if e := w.jobs[ev.Job]; out.Applied && e.job.Drain != nil {
+		e.asker = ev.Asker
+	}
 	if ev.Hold == "" || out.Refused != nil {
 		return out
 	}

@@ -35,6 +35,9 @@ func (w *World) Desired(node string) []api.Assignment {
 
 func (w *World) assignment(e *entry, k api.MemberKey, m *Member) api.Assignment {
 	a := api.Assignment{MemberKey: k, Body: w.bodyOf(e), Stop: w.stopOrder(e.job, m)}
+	if a.Stop != nil {
+		a.Stop.Asker = e.asker
+	}
 	// A member that has to stop is never told to start as well: where the gate had not been
 	// seen open before, it stays shut.
 	a.Passed = working(m.State) && !m.Passed && slices.ContainsFunc(e.job.Members, func(o Member) bool { return o.Passed })

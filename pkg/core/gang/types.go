@@ -274,6 +274,8 @@ type Cancel struct {
 	Job int64
 	By  string // user name, for the record
 	Now bool   // skip the notice
+
+	Asker api.Asker // who hears the answer before the stop
 }
 
 // Hold keeps a waiting job from being admitted, Release lets it.
@@ -296,6 +298,8 @@ type Requeue struct {
 	Now   bool   // skip the notice
 	Hold  string // who holds it then, [HeldUser], [HeldAdmin] or [HeldSpecial]; empty: nobody
 	Ended bool   // also one that has ended, as long as it is in memory
+
+	Asker api.Asker // who hears the answer before the stop
 }
 
 // Preempt drains a running gang for the sake of another; it is queued again.

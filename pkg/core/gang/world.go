@@ -100,6 +100,7 @@ type epoch struct {
 	readyTasks map[api.TaskKey]struct{}
 	guard      *guard        // of its watchdogs; nil: nothing was seen yet
 	drainAt    time.Duration // when the drain under way began, on the clock that does not jump
+	asker      api.Asker     // who asked for the drain; not stored: a restart takes longer than an answer
 }
 
 // host is a node with what is derived from it.

@@ -11,6 +11,7 @@ type Process struct {
 	Catches bool // it has a handler for the signal; of a stop only a Shell is asked
 	Ignores bool // it is a Shell that ignores the signal
 	Saves   bool // the signal would end it, and it brings bytes to a checkpoint that is being stored
+	Asks    bool // it asked for this stop, or waits for who did, and has not heard the answer
 	Client  bool // it only waits for others: it is counted as alive, and gets no signal but, of a rank, the stop signal at last
 	Step    bool // of a step, its launcher too
 	Told    bool // of a step whose tasks were sent their stop signal
@@ -78,11 +79,11 @@ func NoticeTargets(scope api.SignalScope, batch bool, procs []Process) (pids []i
 
 // StopTargets picks who gets the stop signal now. It comes once: what was told by its step is
 // left alone. Those who wait get it when the rest of their rank is gone, see [Deferred], or when
-// their checkpoint is stored: the bytes would be cut off.
+// their checkpoint is stored: the bytes would be cut off; or when they have heard the answer.
 func StopTargets(procs []Process) (now, wait []Process) {
 	for _, p := range procs {
 		switch {
-		case p.Saves || Deferred(p, procs):
+		case p.Saves || p.Asks || Deferred(p, procs):
 			wait = append(wait, p)
 		case (!p.Client || p.Main) && !p.Told:
 			now = append(now, p)

@@ -15,6 +15,23 @@ func StdinPipe(pid int) string {
 	return to
 }
 
+// HasSocket reports whether a process has a socket open.
+func HasSocket(pid int) bool {
+	dir := "/proc/" + strconv.Itoa(pid) + "/fd/"
+	f, err := os.Open(dir)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	names, _ := f.Readdirnames(waiterLook)
+	for _, name := range names {
+		if to, err := os.Readlink(dir + name); err == nil && strings.HasPrefix(to, "socket:") {
+			return true
+		}
+	}
+	return false
+}
+
 // WritesTo reports whether a process has one of these pipes open for writing.
 func WritesTo(pid int, pipes []string) bool {
 	dir := "/proc/" + strconv.Itoa(pid) + "/fd/"

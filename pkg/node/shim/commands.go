@@ -60,6 +60,7 @@ func (m *member) command(c Command) {
 	if c.Stop != nil {
 		if m.mach.Cause() == "" {
 			m.state.Trigger = c.Stop.Trigger // the first stop decides, as it does on the cause
+			m.asked(c.Stop.Asker)
 		}
 		m.step(supervise.Order{Stop: *c.Stop})
 	}
@@ -157,7 +158,9 @@ func (m *member) notify(name string, scope api.SignalScope) {
 	}
 	pids, passed := supervise.NoticeTargets(scope, m.spec.Batch, m.processes(sig, m.ofAll))
 	for _, pid := range pids {
-		send(pid, sig)
+		if pid != m.asker.pid {
+			send(pid, sig)
+		}
 	}
 	if passed && m.spec.Batch && !m.state.Passed {
 		m.state.Passed, m.dirty = true, true

@@ -21,10 +21,10 @@ import (
 // stopped processes too.
 
 // heldShell is a process that waits for its signal: a rank's main one, either a shell, which is stopped, or a
-// holder; or one that brings bytes to a checkpoint.
+// holder; or one that brings bytes to a checkpoint, or is to hear an answer first.
 type heldShell struct {
 	rank, pid int
-	saves     bool
+	runs      bool // until its bytes are stored, or its answer is heard
 	sig       unix.Signal
 	at        time.Duration // next look, monotonic
 	step      time.Duration
@@ -105,6 +105,9 @@ func (m *member) processes(sig unix.Signal, takes handlers) []supervise.Process 
 		out = append(out, p)
 	}
 	markSaves(out, stats, sig)
+	if m.mach.State() == supervise.Stopping {
+		m.markAsks(out, stats, sig)
+	}
 	return out
 }
 
@@ -182,12 +185,12 @@ func (m *member) stop(name string) {
 	at := clock(unix.CLOCK_MONOTONIC)
 	for _, p := range wait {
 		switch {
-		case p.Saves: // it may have been stopped above as a rank's main process
+		case p.Saves || p.Asks: // it may have been stopped above as a rank's main process
 			send(p.PID, unix.SIGCONT)
 		case p.Shell: // a holder has to hear that its client is done
 			_ = unix.Kill(p.PID, unix.SIGSTOP)
 		}
-		m.holding = append(m.holding, heldShell{rank: p.Rank, pid: p.PID, saves: p.Saves, sig: sig, at: at + heldFirst, step: heldFirst})
+		m.holding = append(m.holding, heldShell{rank: p.Rank, pid: p.PID, runs: p.Saves || p.Asks, sig: sig, at: at + heldFirst, step: heldFirst})
 	}
 	heard := make([]int, len(now))
 	for i, p := range now {
@@ -263,12 +266,20 @@ func (m *member) checkHeld() {
 	kept := m.holding[:0]
 	for _, h := range m.holding {
 		i := slices.IndexFunc(procs, func(p supervise.Process) bool { return p.PID == h.pid })
-		if i < 0 || !h.saves && m.mainOf(h.rank) != h.pid {
+		if i < 0 || !h.runs && m.mainOf(h.rank) != h.pid {
 			continue // it has ended
 		}
-		wait := procs[i].Saves
-		if !h.saves {
+		wait := procs[i].Saves || procs[i].Asks
+		over := h.runs && !wait
+		switch {
+		case !h.runs:
 			wait = supervise.Deferred(supervise.Process{PID: h.pid, Rank: h.rank, Main: true, Client: true}, procs)
+		case !wait && supervise.Deferred(procs[i], procs): // a shell like any other from now on
+			_ = unix.Kill(h.pid, unix.SIGSTOP)
+			h.runs, wait = false, true
+		}
+		if over {
+			m.tellBorn(h.pid, h.sig)
 		}
 		if !wait {
 			deliver(h.pid, h.sig)

@@ -37,6 +37,7 @@ type member struct {
 	state     State
 	file      stateFile
 	holding   []heldShell
+	asker     asker
 	orders    orders
 	jobs      jobSockets
 	empty     *emptyDir // of this process; nil: it serves no other member

@@ -10,14 +10,18 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"gangd/pkg/api"
 )
 
 const (
 	userHeader  = "Gang-User"  // a relay's or a controller's word for who calls: "uid name"
 	groupHeader = "Gang-Group" // a controller's: his gid
+	askerHeader = "Gang-Asker" // the process that called there: "pid boot-id"
 )
 
 // Guard puts an [Identity] into every request of the servers it is set up for.
@@ -55,8 +59,27 @@ func (g *Guard) ConnContext(ctx context.Context, c net.Conn) context.Context {
 	if err != nil {
 		return With(ctx, Nobody)
 	}
-	return With(ctx, g.user(cred.Uid, cred.Gid))
+	id := g.user(cred.Uid, cred.Gid)
+	id.Asker = AskerOf(cred)
+	return With(ctx, id)
 }
+
+// AskerOf names a process of this machine by its credentials.
+func AskerOf(cred *unix.Ucred) api.Asker {
+	if cred.Pid <= 0 { // of another namespace of processes
+		return api.Asker{}
+	}
+	return api.Asker{PID: int(cred.Pid), Boot: bootID()}
+}
+
+// bootLength is that of a boot id: a UUID.
+const bootLength = 36
+
+// bootID tells one run of this machine from every other, and from other machines.
+var bootID = sync.OnceValue(func() string {
+	b, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	return strings.TrimSpace(string(b))
+})
 
 // PeerCredentials are of the process that connected, as the kernel recorded them then.
 func PeerCredentials(c *net.UnixConn) (*unix.Ucred, error) {
@@ -155,15 +178,25 @@ func (g *Guard) certified(r *http.Request) Identity {
 	claim, claimed := r.Header[userHeader]
 	switch {
 	case claimed && who.kind == controllerKind:
-		return g.caller(who, strings.Join(claim, ""), r.Header.Get(groupHeader))
+		return asked(r, g.caller(who, strings.Join(claim, ""), r.Header.Get(groupHeader)))
 	case who.kind == controllerKind:
 		return Nobody
 	case claimed:
-		return g.vouched(who, strings.Join(claim, ""))
+		return asked(r, g.vouched(who, strings.Join(claim, "")))
 	case who.kind == loginKind:
 		return Identity{Kind: KindLogin, Node: who.name}
 	}
 	return Identity{Kind: KindNode, Node: who.name}
+}
+
+// asked is an identity with the process that a relay says has called. It decides nothing but when that process
+// hears of a stop that it asked for.
+func asked(r *http.Request, id Identity) Identity {
+	pid, boot, _ := strings.Cut(r.Header.Get(askerHeader), " ")
+	if n, err := strconv.Atoi(pid); err == nil && n > 0 && len(boot) == bootLength {
+		id.Asker = api.Asker{PID: n, Boot: boot}
+	}
+	return id
 }
 
 func (g *Guard) vouched(by subject, claim string) Identity {
@@ -222,10 +255,17 @@ func refused(format string, args ...any) Identity {
 // Vouch marks a relay's request as made for a user, whatever the request said of that.
 func Vouch(r *http.Request, uid uint32, name string) {
 	r.Header.Set(userHeader, fmt.Sprintf("%d %s", uid, name))
+	r.Header.Del(askerHeader)
+}
+
+// VouchAsker says in such a request which process has called.
+func VouchAsker(r *http.Request, a api.Asker) {
+	r.Header.Set(askerHeader, fmt.Sprintf("%d %s", a.PID, a.Boot))
 }
 
 // VouchFor marks a controller's request to another as made for somebody who called it on its own host.
 func VouchFor(r *http.Request, id Identity) {
 	Vouch(r, id.UID, id.User)
+	VouchAsker(r, id.Asker)
 	r.Header.Set(groupHeader, strconv.FormatUint(uint64(id.GID), 10))
 }

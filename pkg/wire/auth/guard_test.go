@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"gangd/pkg/api"
 )
 
 // me is who runs the test.
@@ -67,6 +69,7 @@ func TestPeerOfUnixSocket(t *testing.T) {
 	} {
 		got, ok := overSocket(t, &tt.guard)
 		tt.want.GID = uint32(os.Getegid())
+		tt.want.Asker = api.Asker{PID: os.Getpid(), Boot: bootID()}
 		if !ok || got != tt.want {
 			t.Errorf("%s: %+v, want %+v", tt.about, got, tt.want)
 		}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"regexp"
 	"strings"
+
+	"gangd/pkg/api"
 )
 
 // Kind is where an identity comes from.
@@ -27,6 +29,7 @@ type Identity struct {
 	User  string // users and relays; the uid in digits when it has no name
 	Node  string // nodes, login hosts and relays: the name in the certificate
 	Admin bool
+	Asker api.Asker // the process that called
 	// Host marks who could read the controller's key anyway: root on its host, and who
 	// started it in single-user mode. They alone may open a node's session without a
 	// certificate, in any node's name.

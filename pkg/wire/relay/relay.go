@@ -155,11 +155,13 @@ func closeIdle(ctx context.Context, up *http.Transport) {
 
 type peerKey struct{}
 
+type askerKey struct{}
+
 // connContext keeps the uid at the other end; none when the kernel does not tell.
 func connContext(ctx context.Context, c net.Conn) context.Context {
 	if u, ok := c.(*net.UnixConn); ok {
 		if cred, err := auth.PeerCredentials(u); err == nil {
-			return context.WithValue(ctx, peerKey{}, cred.Uid)
+			return context.WithValue(context.WithValue(ctx, peerKey{}, cred.Uid), askerKey{}, auth.AskerOf(cred))
 		}
 	}
 	return ctx
@@ -200,6 +202,9 @@ func (o *Options) rewrite(p *httputil.ProxyRequest) {
 	p.Out.Header.Del("Connection")
 	uid, _ := p.In.Context().Value(peerKey{}).(uint32)
 	auth.Vouch(p.Out, uid, auth.UserName(uid))
+	if a, ok := p.In.Context().Value(askerKey{}).(api.Asker); ok {
+		auth.VouchAsker(p.Out, a)
+	}
 }
 
 // away answers for a controller that did not. Where there is another, what was not sent, or changes nothing, is

@@ -206,10 +206,20 @@ func (s *site) whoami(uid uint32, header http.Header) whoami {
 	return out
 }
 
+// here is this process as the relay knows it.
+func here(t *testing.T) api.Asker {
+	t.Helper()
+	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return api.Asker{PID: os.Getpid(), Boot: strings.TrimSpace(string(boot))}
+}
+
 func TestSpeaksForItsUser(t *testing.T) {
 	s := newSite(t, true)
 	name := auth.UserName(caller())
-	want := auth.Identity{Kind: auth.KindRelay, UID: caller(), User: name, Node: "login1", Login: true}
+	want := auth.Identity{Kind: auth.KindRelay, UID: caller(), User: name, Node: "login1", Login: true, Asker: here(t)}
 	for _, h := range []http.Header{
 		{},
 		{"Gang-User": {"0 root"}},
@@ -219,6 +229,7 @@ func TestSpeaksForItsUser(t *testing.T) {
 		{"Connection": {"keep-alive, gang-user"}},
 		{"Connection": {"Upgrade"}, "Upgrade": {"websocket"}},
 		{"Trailer": {"Gang-User"}},
+		{"Gang-Asker": {"1 44759705-f4ea-405f-b002-005f907bf81f"}}, // another process than the one that calls
 	} {
 		got := s.whoami(caller(), h)
 		if got.ID != want || got.Upgrade != "" || len(got.User) != 1 || got.User[0] != fmt.Sprintf("%d %s", caller(), name) {
@@ -248,7 +259,7 @@ func TestAdminsAreUsersHere(t *testing.T) {
 	name := auth.UserName(caller())
 	s.guard.Admins = []string{name}
 	got := s.whoami(caller(), nil).ID
-	want := auth.Identity{Kind: auth.KindRelay, UID: caller(), User: name, Node: "login1", Login: true, Why: "through a relay an admin is an ordinary user; use the controller's host"}
+	want := auth.Identity{Kind: auth.KindRelay, UID: caller(), User: name, Node: "login1", Login: true, Asker: here(t), Why: "through a relay an admin is an ordinary user; use the controller's host"}
 	if got != want {
 		t.Errorf("%+v", got)
 	}
