@@ -156,7 +156,9 @@ func (m *member) notify(name string, scope api.SignalScope) {
 		logf("notice %q is not known", name)
 		return
 	}
-	pids, passed := supervise.NoticeTargets(scope, m.spec.Batch, m.processes(sig, m.ofAll))
+	procs := m.processes(sig, m.ofAll)
+	pids, passed := supervise.NoticeTargets(scope, m.spec.Batch, procs)
+	m.offerLater(sig, scope, procs)
 	for _, pid := range pids {
 		if pid != m.asker.pid {
 			send(pid, sig)

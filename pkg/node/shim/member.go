@@ -38,6 +38,7 @@ type member struct {
 	file      stateFile
 	holding   []heldShell
 	asker     asker
+	offer     offer
 	orders    orders
 	jobs      jobSockets
 	empty     *emptyDir // of this process; nil: it serves no other member
@@ -170,6 +171,7 @@ func (m *member) loop() {
 		}
 		m.step(supervise.Tick{})
 		m.checkHeld()
+		m.offerAgain()
 		m.lookAtLimits()
 		m.takeExits()
 		m.flush()
@@ -198,6 +200,9 @@ func (m *member) wait() time.Duration {
 	}
 	if len(m.holding) > 0 {
 		d = min(d, m.heldWait(t.Mono))
+	}
+	if m.offer.deaf != nil {
+		d = min(d, m.offer.at-t.Mono)
 	}
 	d = min(d, m.jobs.wait(t.Mono))
 	d = min(d, m.look.wait(m, t.Mono))
@@ -249,7 +254,7 @@ func (m *member) do(act supervise.Act) {
 }
 
 func (m *member) kill() {
-	m.holding = nil
+	m.holding, m.offer = nil, offer{}
 	m.endDump()
 	m.lastWords() // of an end without a grace
 	// Without a cgroup, what a killed member leaves is proven gone by looking for it only.

@@ -376,3 +376,35 @@ func TestShellThatIgnoresTheSignalRunsOn(t *testing.T) {
 		})
 	}
 }
+
+// TestNoticeIsOfferedAgain: a program that was not ready for the notice gets it when it is, once; one that was
+// started after it does not.
+func TestNoticeIsOfferedAgain(t *testing.T) {
+	s := testSpec(t, 1)
+	s.Notice = &api.Notice{Signal: "USR1", Lead: time.Minute, Scope: api.ScopeRanks}
+	write(t, filepath.Join(s.WorkDir, "late.py"), `
+import os, signal, subprocess, sys, time
+n = 0
+def told(*a):
+    global n
+    n += 1
+open("up", "w").close()
+while not os.path.exists(os.environ["GANG_STATUS_FILE"]): time.sleep(0.05)
+time.sleep(0.3)
+signal.signal(signal.SIGUSR1, told)
+child = subprocess.Popen([sys.executable, "-c", "import signal, time\nsignal.signal(signal.SIGUSR1, lambda *a: print('child told', flush=True))\nopen('child', 'w')\nfor i in range(70): time.sleep(0.05)"])
+while n == 0: time.sleep(0.05)
+for i in range(70): time.sleep(0.05)
+child.wait()
+print("told", n, flush=True)
+`)
+	c := startShim(t, s, "#!/bin/bash\n"+python()+" late.py\n")
+	_ = c.Send(Command{Go: &Go{}})
+	until(t, c, api.PhaseRunning)
+	await(t, filepath.Join(s.WorkDir, "up"))
+	_ = c.Send(Command{Stop: &api.Stop{Cause: api.CausePreempted, Signal: "TERM", Lead: time.Minute, Grace: time.Minute}})
+	st := until(t, c, api.PhaseStopped)
+	if out := output(t, s, 0); st.Ranks[0].ExitCode != 0 || out != "told 1\n" {
+		t.Errorf("state %+v, output %q", st.Ranks[0], out)
+	}
+}
