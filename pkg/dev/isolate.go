@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -89,8 +91,9 @@ func (l layout) isolate(n int) (*network, error) {
 	if err == nil {
 		errs := make([]error, n)
 		var all sync.WaitGroup
+		routes := net.routes()
 		for i := range n {
-			all.Go(func() { errs[i] = l.isolateNode(net, i+1) })
+			all.Go(func() { errs[i] = l.isolateNode(net, i+1, routes) })
 		}
 		all.Wait()
 		err = errors.Join(errs...)
@@ -127,19 +130,67 @@ func (l layout) writeHosts(net *network, n int) error {
 	for i := range n {
 		fmt.Fprintf(&b, "%s %s\n", net.address(i+1), nodeName(i+1))
 	}
-	if host, err := os.Hostname(); err == nil {
+	host, err := os.Hostname()
+	if err == nil {
 		fmt.Fprintf(&b, "%s %s\n", net.address(0), host)
 	}
 	own, err := os.ReadFile("/etc/hosts")
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	b.Write(own)
+	b.WriteString(othersOf(string(own), host))
 	return os.WriteFile(l.hostsFile(), []byte(b.String()), 0o644)
 }
 
+// othersOf is a table of hosts without what it says of this machine: by a node's own loopback nobody reaches it.
+func othersOf(table, host string) string {
+	var b strings.Builder
+	for line := range strings.Lines(table) {
+		text, comment, _ := strings.Cut(line, "#")
+		words := strings.Fields(text)
+		if len(words) == 0 || host == "" {
+			b.WriteString(line)
+			continue
+		}
+		rest := slices.DeleteFunc(slices.Clone(words[1:]), func(name string) bool {
+			short, _, _ := strings.Cut(name, ".")
+			return name == host || short == host
+		})
+		switch {
+		case len(rest) == len(words)-1:
+			b.WriteString(line)
+		case len(rest) > 0:
+			b.WriteString(words[0] + " " + strings.Join(rest, " "))
+			if comment != "" {
+				b.WriteString(" #" + strings.TrimRight(comment, "\n"))
+			}
+			b.WriteByte('\n')
+		}
+	}
+	return b.String()
+}
+
+// routes lead a node to each address of the machine, so that a program finds what listens there by whichever it was told.
+func (n *network) routes() (lines []string) {
+	addresses, err := net.InterfaceAddrs()
+	if err != nil {
+		return nil
+	}
+	for _, a := range addresses {
+		at, ok := a.(*net.IPNet)
+		if !ok || at.IP.To4() == nil || at.IP.IsLoopback() || at.IP.IsLinkLocalUnicast() || isolated.Contains(at.IP) {
+			continue
+		}
+		lines = append(lines, "route replace "+at.IP.String()+"/32 via "+n.address(0))
+	}
+	return lines
+}
+
+// isolated is the range that the networks of nodes are of.
+var isolated = &net.IPNet{IP: net.IPv4(198, 18, 0, 0).To4(), Mask: net.CIDRMask(15, 32)}
+
 // isolateNode makes the namespaces of one node, ties them to files, and plugs the node in.
-func (l layout) isolateNode(net *network, node int) error {
+func (l layout) isolateNode(net *network, node int, routes []string) error {
 	name := nodeName(node)
 	return apart(func() error {
 		if err := unix.Unshare(unix.CLONE_NEWNET | unix.CLONE_NEWUTS); err != nil {
@@ -163,7 +214,13 @@ func (l layout) isolateNode(net *network, node int) error {
 		if err := <-outside; err != nil {
 			return err
 		}
-		return ip(false, "link set lo up", "addr add "+net.address(node)+"/22 dev eth0", "link set eth0 up")
+		if err := ip(false, "link set lo up", "addr add "+net.address(node)+"/22 dev eth0", "link set eth0 up"); err != nil {
+			return err
+		}
+		if len(routes) == 0 {
+			return nil
+		}
+		return ip(false, routes...)
 	})
 }
 
