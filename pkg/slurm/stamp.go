@@ -1,6 +1,11 @@
 package slurm
 
-import "time"
+import (
+	"os"
+	"time"
+
+	"gangd/pkg/core/cmdline/when"
+)
 
 // Stamper is how SLURM_TIME_FORMAT wants times to be written: as usual, relative to today, or
 // by a format of strftime(3). It gives nil for the usual way.
@@ -33,4 +38,15 @@ func relative(t, now time.Time) string {
 		return t.Format("_2 Jan ") + clock
 	}
 	return t.Format("_2 Jan 2006")
+}
+
+// Stamp is a time as Slurm's commands write it, which SLURM_TIME_FORMAT has a say in; a zero one is what none says.
+func Stamp(t time.Time, none string) string {
+	if t.IsZero() {
+		return none
+	}
+	if write := Stamper(os.Getenv("SLURM_TIME_FORMAT"), time.Now); write != nil {
+		return write(t)
+	}
+	return when.Stamp(t, none)
 }

@@ -10,7 +10,6 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/client/jobs"
 	"gangd/pkg/core/cmdline"
-	"gangd/pkg/core/cmdline/when"
 	"gangd/pkg/core/hostlist"
 	"gangd/pkg/core/script"
 	"gangd/pkg/core/table/accttable"
@@ -214,7 +213,7 @@ func (a *ask) window(now time.Time) error {
 		}
 	}
 	if a.from.After(a.to) {
-		return fmt.Errorf("Start time (%s) requested is after end time (%s).", when.Stamp(a.from, ""), when.Stamp(a.to, "")) //nolint:staticcheck // Slurm's words
+		return fmt.Errorf("Start time (%s) requested is after end time (%s).", slurm.Stamp(a.from, ""), slurm.Stamp(a.to, "")) //nolint:staticcheck // Slurm's words
 	}
 	return nil
 }

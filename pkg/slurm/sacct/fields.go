@@ -10,6 +10,7 @@ import (
 	"gangd/pkg/core/hostlist"
 	"gangd/pkg/core/table/accttable"
 	"gangd/pkg/core/table/jobfield"
+	"gangd/pkg/slurm"
 )
 
 // field is one column of sacct.
@@ -116,7 +117,7 @@ func table() []field {
 		{number("Elapsed", 10), func(r *record) string { return when.Span(r.elapsed()) }, ""},
 		{number("ElapsedRaw", 10), func(r *record) string { return decimal(seconds(r.elapsed())) }, ""},
 		{date("Eligible"), eligible, ""},
-		{date("End"), func(r *record) string { return when.Stamp(r.endTime(), "Unknown") }, ""},
+		{date("End"), func(r *record) string { return slurm.Stamp(r.endTime(), "Unknown") }, ""},
 		{col("ExitCode", 8), (*record).exit, "of an earlier attempt of a job that ran again, what its trigger rank ended with"},
 		{col("Flags", 19), blank, noFeature},
 		{number("GID", 6), ofJob(func(r *record) string { return decimal(int64(r.job.GID)) }), ""},
@@ -263,9 +264,9 @@ func allocTRES(r *record) string {
 
 func eligible(r *record) string {
 	if !r.isJob() {
-		return when.Stamp(r.start(), "Unknown")
+		return slurm.Stamp(r.start(), "Unknown")
 	}
-	return when.Stamp(r.eligibleTime(), "Unknown")
+	return slurm.Stamp(r.eligibleTime(), "Unknown")
 }
 
 func (r *record) eligibleTime() time.Time {
@@ -295,14 +296,14 @@ func start(r *record) string {
 	if r.attempt == nil && r.step == nil && r.job.State.Ended() {
 		return "None"
 	}
-	return when.Stamp(r.start(), "Unknown")
+	return slurm.Stamp(r.start(), "Unknown")
 }
 
 func submitted(r *record) string {
 	if r.isJob() {
-		return when.Stamp(r.job.SubmitTime, "Unknown")
+		return slurm.Stamp(r.job.SubmitTime, "Unknown")
 	}
-	return when.Stamp(r.start(), "Unknown")
+	return slurm.Stamp(r.start(), "Unknown")
 }
 
 func jobName(r *record) string {

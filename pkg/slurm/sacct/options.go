@@ -25,6 +25,7 @@ var command = &cmdline.Command[ask]{Name: "sacct", Terse: true, Usage: "Usage: s
 		{Long: "allclusters", Short: 'L', List: cmdline.Exact, Help: oneCluster},
 		{Long: "allocations", Short: 'X', List: cmdline.Exact, Help: "jobs without their steps", Set: cmdline.Flag(func(a *ask) *bool { return &a.allocations })},
 		{Long: "allusers", Short: 'a', List: cmdline.Exact, Help: "jobs of everybody", Set: cmdline.Flag(func(a *ask) *bool { return &a.everybody })},
+		{Long: "array", List: cmdline.Exact, Help: "a line for each element of an array, which is how all are shown"},
 		{Long: "associations", Short: 'x', Kind: cmdline.Required, List: cmdline.Exact, Help: "selects nothing: jobs have no association", Set: func(a *ask, _ string) error { a.nothing = true; return nil }},
 		{Long: "batch-script", Short: 'B', List: cmdline.Partial, Help: "of your own jobs; with -j, as there", Set: cmdline.Flag(func(a *ask) *bool { return &a.batchScript })},
 		{Long: "brief", Short: 'b', List: cmdline.Exact, Help: "-o jobid,state,exitcode", Set: func(a *ask, _ string) error { a.format = formatBrief; return nil }},
@@ -36,20 +37,15 @@ var command = &cmdline.Command[ask]{Name: "sacct", Terse: true, Usage: "Usage: s
 		{Long: "endtime", Short: 'E', Kind: cmdline.Required, List: cmdline.Exact, Help: "jobs in any state before this time", Set: setEnd},
 		{Long: "env-vars", List: cmdline.Refused, Help: "the environment of a job is not given out; gctl rerun runs it once more with it"},
 		{Long: "federation", List: cmdline.Exact, Help: oneCluster},
+		{Long: "fields", As: "format", Kind: cmdline.Required, List: cmdline.Exact, Help: "as --format"},
 		{Long: "file", Short: 'f', Kind: cmdline.Required, List: cmdline.Refused, Help: "there is no accounting file; the controller has the history"},
 		{Long: "flags", Short: 'F', Kind: cmdline.Required, List: cmdline.Refused, Help: "how the scheduler came to start a job is not kept; gctl events JOB tells its story"},
 		{Long: "format", Short: 'o', Kind: cmdline.Required, List: cmdline.Exact, Help: "these columns, each kept as the list of columns says", Set: cmdline.MoreWords(func(a *ask) *[]string { return &a.columns })},
 		{Long: "gid", Short: 'g', Kind: cmdline.Required, List: cmdline.Exact, Help: "jobs of these groups", Set: cmdline.More(func(a *ask) *[]uint32 { return &a.groups }, parseGroups)},
 		{Long: "group", As: "gid", Kind: cmdline.Required, List: cmdline.Exact, Help: "as --gid"},
 		{Long: "help", Short: 'h', List: cmdline.Partial, Help: "in gangd's words"},
-		{Long: "helpformat", Short: 'e', List: cmdline.Exact, Help: "lists the columns", Set: func(a *ask, _ string) error {
-			old, err := oldSlurm()
-			if err != nil {
-				return err
-			}
-			fmt.Fprint(a.Out, accttable.Names(fieldColumns(old)))
-			return cmdline.ErrDone
-		}},
+		{Long: "help-fields", As: "helpformat", List: cmdline.Exact, Help: "as --helpformat"},
+		{Long: "helpformat", Short: 'e', List: cmdline.Exact, Help: "lists the columns", Set: listColumns},
 		{Long: "jobs", Short: 'j', Kind: cmdline.Required, List: cmdline.Exact, Help: "these jobs, elements and steps: 12, 12_3, 12.0, 12.batch", Set: cmdline.More(func(a *ask) *[]jobRef { return &a.jobs }, parseJobs)},
 		documentRow(slurm.JSONRow(func(a *ask) *slurm.Document { return &a.document })),
 		{Long: "local", List: cmdline.Exact, Help: oneCluster},
@@ -82,6 +78,15 @@ var command = &cmdline.Command[ask]{Name: "sacct", Terse: true, Usage: "Usage: s
 			Set: func(a *ask, v string) error { a.wholeHet = v; return nil }},
 		documentRow(slurm.YAMLRow(func(a *ask) *slurm.Document { return &a.document })),
 	}}
+
+func listColumns(a *ask, _ string) error {
+	old, err := oldSlurm()
+	if err != nil {
+		return err
+	}
+	fmt.Fprint(a.Out, accttable.Names(fieldColumns(old)))
+	return cmdline.ErrDone
+}
 
 // Lists is how each option of sacct is kept.
 func Lists() cmdline.Lists { return command.Lists() }

@@ -146,7 +146,7 @@ func TestLists(t *testing.T) {
 
 // What is in a list as kept does something when it is given, but for what there is one of.
 func TestEveryOptionIsTaken(t *testing.T) {
-	alone := strings.Fields("allclusters federation local use-local-uid help usage")
+	alone := strings.Fields("allclusters array federation local use-local-uid help usage")
 	for i := range command.Options {
 		o := &command.Options[i]
 		nothing := o.List == cmdline.Refused || o.As != "" || slices.Contains(alone, o.Long)

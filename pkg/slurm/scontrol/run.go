@@ -9,7 +9,6 @@ import (
 
 	"gangd/pkg/client"
 	"gangd/pkg/core/cmdline"
-	"gangd/pkg/core/cmdline/when"
 	"gangd/pkg/core/table/jobfield"
 	"gangd/pkg/slurm"
 )
@@ -140,7 +139,7 @@ func tell(l cmdline.Lists, s cmdline.Streams) {
 // records is what --verbose says before records of one kind.
 func (c *call) records(n int) {
 	if c.verbose {
-		fmt.Fprintf(c.Out, "last_update_time=%s, records=%d\n", when.Stamp(c.now, "Unknown"), n)
+		fmt.Fprintf(c.Out, "last_update_time=%s, records=%d\n", slurm.Stamp(c.now, "Unknown"), n)
 	}
 }
 

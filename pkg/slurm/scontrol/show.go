@@ -81,7 +81,30 @@ func settings(host, socket, release string, site *api.Site) [][2]string {
 		{"GresTypes", "gpu"},
 		{"InactiveLimit", "0 sec"},
 		{"JobRequeue", "1"},
-		{"LaunchType", "launch/gangd"},
+		{"BurstBufferType", "(null)"},
+		{"CliFilterPlugins", "(null)"},
+		{"DisableRootJobs", "No"},
+		{"FederationParameters", "(null)"},
+		{"JobCompType", "jobcomp/none"},
+		{"JobFileAppend", "1"}, // an output that is there is appended to
+		{"JobSubmitPlugins", "(null)"},
+		{"KillOnBadExit", "0"},
+		{"LaunchType", "launch/slurm"}, // which tools take for: srun starts tasks
+		{"Licenses", "(null)"},
+		{"MCSPlugin", "mcs/none"},
+		{"PlugStackConfig", "(null)"},
+		{"PrivateData", "none"},
+		{"PrologFlags", "Alloc,Contain"}, // hooks run at the start, and what is beside the steps has a line
+		{"PropagatePrioProcess", "0"},
+		{"RebootProgram", "(null)"},
+		{"ResumeProgram", "(null)"},
+		{"SlurmdUser", "root(0)"},
+		{"SrunEpilog", "(null)"},
+		{"SrunProlog", "(null)"},
+		{"SuspendProgram", "(null)"},
+		{"TrackWCKey", "No"},
+		{"UsePam", "No"},
+		{"WaitTime", "0 sec"},
 		{"MaxArraySize", strconv.Itoa(api.MaxArraySize)},
 		{"MaxTasksPerNode", strconv.Itoa(api.MaxGangSize)},
 		{"MpiDefault", "none"},
@@ -159,8 +182,8 @@ func (c *call) showConfig(string, string) int {
 		c.errorf("%s", err)
 		return 1
 	}
-	fmt.Fprintf(c.Out, "Configuration data as of %s\n", when.Stamp(c.now, ""))
-	all := append(settings(hostname(), c.client.Socket(), spoken.Release, reply.Site), [2]string{"BOOT_TIME", when.Stamp(reply.StartTime, "N/A")}, [2]string{"GANGD_VERSION", reply.Version})
+	fmt.Fprintf(c.Out, "Configuration data as of %s\n", slurm.Stamp(c.now, ""))
+	all := append(settings(hostname(), c.client.Socket(), spoken.Release, reply.Site), [2]string{"BOOT_TIME", slurm.Stamp(reply.StartTime, "N/A")}, [2]string{"GANGD_VERSION", reply.Version})
 	slices.SortFunc(all, func(a, b [2]string) int { return cmp.Compare(strings.ToLower(a[0]), strings.ToLower(b[0])) })
 	for _, s := range all {
 		fmt.Fprintf(c.Out, "%-23s = %s\n", s[0], s[1])

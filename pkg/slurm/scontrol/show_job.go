@@ -155,9 +155,9 @@ func (c *call) jobLines(s *shownJob) []string {
 	}
 	lines = append(lines,
 		fmt.Sprintf("RunTime=%s TimeLimit=%s TimeMin=%s", when.Span(jobfield.Used(&s.Row)), when.Limit(j.TimeLimitSeconds), timeMin(j)),
-		fmt.Sprintf("SubmitTime=%s EligibleTime=%s", when.Stamp(j.SubmitTime, "Unknown"), s.eligible()),
+		fmt.Sprintf("SubmitTime=%s EligibleTime=%s", slurm.Stamp(j.SubmitTime, "Unknown"), s.eligible()),
 		"AccrueTime="+s.eligible(),
-		fmt.Sprintf("StartTime=%s EndTime=%s Deadline=%s", when.Stamp(jobfield.Started(&s.Row), "Unknown"), when.Stamp(jobfield.ExpectedEnd(&s.Row), "Unknown"), when.Stamp(j.Deadline, "N/A")),
+		fmt.Sprintf("StartTime=%s EndTime=%s Deadline=%s", slurm.Stamp(jobfield.Started(&s.Row), "Unknown"), slurm.Stamp(jobfield.ExpectedEnd(&s.Row), "Unknown"), slurm.Stamp(j.Deadline, "N/A")),
 	)
 	if j.Cron != nil {
 		lines = append(lines, fmt.Sprintf("CronJob=Yes CrontabSpec=\"%s\"", j.Cron.Schedule))
@@ -365,7 +365,7 @@ func (s *shownJob) eligible() string {
 	if s.State == api.JobPending && s.Reason == "Dependency" {
 		return "Unknown"
 	}
-	return when.Stamp(jobfield.Eligible(&s.Row), "Unknown")
+	return slurm.Stamp(jobfield.Eligible(&s.Row), "Unknown")
 }
 
 // isJob reports whether there is a job or an array of this number; of an array that there is a missing element

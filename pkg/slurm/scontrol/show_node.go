@@ -77,7 +77,7 @@ func nodeLines(n *api.Node) []string {
 	if reason := slurm.NodeReason(n); reason != "" {
 		line := "Reason=" + reason
 		if user, at := n.Drained(); user != "" {
-			line += fmt.Sprintf(" [%s@%s]", user, when.Stamp(at, "Unknown"))
+			line += fmt.Sprintf(" [%s@%s]", user, slurm.Stamp(at, "Unknown"))
 		}
 		lines = append(lines, line)
 	}

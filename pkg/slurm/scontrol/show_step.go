@@ -14,6 +14,7 @@ import (
 	"gangd/pkg/core/hostlist"
 	"gangd/pkg/core/table/jobfield"
 	"gangd/pkg/core/table/tres"
+	"gangd/pkg/slurm"
 )
 
 // showStep shows the steps that run, each job's script as one.
@@ -73,7 +74,7 @@ func stepLines(j *api.Job, s *api.Step) []string {
 		dist = " Dist=Block"
 	}
 	return []string{
-		fmt.Sprintf("StepId=%s.%s UserId=%d StartTime=%s TimeLimit=%s", job, s.StepID, j.UID, when.Stamp(s.StartTime, "Unknown"), when.Limit(s.TimeLimit)),
+		fmt.Sprintf("StepId=%s.%s UserId=%d StartTime=%s TimeLimit=%s", job, s.StepID, j.UID, slurm.Stamp(s.StartTime, "Unknown"), when.Limit(s.TimeLimit)),
 		fmt.Sprintf("State=%s Partition=%s NodeList=%s", s.State, j.Partition, jobfield.OrNull(hostlist.Compress(s.Nodes))),
 		fmt.Sprintf("Nodes=%d CPUs=%d Tasks=%d Name=%s Network=(null)", len(s.Nodes), s.CPUs, s.Tasks, jobfield.OrNull(s.Name)),
 		"TRES=" + amount,
@@ -129,7 +130,7 @@ func (c *call) pidinfo(args []string) int {
 		j := &reply.Jobs[i]
 		if slices.ContainsFunc(j.Ranks, func(r api.Rank) bool { return r.PID == pid }) {
 			end := jobfield.ExpectedEnd(&jobfield.Row{Job: j})
-			fmt.Fprintf(c.Out, "Slurm JobId=%d ends at %s\n", j.JobID, when.Stamp(end, "Unknown"))
+			fmt.Fprintf(c.Out, "Slurm JobId=%d ends at %s\n", j.JobID, slurm.Stamp(end, "Unknown"))
 			if !end.IsZero() {
 				fmt.Fprintf(c.Out, "Job remaining time is %d seconds\n", int64(max(end.Sub(c.now), 0)/time.Second))
 			}

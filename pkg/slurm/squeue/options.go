@@ -14,14 +14,14 @@ import (
 type choices struct {
 	accounts, jobs, names, partitions, qos, states, steps, users []string
 
-	nodes, licenses, reservation         string
-	format, longFormat, sort             *string // nil: not given
-	all, array, unique, long             bool
-	me, noConvert, noHeader, priority    bool
-	start, stepFlag, jobFlag, federation bool
-	local, sibling, cluster, onlyState   bool
-	iterate, verbose                     int
-	document                             slurm.Document
+	nodes, licenses, reservation             string
+	format, longFormat, sort                 *string // nil: not given
+	all, array, unique, long                 bool
+	me, notMe, noConvert, noHeader, priority bool
+	start, stepFlag, jobFlag, federation     bool
+	local, sibling, cluster, onlyState       bool
+	iterate, verbose                         int
+	document                                 slurm.Document
 }
 
 const usage = `Usage: squeue [-A account] [--clusters names] [-i seconds] [--job jobid]
@@ -54,6 +54,7 @@ var command = &cmdline.Command[choices]{Name: "squeue", Usage: usage, Options: [
 		return nil
 	}},
 	{Long: "federation", List: cmdline.Partial, Help: "there is no federation: the one cluster is shown, as Slurm does without one", Set: cmdline.Flag(func(c *choices) *bool { return &c.federation })},
+	{Long: "expand-patterns", List: cmdline.Exact, Help: "patterns of file names are shown filled in, as they always are", Set: func(*choices, string) error { return nil }},
 	cmdline.HelpRow[choices](),
 	{Long: "hide", List: cmdline.Partial, Help: "no partition is hidden: nothing is left out", Set: func(c *choices, _ string) error { c.all = false; return nil }},
 	{Long: "iterate", Short: 'i', Kind: cmdline.Required, List: cmdline.Exact, Help: "show it again every so many seconds", Set: func(c *choices, v string) error {
@@ -75,6 +76,7 @@ var command = &cmdline.Command[choices]{Name: "squeue", Usage: usage, Options: [
 	{Long: "name", Short: 'n', Kind: cmdline.Required, List: cmdline.Exact, Help: "jobs of these names", Set: cmdline.Words(func(c *choices) *[]string { return &c.names })},
 	{Long: "noconvert", List: cmdline.Exact, Help: "sizes in megabytes", Set: cmdline.Flag(func(c *choices) *bool { return &c.noConvert })},
 	{Long: "nodelist", Short: 'w', Names: "node nodes nodelist", Kind: cmdline.Required, List: cmdline.Exact, Help: "jobs on these nodes", Set: cmdline.Word(func(c *choices) *string { return &c.nodes })},
+	{Long: "notme", List: cmdline.Exact, Help: "jobs of others", Set: cmdline.Flag(func(c *choices) *bool { return &c.notMe })},
 	{Long: "noheader", Short: 'h', List: cmdline.Exact, Help: "no headings", Set: cmdline.Flag(func(c *choices) *bool { return &c.noHeader })},
 	{Long: "only-job-state", List: cmdline.Partial, Help: "ids and states, where no format says otherwise; as quick as without it, and from the same view", Set: cmdline.Flag(func(c *choices) *bool { return &c.onlyState })},
 	{Long: "partition", Short: 'p', Names: "partitions", Kind: cmdline.Required, List: cmdline.Exact, Help: "jobs in these partitions", Set: cmdline.Words(func(c *choices) *[]string { return &c.partitions })},

@@ -232,6 +232,9 @@ func (q *squeue) ofArrays(ctx context.Context, c *client.Client) bool {
 // That is asked here and not of the controller, which refuses a partition that it does not have; squeue
 // shows nothing for it.
 func (q *squeue) chosen(j *api.Job) bool {
+	if q.notMe && slices.Contains(jobs.Me(), j.User) {
+		return false
+	}
 	if q.reservation != "" && j.Reservation != q.reservation {
 		return false
 	}
