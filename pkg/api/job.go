@@ -58,6 +58,7 @@ type Job struct {
 	GPUsPerRank      int              `json:"gpus_per_rank"`
 	GPUsPerNode      int              `json:"gpus_per_node,omitempty"` // asked for by node instead
 	CPUsPerRank      int              `json:"cpus_per_rank"`
+	NodeCPUs         []int            `json:"node_cpus,omitempty"`             // of each of Nodes, which it has to itself; none: what its ranks ask for
 	MemoryBytes      int64            `json:"memory_bytes"`                    // per rank
 	MemoryPerNode    int64            `json:"memory_per_node_bytes,omitempty"` // asked for by node instead
 	TmpPerNode       int64            `json:"tmp_per_node_bytes,omitempty"`    // temporary space
@@ -93,6 +94,7 @@ type Job struct {
 	SubmitHost       string           `json:"submit_host,omitempty"`
 	Dependency       string           `json:"dependency,omitempty"` // the part that is not met: "afterok:12(unfulfilled)"
 	Asked            *Asked           `json:"asked,omitempty"`      // the words it was asked for in
+	Words            []string         `json:"words,omitempty"`      // see [Spec].Words
 	Roles            []Role           `json:"roles,omitempty"`      // none: all ranks ask for the same
 	Components       []JobComponent   `json:"components,omitempty"` // of a heterogeneous job, in the order of its roles
 	Component        *int             `json:"-"`                    // it is this one of them, see [Job.Part]
@@ -117,6 +119,7 @@ type JobComponent struct {
 	MinNodes  int      `json:"min_nodes"`
 	Nodes     []string `json:"nodes"`
 	Partition string   `json:"partition"`
+	NodeCPUs  []int    `json:"node_cpus,omitempty"` // as those of [Job]
 }
 
 // Readiness is how many ranks of the current epoch have said READY=1.

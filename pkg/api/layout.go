@@ -14,6 +14,7 @@ type Layout struct {
 	Addresses []Series `json:"addresses"`
 	Switches  []Series `json:"switches,omitempty"` // none: nobody knows any
 	Ranks     []Deal   `json:"ranks"`
+	CPUs      []Deal   `json:"cpus,omitempty"` // [Place].CPUs: Each of Nodes nodes has so many
 }
 
 // Series are Count texts that differ in one number: Before, a number of at least Width digits, After. The first has
@@ -41,6 +42,13 @@ func NewLayout(nodes []Place, ranks []RankPlace) *Layout {
 	if slices.ContainsFunc(nodes, func(p Place) bool { return p.Switches != "" }) {
 		l.Switches = series(nodes, func(p *Place) string { return p.Switches })
 	}
+	for i := range nodes {
+		if n := len(l.CPUs) - 1; nodes[i].CPUs > 0 && n >= 0 && l.CPUs[n].Each == nodes[i].CPUs && l.CPUs[n].First+l.CPUs[n].Nodes == i {
+			l.CPUs[n].Nodes++
+		} else if nodes[i].CPUs > 0 {
+			l.CPUs = append(l.CPUs, Deal{First: i, Nodes: 1, Each: nodes[i].CPUs})
+		}
+	}
 	return l
 }
 
@@ -66,6 +74,14 @@ func (l *Layout) places() ([]Place, error) {
 		out[i] = Place{Name: names[i], Address: addresses[i]}
 		if len(switches) > 0 {
 			out[i].Switches = switches[i]
+		}
+	}
+	for _, d := range l.CPUs {
+		if d.First < 0 || d.Nodes < 0 || d.Each < 0 || d.First > len(out) || d.Nodes > len(out)-d.First {
+			return nil, fmt.Errorf("CPUs of %d nodes from %d, of %d", d.Nodes, d.First, len(out))
+		}
+		for i := range d.Nodes {
+			out[d.First+i].CPUs = d.Each
 		}
 	}
 	return out, nil

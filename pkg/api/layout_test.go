@@ -21,6 +21,7 @@ func TestPartIsTheWhole(t *testing.T) {
 			if rapid.Bool().Draw(t, "switches") {
 				p.Switches = text.Draw(t, "switch")
 			}
+			p.CPUs = rapid.SampledFrom([]int{0, 8, 96}).Draw(t, "CPUs")
 			b.Nodes = append(b.Nodes, p)
 		}
 		for r := range rapid.IntRange(n, 40).Draw(t, "ranks") {

@@ -191,6 +191,48 @@ type UpdateRequest struct {
 	Dependency *Dependency    `json:"dependency,omitempty"`  // without conditions: none
 	Comment    *string        `json:"comment,omitempty" bound:"text"`
 	Message    *string        `json:"message,omitempty" bound:"text"` // becomes an event of the job, for those who follow it
+	// Ask is what a job that waits asks for from now on, in the parts that Parts names; the rest of it says nothing.
+	Ask   *Spec      `json:"ask,omitempty"`
+	Parts []SpecPart `json:"parts,omitempty" bound:"n=16"`
+}
+
+// SpecPart is a part of a spec that can be changed while its job waits.
+type SpecPart string
+
+// The parts.
+const (
+	PartResources   SpecPart = "resources" // size, nodes, CPUs, memory, cards, and the words for them
+	PartAccount     SpecPart = "account"
+	PartReservation SpecPart = "reservation"
+	PartOutput      SpecPart = "output"
+	PartError       SpecPart = "error"
+	PartInput       SpecPart = "input"
+	PartWorkDir     SpecPart = "work_dir"
+	PartNotify      SpecPart = "notify"
+	PartRequeue     SpecPart = "requeue"
+	PartTimeMin     SpecPart = "time_min"
+)
+
+// SpecParts is how each part is taken over from another spec.
+var SpecParts = map[SpecPart]func(to, from *Spec){
+	PartResources: func(to, from *Spec) {
+		to.Size, to.CPUsPerRank, to.MemoryPerRank, to.MemoryPerNode, to.TmpPerNode = from.Size, from.CPUsPerRank, from.MemoryPerRank, from.MemoryPerNode, from.TmpPerNode
+		to.GPUsPerRank, to.GPUsPerNode, to.GPUType, to.MinCompute, to.VRAMBytes, to.Share = from.GPUsPerRank, from.GPUsPerNode, from.GPUType, from.MinCompute, from.VRAMBytes, from.Share
+		to.CPUBind, to.ThreadsPerCore, to.Shape, to.Asked, to.Words = from.CPUBind, from.ThreadsPerCore, from.Shape, from.Asked, from.Words
+		to.RanksPerNode, to.MinNodes, to.MaxNodes, to.Exclusive = from.RanksPerNode, from.MinNodes, from.MaxNodes, from.Exclusive
+		to.NodeList, to.Exclude, to.Switches, to.SwitchWait = from.NodeList, from.Exclude, from.Switches, from.SwitchWait
+	},
+	PartAccount:     func(to, from *Spec) { to.Account = from.Account },
+	PartReservation: func(to, from *Spec) { to.Reservation = from.Reservation },
+	PartOutput:      func(to, from *Spec) { to.Output = from.Output },
+	PartError:       func(to, from *Spec) { to.Error = from.Error },
+	PartInput:       func(to, from *Spec) { to.Input = from.Input },
+	PartWorkDir:     func(to, from *Spec) { to.WorkDir = from.WorkDir },
+	PartNotify:      func(to, from *Spec) { to.Notify = from.Notify },
+	PartRequeue: func(to, from *Spec) {
+		to.NoRequeue, to.RequeueCauses, to.MaxTimeTotal = from.NoRequeue, from.RequeueCauses, from.MaxTimeTotal
+	},
+	PartTimeMin: func(to, from *Spec) { to.TimeMin = from.TimeMin },
 }
 
 // Changes reports whether it asks for anything to be different.

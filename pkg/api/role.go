@@ -133,6 +133,7 @@ func (j *Job) Part(i int) Job {
 	part, c := *j, &j.Components[i]
 	part.Component, part.Name = &i, cmp.Or(c.Name, j.Name)
 	part.Size, part.MinNodes, part.Nodes, part.Partition = c.Size, c.MinNodes, c.Nodes, c.Partition
+	part.NodeCPUs = c.NodeCPUs
 	part.Roles, part.Components = nil, nil
 	first := 0
 	for k := range i {

@@ -274,6 +274,7 @@ type Place struct {
 	Name     string `json:"name"`
 	Address  string `json:"address"`
 	Switches string `json:"switches,omitempty"` // above it, the top first: "spine.leaf1"
+	CPUs     int    `json:"cpus,omitempty"`     // of the node, where the gang has it to itself; 0: what its ranks ask for
 }
 
 // RankPlace says where a rank sits; Node indexes AssignmentBody.Nodes.

@@ -1,6 +1,10 @@
 package api
 
-import "time"
+import (
+	"time"
+
+	"gangd/pkg/api/rlimit"
+)
 
 // SlurmVersions is each Slurm that the commands speak as, by Slurm's names.
 var SlurmVersions = []string{"22.05", DefaultSlurmVersion, "24.11"}
@@ -12,6 +16,7 @@ const DefaultSlurmVersion = "23.11"
 const (
 	CardsByUUID   = "uuid"
 	CardsByNumber = "number" // as Slurm does
+	CardsAuto     = "auto"   // number for jobs that were submitted by Slurm's names, UUID for others
 )
 
 // Settings are the time-outs, budgets and thresholds of the site. The field tags are the
@@ -47,7 +52,8 @@ type Settings struct {
 	PreemptMinRun        time.Duration `json:"preempt_min_run" mapstructure:"preempt_min_run"`
 	InvalidDependency    string        `json:"invalid_dependency" mapstructure:"invalid_dependency"` // "cancel" or "wait"
 	SlurmVersion         string        `json:"slurm_version" mapstructure:"slurm_version"`           // one of [SlurmVersions]
-	CardNames            string        `json:"card_names" mapstructure:"card_names"`                 // [CardsByUUID] or [CardsByNumber]
+	PropagateLimits      string        `json:"propagate_limits" mapstructure:"propagate_limits"`     // as --propagate: ALL, NONE, or names
+	CardNames            string        `json:"card_names" mapstructure:"card_names"`                 // [CardsByUUID], [CardsByNumber] or [CardsAuto]
 	Ports                string        `json:"ports" mapstructure:"ports"`                           // "FIRST-LAST", see [PortRange]; empty: none
 	UserJobs             int           `json:"user_jobs" mapstructure:"user_jobs"`                   // of one user that have not ended; 0: no cap
 	UserBytes            int64         `json:"user_bytes" mapstructure:"user_bytes"`                 // their scripts and environments; 0: no cap
@@ -84,7 +90,8 @@ func DefaultSettings() Settings {
 		SharedVRAMGrace:      30 * time.Second,
 		InvalidDependency:    InvalidCancel,
 		SlurmVersion:         DefaultSlurmVersion,
-		CardNames:            CardsByUUID,
+		PropagateLimits:      rlimit.All,
+		CardNames:            CardsAuto,
 		Ports:                "12000-12999", // the example of Slurm's manual; below those of MASTER_PORT
 		UserJobs:             100_000,
 		UserBytes:            256 << 20,

@@ -1,6 +1,10 @@
 package api
 
-import "time"
+import (
+	"time"
+
+	"gangd/pkg/api/rlimit"
+)
 
 // MaxScriptBytes is the largest script accepted, as in Slurm (max_script_size).
 const MaxScriptBytes = 4 << 20
@@ -44,12 +48,19 @@ type Spec struct {
 	// Shape is what each of its nodes has at least.
 	Shape CPUShape `json:"shape,omitzero"`
 
+	// CardNames is how its processes find its cards named: [CardsByUUID], [CardsByNumber] or "", as the site says.
+	CardNames string `json:"card_names,omitempty"`
+
 	// Container is what the job runs in; nil: in what the node has.
 	Container *Container `json:"container,omitempty"`
 
 	// Asked repeats figures of a batch job in the words they were asked for in, nil: nobody
 	// asked in such words. The figures above are what counts.
 	Asked *Asked `json:"asked,omitempty"`
+
+	// Words are the options that its size, resources and nodes were asked for with, as --NAME=VALUE: what waits is asked for
+	// anew from them when one of them is changed. None: they are not known.
+	Words []string `json:"words,omitempty" bound:"n=64 len=131071"`
 
 	RanksPerNode int      `json:"ranks_per_node,omitempty" bound:"..65536"` // exactly so many on each node (the last may have fewer), 0: any
 	MinNodes     int      `json:"min_nodes,omitempty" bound:"..65536"`      // 0: any
@@ -123,6 +134,11 @@ type Spec struct {
 	Args     []string `json:"args,omitempty" bound:"len=131071 text"` // behind the script
 	Env      []string `json:"env,omitempty" bound:"len=131071 text"`  // NAME=value, as exported at submit
 
+	// Limits are soft resource limits of the submitting process, for the ranks: as the site passes them on, or, LimitsAsked, as
+	// their user chose. None: the node's.
+	Limits      rlimit.Soft `json:"limits,omitempty" bound:"-1..9223372036854775807"`
+	LimitsAsked bool        `json:"limits_asked,omitempty"`
+
 	// LastWords: an end from outside is said in the output of its script, and to the clients of
 	// its steps, in the line of Slurm that tools look for. By Slurm's names it is set.
 	LastWords bool `json:"last_words,omitempty"`
@@ -168,9 +184,15 @@ type Asked struct {
 	CardsBy       string `json:"cards_by,omitempty"` // the option that counted the cards: gres, gpus-per-task
 	CPUsPerGPU    int    `json:"cpus_per_gpu,omitempty" bound:"..65536"`
 	CPUsPerTask   int    `json:"cpus_per_task,omitempty" bound:"..65536"`
-	Tasks         int    `json:"tasks,omitempty" bound:"..65536"`             // where ranks are not its tasks: more of them (--overcommit), or fewer that share out cards unevenly
-	Spread        bool   `json:"spread,omitempty"`                            // cards in all, and no word of nodes or tasks: where no node has so many they may be of several
-	TmpDisk       int64  `json:"tmp_disk,omitempty" bound:"..70368744177664"` // of clients before [Spec].TmpPerNode: not counted
+	Tasks         int    `json:"tasks,omitempty" bound:"..65536"` // where ranks are not its tasks: more of them (--overcommit), or fewer that share out cards unevenly
+	// ByWords: of what was asked for its script, and the command of salloc, are told what Told says and no more. Clients before
+	// did not say; their scripts are told what the figures come to.
+	ByWords bool     `json:"by_words,omitempty"`
+	Told    []string `json:"told,omitempty" bound:"n=64"` // NAME=value, in Slurm's words
+	// TasksLeft: nobody asked for a number of tasks, so that a node has one for each CPUsPerTask of its CPUs.
+	TasksLeft bool  `json:"tasks_left,omitempty"`
+	Spread    bool  `json:"spread,omitempty"`                            // cards in all, and no word of nodes or tasks: where no node has so many they may be of several
+	TmpDisk   int64 `json:"tmp_disk,omitempty" bound:"..70368744177664"` // of clients before [Spec].TmpPerNode: not counted
 }
 
 // TasksOf is how many tasks a batch job of so many ranks on so many nodes has, as its script is told.
@@ -254,7 +276,12 @@ type SubmitRequest struct {
 	Spec     Spec   `json:"spec"`
 	Array    *Array `json:"array,omitempty"`
 	TestOnly bool   `json:"test_only,omitempty"`
+	// Warned is what the client has to say of the words that it was asked in, for the job's record.
+	Warned []string `json:"warned,omitempty" bound:"n=64 text"`
 }
+
+// MaxShown bounds what a job keeps of its command line for show.
+const MaxShown = 4096
 
 // SubmitReply answers it.
 type SubmitReply struct {
@@ -264,4 +291,17 @@ type SubmitReply struct {
 	Why           string   `json:"why,omitempty"`       // with test_only: when and where it would start
 	StartsOn      []string `json:"starts_on,omitempty"` // with test_only: the nodes on which it would start now
 	Warnings      []string `json:"warnings,omitempty"`
+}
+
+// NamesCards is how processes of the job find its cards named, at a site that says so.
+func (s *Spec) NamesCards(site string) string {
+	switch {
+	case s.CardNames != "":
+		return s.CardNames
+	case site != CardsAuto && site != "":
+		return site
+	case s.LastWords: // by Slurm's names
+		return CardsByNumber
+	}
+	return CardsByUUID
 }

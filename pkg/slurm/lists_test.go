@@ -14,7 +14,7 @@ import (
 	"gangd/pkg/slurm/squeue"
 )
 
-// TestLists: every option that Slurm 22.05's manual pages have is in a list, with its letter,
+// TestLists: every option that the manual pages of the Slurms have that are spoken is in a list, with its letter,
 // and no list has another. Whether it takes a value is not compared: squeue's --jobs and
 // --steps take one in another way than their page says.
 func TestLists(t *testing.T) {
@@ -26,7 +26,11 @@ func TestLists(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b = append(b, later...)
+	latest, err := os.ReadFile("testdata/options-24.11.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b = append(append(b, later...), latest...)
 	for _, l := range []cmdline.Lists{squeue.Lists(), sinfo.Lists(), scancel.Lists(), sbatch.Lists()} {
 		slurmtest.Texts(t, l)
 		var want, got []string

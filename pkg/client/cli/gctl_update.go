@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -100,10 +101,11 @@ func wholeNumber(v string) (*int64, error) {
 
 func newUpdate() *cobra.Command {
 	req := &api.UpdateRequest{}
+	var asked []string // options of gsubmit
 	cmd := &cobra.Command{
-		Use: "update JOB... --OPTION=VALUE...", Short: "change the name, limit, priority or place in time of jobs", Args: someJobs,
+		Use: "update JOB... --OPTION=VALUE...", Short: "change the name, limit, priority or place in time of jobs, and what waiting ones ask for", Args: someJobs,
 		Example: `  gctl update 12 --time=4:00:00            a longer time limit, also while it runs
-  gctl update 20 --array-limit=8           eight elements of array 20 at a time
+  gctl update 12 --nodes=4 --mem=64G       a job that waits asks for more
   gctl update job 12 timelimit=30          the same in scontrol's manner`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if aboutReservation(args) {
@@ -122,6 +124,15 @@ func newUpdate() *cobra.Command {
 			}
 			req.Refs = refs
 			c := client.New()
+			if len(asked) > 0 {
+				warn, err := submit.Change(cmd.Context(), c, req, asked)
+				if err != nil {
+					return err
+				}
+				for _, w := range warn {
+					fmt.Fprintf(cmd.ErrOrStderr(), "gctl update: warning: %s\n", w)
+				}
+			}
 			reply, err := c.Update(cmd.Context(), req)
 			if err != nil {
 				return err
@@ -129,16 +140,40 @@ func newUpdate() *cobra.Command {
 			return failures(cmd, reply)
 		},
 		ValidArgsFunction: completeJobs,
+		Long: "Changes jobs that have not ended. Of a job that waits also what it asks for, by the options of gsubmit for its size, nodes, CPUs,\n" +
+			"memory, cards, account, reservation, files, directory, notices and requeue: gctl update 12 --nodes=4 --mem=64G.",
 	}
 	for i := range changes {
 		ch := &changes[i]
 		cmd.Flags().Var(&change{set: func(v string) error { return ch.set(req, v) }, arg: ch.arg}, ch.name, ch.help)
 	}
+	for i := range script.Options {
+		o := &script.Options[i]
+		if !script.Changeable(o.Long) || cmd.Flags().Lookup(o.Long) != nil {
+			continue
+		}
+		f := &change{set: func(v string) error {
+			word := "--" + o.Long
+			if o.Kind == script.Value || v != "" && v != "true" {
+				word += "=" + v
+			}
+			asked = append(asked, word)
+			return nil
+		}, arg: o.Arg}
+		cmd.Flags().Var(f, o.Long, "of a job that waits: "+cmp.Or(o.Help, "as gsubmit takes it"))
+		cmd.Flags().Lookup(o.Long).Hidden = true // they are gsubmit's, and listed there
+		if o.Kind != script.Value {
+			cmd.Flags().Lookup(o.Long).NoOptDefVal = "true"
+		}
+	}
 	return cmd
 }
 
 // slurmChanges are scontrol's names of what has another one here.
-var slurmChanges = map[string]string{"jobname": "name", "timelimit": "time", "starttime": "begin", "features": "constraint", "arraytaskthrottle": "array-limit"}
+var slurmChanges = map[string]string{"jobname": "name", "timelimit": "time", "starttime": "begin", "features": "constraint", "arraytaskthrottle": "array-limit",
+	"numnodes": "nodes", "numtasks": "ntasks", "numcpus": "ntasks", "cpuspertask": "cpus-per-task", "minmemorynode": "mem", "minmemorycpu": "mem-per-cpu", "mintmpdisknode": "tmp", "mincpusnode": "mincpus",
+	"reqnodelist": "nodelist", "excnodelist": "exclude", "taskspernode": "ntasks-per-node", "reservationname": "reservation", "stdout": "output", "stderr": "error", "stdin": "input", "workdir": "chdir",
+	"mailtype": "mail-type", "mailuser": "mail-user"}
 
 // assign reads NAME=VALUE among the arguments, as scontrol update has them, jobid=12 too, and gives
 // the others.

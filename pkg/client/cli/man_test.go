@@ -36,6 +36,9 @@ func TestManPagesMatchTheFlags(t *testing.T) {
 			want := map[string]string{}
 			program.Each(cmd, func(c *cobra.Command) {
 				c.Flags().VisitAll(func(f *pflag.Flag) {
+					if f.Hidden {
+						return // another page has it
+					}
 					if f.Shorthand != "" {
 						want[f.Name] = "-" + f.Shorthand
 					} else if want[f.Name] == "" {

@@ -152,6 +152,7 @@ func (r *run) request(h *hold.Client, name string) (*api.SubmitRequest, error) {
 	if h != nil {
 		s.Env = append(s.Env, h.Environ()...)
 	}
+	s.Pack()
 	key, err := client.NewKey()
 	return &api.SubmitRequest{Key: key, Spec: *s}, err
 }
@@ -274,6 +275,9 @@ func (a *allocation) await() error {
 			return r.failed(fmt.Errorf("Job allocation %d has been revoked: %s", a.id, endOf(&d.Job)))
 		case <-told.C:
 			said = true
+			if r.name == "salloc" {
+				r.note("Pending job allocation %d", a.id)
+			}
 			r.note("job %d queued and waiting for resources", a.id)
 			if r.quiet == 0 && !r.ask.noProgress {
 				hide = statusline.Open(r.err).Follow(ctx, r.client, a.id)
@@ -394,37 +398,44 @@ func endedBy(s syscall.Signal) int {
 	return 1
 }
 
-// environ is what salloc tells its command.
+// environ is what salloc tells its command: of what was asked for what a script would be told.
 func (a *allocation) environ() []string {
 	j := a.job
+	id := strconv.FormatInt(a.id, 10)
+	if told := a.heterogeneous(); told != nil { // of nodes it is told by component alone
+		return append(told, "SLURM_JOB_ID="+id, "SLURM_JOBID="+id, "SLURM_SUBMIT_DIR="+j.WorkDir,
+			"SLURM_SUBMIT_HOST="+j.SubmitHost, "SLURM_CLUSTER_NAME="+rankenv.ClusterName, "GANG_JOB_ID="+id, "GANG_EPOCH="+strconv.Itoa(j.Epoch))
+	}
+	tasks, cpus := onNodes(j)
+	list, nodes := hostlist.Compress(j.Nodes), strconv.Itoa(len(j.Nodes))
+	out := []string{"SLURM_JOB_ID=" + id, "SLURM_JOBID=" + id, "SLURM_JOB_NAME=" + j.Name, "SLURM_JOB_NODELIST=" + list, "SLURM_NODELIST=" + list,
+		"SLURM_NNODES=" + nodes, "SLURM_JOB_NUM_NODES=" + nodes, "SLURM_JOB_PARTITION=" + j.Partition,
+		"SLURM_TASKS_PER_NODE=" + api.PerNode(rankenv.TasksOn(j.Asked, j.Size, tasks, cpus)),
+		"SLURM_JOB_CPUS_PER_NODE=" + api.PerNode(cpus), "SLURM_NODE_ALIASES=(null)", "SLURM_SUBMIT_DIR=" + j.WorkDir, "SLURM_SUBMIT_HOST=" + j.SubmitHost,
+		"SLURM_CLUSTER_NAME=" + rankenv.ClusterName, "GANG_JOB_ID=" + id, "GANG_EPOCH=" + strconv.Itoa(j.Epoch)}
+	if j.Account != "" {
+		out = append(out, "SLURM_JOB_ACCOUNT="+j.Account)
+	}
+	if j.Reservation != "" {
+		out = append(out, "SLURM_JOB_RESERVATION="+j.Reservation)
+	}
+	if j.Asked != nil {
+		out = append(out, j.Asked.Told...)
+	}
+	return out
+}
+
+// onNodes is how many tasks and CPUs a job has on each of its nodes.
+func onNodes(j *api.Job) (tasks, cpus []int) {
 	per := map[string]int{}
 	for _, r := range j.Ranks {
 		per[r.Node]++
 	}
-	var tasks, cpus []int
-	for _, n := range j.Nodes {
-		tasks = append(tasks, per[n])
-		cpus = append(cpus, per[n]*max(1, j.CPUsPerRank))
+	for i, n := range j.Nodes {
+		tasks, cpus = append(tasks, per[n]), append(cpus, per[n]*max(1, j.CPUsPerRank))
+		if i < len(j.NodeCPUs) {
+			cpus[i] = max(cpus[i], j.NodeCPUs[i])
+		}
 	}
-	id, list, nodes := strconv.FormatInt(a.id, 10), hostlist.Compress(j.Nodes), strconv.Itoa(len(j.Nodes))
-	if told := a.heterogeneous(); told != nil { // of nodes it is told by component alone
-		n := strconv.Itoa(j.Size)
-		return append(told, "SLURM_JOB_ID="+id, "SLURM_JOBID="+id, "SLURM_NTASKS="+n, "SLURM_NPROCS="+n, "SLURM_SUBMIT_DIR="+j.WorkDir,
-			"SLURM_SUBMIT_HOST="+j.SubmitHost, "SLURM_CLUSTER_NAME="+rankenv.ClusterName, "GANG_JOB_ID="+id, "GANG_EPOCH="+strconv.Itoa(j.Epoch))
-	}
-	out := []string{"SLURM_JOB_ID=" + id, "SLURM_JOBID=" + id, "SLURM_JOB_NAME=" + j.Name, "SLURM_JOB_NODELIST=" + list, "SLURM_NODELIST=" + list,
-		"SLURM_NNODES=" + nodes, "SLURM_JOB_NUM_NODES=" + nodes, "SLURM_JOB_PARTITION=" + j.Partition, "SLURM_TASKS_PER_NODE=" + api.PerNode(tasks),
-		"SLURM_JOB_CPUS_PER_NODE=" + api.PerNode(cpus), "SLURM_SUBMIT_DIR=" + j.WorkDir, "SLURM_SUBMIT_HOST=" + j.SubmitHost,
-		"SLURM_CLUSTER_NAME=" + rankenv.ClusterName, "GANG_JOB_ID=" + id, "GANG_EPOCH=" + strconv.Itoa(j.Epoch)}
-	if a.r.ask.step.Tasks > 0 {
-		n := strconv.Itoa(a.r.ask.step.Tasks)
-		out = append(out, "SLURM_NTASKS="+n, "SLURM_NPROCS="+n)
-	}
-	if n := a.r.ask.step.TasksPerNode; n > 0 {
-		out = append(out, "SLURM_NTASKS_PER_NODE="+strconv.Itoa(n))
-	}
-	if a.r.ask.cpusSet {
-		out = append(out, "SLURM_CPUS_PER_TASK="+strconv.Itoa(a.r.ask.step.CPUsPerTask))
-	}
-	return out
+	return tasks, cpus
 }

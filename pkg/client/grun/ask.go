@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gangd/pkg/api"
+	"gangd/pkg/api/rlimit"
 	"gangd/pkg/client/program"
 	"gangd/pkg/core/cmdline"
 	"gangd/pkg/core/cpus"
@@ -21,11 +22,15 @@ import (
 
 // ask is what the options come to.
 type ask struct {
-	step     api.StepAsk
-	job      string // --jobid
-	tasksCmd bool   // -n was given on the command line
-	nodesCmd bool   // -N was given on the command line
-	cpusSet  bool
+	step        api.StepAsk
+	limits      rlimit.Soft // of --propagate
+	limitsAsked bool
+	slurms      bool // by one of Slurm's names
+	salloc      bool
+	job         string // --jobid
+	tasksCmd    bool   // -n was given on the command line
+	nodesCmd    bool   // -N was given on the command line
+	cpusSet     bool
 
 	name                  string
 	chdir                 string
@@ -82,14 +87,14 @@ func number(into *int, v string, least int) error {
 // component is which of several it is for: inside a heterogeneous job variables say of each
 // component what it has.
 func take(name string, component int, cmd []given) (*ask, error) {
-	a := &ask{killOnBad: name == "grun", firstCode: name == "grun"}
+	a := &ask{killOnBad: name == "grun", firstCode: name == "grun", slurms: name != "grun", salloc: name == "salloc"}
 	var all []given
 	for i := range options {
 		o := &options[i]
 		if slices.ContainsFunc(cmd, func(g given) bool { return g.o == o }) {
 			continue
 		}
-		for _, name := range o.Env {
+		for _, name := range variables(name, o) {
 			if v, ok := lookup(name, component); ok && v != "" && !toldOnly(name, v) {
 				all = append(all, given{o: o, value: v, env: name})
 				break
@@ -103,6 +108,28 @@ func take(name string, component int, cmd []given) (*ask, error) {
 	}
 	return a, nil
 }
+
+// variables are those of an option: salloc has its own, and reads none of a job around it.
+func variables(name string, o *Option) []string {
+	if name != "salloc" {
+		return o.Env
+	}
+	if v := sallocVariables[o.Long]; v != "" {
+		return []string{v}
+	}
+	return nil
+}
+
+// sallocVariables are salloc's, by the option that each stands for.
+var sallocVariables = map[string]string{"account": "SALLOC_ACCOUNT", "acctg-freq": "SALLOC_ACCTG_FREQ", "bell": "SALLOC_BELL", "bb": "SALLOC_BURST_BUFFER", "clusters": "SALLOC_CLUSTERS",
+	"constraint": "SALLOC_CONSTRAINT", "container": "SALLOC_CONTAINER", "core-spec": "SALLOC_CORE_SPEC", "cpu-freq": "SALLOC_CPU_FREQ_REQ", "cpus-per-gpu": "SALLOC_CPUS_PER_GPU",
+	"verbose": "SALLOC_DEBUG", "delay-boot": "SALLOC_DELAY_BOOT", "exclusive": "SALLOC_EXCLUSIVE", "gpu-bind": "SALLOC_GPU_BIND", "gpu-freq": "SALLOC_GPU_FREQ", "gpus": "SALLOC_GPUS",
+	"gpus-per-node": "SALLOC_GPUS_PER_NODE", "gpus-per-task": "SALLOC_GPUS_PER_TASK", "gres": "SALLOC_GRES", "gres-flags": "SALLOC_GRES_FLAGS", "hint": "SALLOC_HINT",
+	"immediate": "SALLOC_IMMEDIATE", "kill-command": "SALLOC_KILL_CMD", "mem-bind": "SALLOC_MEM_BIND", "mem-per-cpu": "SALLOC_MEM_PER_CPU", "mem-per-gpu": "SALLOC_MEM_PER_GPU",
+	"mem": "SALLOC_MEM_PER_NODE", "network": "SALLOC_NETWORK", "no-bell": "SALLOC_NO_BELL", "no-kill": "SALLOC_NO_KILL", "overcommit": "SALLOC_OVERCOMMIT", "partition": "SALLOC_PARTITION",
+	"power": "SALLOC_POWER", "profile": "SALLOC_PROFILE", "qos": "SALLOC_QOS", "switches": "SALLOC_REQ_SWITCH", "reservation": "SALLOC_RESERVATION", "signal": "SALLOC_SIGNAL",
+	"spread-job": "SALLOC_SPREAD_JOB", "thread-spec": "SALLOC_THREAD_SPEC", "threads-per-core": "SALLOC_THREADS_PER_CORE", "time": "SALLOC_TIMELIMIT", "use-min-nodes": "SALLOC_USE_MIN_NODES",
+	"wait-all-nodes": "SALLOC_WAIT_ALL_NODES", "wckey": "SALLOC_WCKEY", "tres-bind": "SALLOC_TRES_BIND", "tres-per-task": "SALLOC_TRES_PER_TASK"}
 
 // toldOnly: a task has been told what it may use in the words in which its shell could ask for it. A
 // step that it starts is not bound to that task's CPUs.
@@ -125,7 +152,24 @@ func (a *ask) apply(g given) error {
 		}
 		return program.Usagef("%s", text)
 	}
-	if ofTheJob(g) {
+	if ofTheJob(g) || g.env == "" && g.value == "" && a.slurms && script.TakesEmpty(g.o.Long) {
+		return nil
+	}
+	if read := map[string]func(string) ([][2]string, error){"tres-per-task": script.TresPerTask, "tres-bind": script.TresBind}[g.o.Long]; read != nil {
+		words, err := read(g.value)
+		if err != nil {
+			return &badValue{option: g.o.Long, where: where, value: g.value, err: err}
+		}
+		for _, w := range words {
+			long := w[0]
+			if long == "gpus-per-rank" {
+				long = "gpus-per-task"
+			}
+			at := slices.IndexFunc(options, func(o Option) bool { return o.Long == long })
+			if err := a.apply(given{o: &options[at], value: w[1], env: g.env}); err != nil {
+				return err
+			}
+		}
 		return nil
 	}
 	if g.o.Long == "nodefile" {
@@ -138,7 +182,7 @@ func (a *ask) apply(g given) error {
 		}
 		g.value, g.o = hosts, &options[slices.IndexFunc(options, func(o Option) bool { return o.Long == "nodelist" })]
 	}
-	if g.o.Alloc && (g.env == "" || g.o.Group == groupBox || g.o.Group == groupAlloc || g.o.Long == "time") {
+	if (g.o.Alloc || a.salloc && script.IsTold(g.o.Long)) && (g.env == "" || a.salloc || g.o.Group == groupBox || g.o.Group == groupAlloc || g.o.Long == "time") {
 		word := "--" + g.o.Long
 		if g.o.Kind != cmdline.None {
 			word += "=" + g.value
@@ -196,6 +240,9 @@ func setMemory(into *int64, v string) (err error) {
 // gpuCount reads [TYPE:]N or TYPE.
 func gpuCount(v string) (int, error) {
 	parts := strings.Split(v, ":")
+	if len(parts) > 1 && strings.EqualFold(parts[0], "gpu") {
+		parts = parts[1:]
+	}
 	last := parts[len(parts)-1]
 	n, err := strconv.Atoi(last)
 	if err != nil {
@@ -222,7 +269,7 @@ func setGPUs(a *ask, into *int, v string) error {
 
 // setGres reads gpu, gpu:2, gpu:a100:2, none.
 func setGres(a *ask, v string) error {
-	if v == "none" || v == "" {
+	if strings.EqualFold(v, "none") || v == "" {
 		a.step.GPUs, a.step.GPUsPerTask, a.step.GPUsPerNode, a.step.NoGPUs = 0, 0, 0, true
 		return nil
 	}
@@ -247,7 +294,7 @@ func setGres(a *ask, v string) error {
 }
 
 func setDistribution(a *ask, v string) error {
-	first, _, _ := strings.Cut(v, ",")
+	first, _, _ := strings.Cut(strings.ToLower(v), ",")
 	first, _, _ = strings.Cut(first, ":")
 	switch {
 	case first == "*" || first == "block" || first == "cyclic" || strings.HasPrefix(first, "plane="):

@@ -62,6 +62,7 @@ func newAttach() *cobra.Command {
 	f.BoolVarP(&v.label, "label", "l", false, "put the task's number before each line")
 	f.BoolVar(&v.layout, "layout", false, "say where the tasks run, and end")
 	f.BoolVarP(&v.quiet, "quiet", "Q", false, "errors only")
+	f.BoolVar(new(bool), "pty", false, "of a step that has a terminal: it is shown as it is, with or without this")
 	f.StringVar(&v.input, "input-filter", "", "pass standard input on to `TASK`, or all; without it nothing is")
 	f.StringVar(&v.output, "output-filter", "all", "show standard output of `TASK`, all or none")
 	f.StringVar(&v.errs, "error-filter", "all", "show standard error of `TASK`, all or none")

@@ -213,7 +213,7 @@ func (r *run) words() []string {
 			out = append(out, script.Separator)
 		}
 		out = append(out, c.alloc...)
-		if c.oneTask() {
+		if c.oneTask() && r.name != "salloc" { // whose command is told what was asked for, no more
 			out = append(out, "--ntasks=1")
 		}
 	}
@@ -227,19 +227,10 @@ func (a *allocation) heterogeneous() []string {
 	var all []rankenv.Component
 	for i := range j.Components {
 		part := j.Part(i)
-		r := &j.Roles[i]
 		c := rankenv.Component{Partition: part.Partition, Nodes: part.Nodes,
 			Spec: &api.Spec{Name: part.Name, Size: part.Size, CPUsPerRank: part.CPUsPerRank, RanksPerNode: part.RanksPerNode, GPUsPerRank: part.GPUsPerRank,
 				GPUsPerNode: part.GPUsPerNode, MemoryPerNode: part.MemoryPerNode, Asked: part.Asked}}
-		for _, n := range part.Nodes {
-			tasks := 0
-			for k := range part.Ranks {
-				if part.Ranks[k].Node == n {
-					tasks++
-				}
-			}
-			c.Tasks, c.CPUs = append(c.Tasks, tasks), append(c.CPUs, tasks*max(1, r.CPUsPerRank))
-		}
+		c.Tasks, c.CPUs = onNodes(&part)
 		all = append(all, c)
 	}
 	if len(all) == 0 {

@@ -17,6 +17,7 @@ import (
 	"gangd/pkg/client/stepclient"
 	"gangd/pkg/core/hostlist"
 	"gangd/pkg/core/script"
+	"gangd/pkg/wire/limits"
 	"gangd/pkg/wire/stepwire"
 )
 
@@ -113,9 +114,12 @@ func (r *run) options(job api.JobRef, epoch int) (*stepclient.Options, error) {
 	unix.Umask(mask)
 	o := &stepclient.Options{Name: r.name, Job: job, Epoch: epoch, Ask: r.ask.step, Quiet: r.quiet, Label: r.label, KillOnBad: r.killOnBad, FirstCode: r.firstCode,
 		Wait: r.wait, QuitOnInt: r.quit, SendInt: r.sendInt, Patience: !r.immediateSet, Immediate: r.immediate, Say: r.err,
-		Body: stepwire.Body{Programs: programs, Env: env, Dir: dir, Umask: mask, Truncate: r.openMode != "append" && r.openMode != "a", Label: r.label,
+		Body: stepwire.Body{Programs: programs, Env: env, Dir: dir, Umask: mask, Truncate: r.openMode != "append", Label: r.label,
 			Unbuffered: r.unbuffered, InputTo: stepwire.AllTasks}}
 	o.Body.Client.JobName = r.ask.name
+	if o.Body.Limits, o.Body.LimitsAsked = r.ask.limits, r.limitsAsked; !r.limitsAsked {
+		o.Body.Limits = limits.Own()
+	}
 	o.Body.Client.Extra, o.Body.Bind, o.Body.PMI = r.extraEnv(mask), r.bind, r.pmi
 	o.Body.TaskProlog, o.Body.TaskEpilog, o.Body.PerTask = r.taskProlog, r.taskEpilog, r.perTask()
 	if err := r.components(o, mask); err != nil {
@@ -239,10 +243,12 @@ func (r *run) extraEnv(mask int) []string {
 	if r.label {
 		add("SLURM_LABELIO", "1")
 	}
-	name, size, plane := strings.Cut(cmp.Or(r.ask.step.Distribution, "block"), "=")
-	add("SLURM_DISTRIBUTION", name)
-	if plane {
-		add("SLURM_DIST_PLANESIZE", size)
+	if d := r.ask.step.Distribution; d != "" {
+		name, size, plane := strings.Cut(d, "=")
+		add("SLURM_DISTRIBUTION", name)
+		if plane {
+			add("SLURM_DIST_PLANESIZE", size)
+		}
 	}
 	if n := r.ask.step.GPUsPerTask; n > 0 {
 		add("SLURM_GPUS_PER_TASK", strconv.Itoa(n))

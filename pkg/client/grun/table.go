@@ -130,10 +130,9 @@ var asked = []Option{
 		Set: func(a *ask, v string) error { a.input = v; return nil }},
 	{Long: "open-mode", Kind: value, Arg: "append|truncate", List: exact, Group: groupIO, Env: []string{"SLURM_OPEN_MODE"}, Help: "what becomes of a file that is there",
 		Set: func(a *ask, v string) error {
-			if v != "append" && v != "truncate" && v != "a" && v != "t" {
+			if a.openMode = script.OpenMode(v); a.openMode == "" {
 				return fmt.Errorf("%q: want append or truncate", v)
 			}
-			a.openMode = v
 			return nil
 		}},
 	{Long: "label", Short: 'l', Kind: noValue, List: exact, Group: groupIO, Env: []string{"SLURM_LABELIO"}, Help: "put the task's number before each line",

@@ -6,6 +6,7 @@ import (
 
 	"gangd/pkg/core/cmdline"
 	"gangd/pkg/core/cpus"
+	"gangd/pkg/wire/limits"
 )
 
 // hint is an option of srun that changes nothing about what is run here.
@@ -23,7 +24,13 @@ var hints = []Option{
 	hint("gres-flags", 0, value, "TYPE", "accepted without effect: cards are not tied to CPUs"),
 	hint("acctg-freq", 0, value, "SPEC", "accepted without effect: sampling is the same for all"),
 	hint("profile", 0, value, "TYPE", "accepted without effect: no profile is written"),
-	hint("propagate", 0, mayValue, "LIMITS", "accepted without effect: resource limits are the node's"),
+	{Long: "propagate", Kind: mayValue, Arg: "LIMITS", List: partial, Group: groupEnv, Env: []string{"SLURM_PROPAGATE"},
+		Help: "soft resource limits of this process that the tasks have: ALL, NONE, or NOFILE,STACK and so on",
+		Note: "each at most the node's hard limit, where Slurm says that it can't set it", Set: func(a *ask, v string) (err error) {
+			a.limitsAsked = true
+			a.limits, err = limits.Own().Choose(v)
+			return err
+		}},
 	hint("no-kill", 'k', mayValue, "off", "accepted without effect: a job that loses a node ends as a whole"),
 	hint("qos", 'q', value, "QOS", "accepted without effect: there is no quality of service"),
 	hint("wckey", 0, value, "KEY", "accepted without effect: the key is not recorded"),
@@ -33,7 +40,7 @@ var hints = []Option{
 	hint("use-min-nodes", 0, noValue, "", "accepted without effect: the fewest nodes are taken anyway"),
 	hint("spread-job", 0, noValue, "", "accepted without effect: tasks are spread over the nodes of the step anyway"),
 	hint("slurmd-debug", 0, value, "LEVEL", "accepted without effect: see the log of gnoded"),
-	hint("mincpus", 0, value, "N", "accepted without effect: see --cpus-per-task"),
+	{Long: "mincpus", Kind: value, Arg: "N", List: partial, Group: groupAlloc, Alloc: true, Help: "CPUs of each node at least", Note: allocNote},
 	hint("oversubscribe", 's', noValue, "", "accepted without effect: see --overlap"),
 	hint("contiguous", 0, noValue, "", "accepted without effect: node names say nothing about cables"),
 	hint("switches", 0, value, "N[@TIME]", "accepted without effect inside an allocation; gsubmit takes it"),
@@ -43,6 +50,16 @@ var hints = []Option{
 	hint("cpu-freq", 0, value, "SPEC", "accepted without effect: frequencies are the node's"),
 	hint("gpu-freq", 0, value, "SPEC", "accepted without effect: frequencies are the node's"),
 	hint("power", 0, value, "FLAGS", "accepted without effect: power is not managed"),
+	hint("extra", 0, value, "TEXT", "accepted without effect: nodes have no extra words, and it is not recorded; see --comment"),
+	hint("oom-kill-step", 0, mayValue, "0|1", "accepted without effect: see --kill-on-bad-exit"),
+	hint("stepmgr", 0, noValue, "", "accepted without effect: steps are begun by clients and nodes anyway"),
+	hint("treewidth", 0, value, "N", "accepted without effect: nodes connect by themselves"),
+	hint("wait-all-nodes", 0, value, "0|1", "accepted without effect: nothing starts before every node is ready"),
+	hint("get-user-env", 0, mayValue, "MODE", "accepted without effect: no login shell is run for the environment"),
+	hint("wait-for-children", 0, noValue, "", "accepted without effect: a task is over with its own process, and its children end with the step"),
+	{Long: "tres-per-task", Kind: value, Arg: "cpu=N,gres/gpu=N", List: partial, Group: groupRes, Env: []string{"SLURM_TRES_PER_TASK"}, Help: "as --cpus-per-task and --gpus-per-task",
+		Note: "no other resource is counted by task"},
+	{Long: "tres-bind", Kind: value, Arg: "gres/gpu:TYPE", List: partial, Group: groupRes, Env: []string{"SLURM_TRES_BIND"}, Help: "as --gpu-bind", Note: "as --gpu-bind"},
 	hint("network", 0, value, "TYPE", "accepted without effect: networks are not managed"),
 	hint("core-spec", 'S', value, "N", "accepted without effect: no core is set aside"),
 	hint("thread-spec", 0, value, "N", "accepted without effect: no thread is set aside"),
@@ -72,6 +89,8 @@ var refused = []Option{
 	no("prolog", 0, value, "no program is run before the step", "a shell: grun sh -c 'before; exec program'"),
 	no("epilog", 0, value, "no program is run after the step", "the next line of the script"),
 	no("reboot", 0, noValue, "nodes are not booted by jobs", ""),
+	no("external-launcher", 0, noValue, "steps without tasks are not made", "--overlap and a program that waits"),
+	no("async", 0, noValue, "a step ends with its client", "& of the shell"),
 	no("x11", 0, mayValue, "X11 is not forwarded", "ssh -X"),
 }
 
@@ -83,7 +102,7 @@ func setCPUBind(a *ask, v string) error {
 }
 
 func setHint(a *ask, v string) error {
-	switch v {
+	switch strings.ToLower(v) {
 	case "nomultithread":
 		a.bind.OneThread = true
 	case "multithread", "compute_bound", "memory_bound":
@@ -95,7 +114,7 @@ func setHint(a *ask, v string) error {
 
 // setGPUBind: every task sees all cards of the step on its node, or its own.
 func setGPUBind(a *ask, v string) error {
-	v = strings.TrimPrefix(strings.TrimPrefix(v, "verbose,"), "v,")
+	v = strings.TrimPrefix(strings.TrimPrefix(strings.ToLower(v), "verbose,"), "v,")
 	kind, n, _ := strings.Cut(v, ":")
 	switch kind {
 	case "none":

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"gangd/pkg/api"
 	"gangd/pkg/core/script"
 )
 
@@ -32,6 +33,10 @@ func (s *submission) workDir() error {
 	}
 	info, err := os.Stat(dir)
 	switch {
+	case errors.Is(err, fs.ErrNotExist) && s.silent: // sbatch takes one of the nodes
+		s.warn("%s is not there on this host; where the job runs it has to be", api.Shown(api.Pack(dir)))
+		s.spec.WorkDir = dir
+		return nil
 	case errors.Is(err, fs.ErrNotExist):
 		return s.req.Refuse("chdir", dir+" is not there", "make it: mkdir -p "+dir)
 	case err != nil:
@@ -43,7 +48,7 @@ func (s *submission) workDir() error {
 		return s.req.Refuse("chdir", dir+" can't be entered ("+err.Error()+")", "choose a directory of yours")
 	}
 	s.spec.WorkDir = dir
-	return checkPath(s.req, "chdir", dir)
+	return nil
 }
 
 // checkFiles checks output, error and input.
@@ -135,6 +140,9 @@ func (s *submission) checkInput() error {
 	}
 	info, err := os.Stat(path)
 	switch {
+	case errors.Is(err, fs.ErrNotExist) && s.silent: // made later, or on the nodes
+		s.warn("the input %s is not there yet", api.Shown(api.Pack(path)))
+		return nil
 	case errors.Is(err, fs.ErrNotExist):
 		return s.req.Refuse("input", path+" is not there", "check the name: ls "+filepath.Dir(path))
 	case err != nil:
@@ -144,14 +152,6 @@ func (s *submission) checkInput() error {
 	}
 	if err := unix.Access(path, unix.R_OK); err != nil {
 		return s.req.Refuse("input", "you can't read "+path+" ("+err.Error()+")", "choose a file of yours")
-	}
-	return nil
-}
-
-// checkPath refuses a directory whose name can't travel: JSON holds UTF-8.
-func checkPath(req *script.Request, option, path string) error {
-	if strings.ToValidUTF8(path, "") != path {
-		return req.Refuse(option, fmt.Sprintf("the directory %q is not valid UTF-8", path), "submit from another one: --chdir=DIR")
 	}
 	return nil
 }

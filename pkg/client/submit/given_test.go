@@ -37,13 +37,15 @@ func TestEnvironFile(t *testing.T) {
 		must(t, os.WriteFile("env", []byte(c.text), 0o644))
 		s, errs := given(script.Request{})
 		got, err := s.environFile("env")
+		s.tell()
 		if err != nil || !slices.Equal(got, c.want) || errs.String() != c.warned {
 			t.Errorf("%q: %q, %v, warned %q; want %q, warned %q", c.text, got, err, errs, c.want, c.warned)
 		}
 	}
 	s, errs := given(script.Request{})
 	s.req.Quiet = true
-	if _, err := s.environFile("env"); err != nil || errs.Len() > 0 {
+	_, err := s.environFile("env")
+	if s.tell(); err != nil || errs.Len() > 0 {
 		t.Errorf("--quiet: %v, warned %q", err, errs)
 	}
 }

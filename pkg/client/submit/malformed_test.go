@@ -120,7 +120,6 @@ var malformedCases = []malformed{
 	{"empty wrap", sh, "--wrap= @", "--wrap=: the command is empty; write --wrap='python train.py'", 2},
 
 	// Names and environment.
-	{"name not UTF-8", sh, "-J \xff\xfe @", "--job-name=\\xff\\xfe: not valid UTF-8; write it in UTF-8; check with: locale charmap", 2},
 	{"name with newline", sh, "-J a\nb @", `--job-name=a\nb: holds the control character '\n'; write it on one line, with printable characters`, 2},
 	{"export garbage", sh, "--export=ALL,1X=2 @", `--export=ALL,1X=2: "1X" is not the name of a variable; write --export=ALL, --export=NONE, --export=PATH,HOME or --export=ALL,SEED=3`, 2},
 

@@ -48,6 +48,9 @@ func (p *Prepared) Test(ctx context.Context) (*api.SubmitReply, error) {
 	return p.s.client.Submit(p.s.timed(ctx), &api.SubmitRequest{Key: key, Spec: *p.s.spec, Array: p.s.req.Array, TestOnly: true})
 }
 
+// Tell says what there is to warn of and has not been said: behind all else, where programs do not look for answers.
+func (p *Prepared) Tell() { p.s.tell() }
+
 // Submit queues what [Prepared.Ask] found, says so, and with --wait stays until the end; the
 // error then carries the job's status.
 func (p *Prepared) Submit(ctx context.Context) error { return p.s.submit(ctx) }

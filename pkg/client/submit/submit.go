@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
@@ -21,6 +20,7 @@ import (
 	"gangd/pkg/core/cmdline"
 	"gangd/pkg/core/outpath"
 	"gangd/pkg/core/script"
+	"gangd/pkg/wire/limits"
 )
 
 const submitExamples = `  gsubmit --size=4 --gpus-per-rank=1 --vram=40G --time=12:00:00 train.sh
@@ -35,6 +35,7 @@ type submission struct {
 	req      *script.Request
 	spec     *api.Spec
 	client   *client.Client
+	warnings []string // told behind the line with the id: programs read the first
 }
 
 // New is the command gsubmit.
@@ -50,6 +51,7 @@ func New() *cobra.Command {
 		ValidArgsFunction:  completeSubmit,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s := &submission{out: cmd.OutOrStdout(), err: cmd.ErrOrStderr(), program: "gsubmit"}
+			defer s.tell() // of what was refused, too
 			return submitError(s.run(cmd.Context(), args))
 		},
 	}
@@ -156,10 +158,8 @@ func (s *submission) ask(flags []script.Setting, name string, text []byte) error
 	if req.Array != nil && s.spec.Output == "" {
 		s.spec.Output = outpath.OfArray(s.spec)
 	}
-	if !req.Quiet {
-		for _, w := range slices.Concat(warn, envWarn, askWarn, unheard(s.spec, text)) {
-			fmt.Fprintf(s.err, "%s: warning: %s\n", s.program, w)
-		}
+	for _, w := range slices.Concat(warn, envWarn, askWarn, unheard(s.spec, text)) {
+		s.warn("%s", w)
 	}
 	if req.Verbose && !s.silent { // sbatch has a table of its own
 		for _, u := range req.Used {
@@ -180,13 +180,9 @@ func (s *submission) fill(name string, text []byte) error {
 	if p.ScriptName == "" {
 		p.ScriptName = name
 	}
+	p.ScriptName = strings.ToValidUTF8(p.ScriptName[:min(len(p.ScriptName), api.MaxShown)], "?")
 	if p.Name == "" {
 		p.Name = submittedName(name, s.req.Wrap != "")
-	}
-	for i, a := range p.Args {
-		if !utf8.ValidString(a) {
-			return program.Usagef("argument %d of the script is not valid UTF-8: %q; pass it in a file", i+1, a)
-		}
 	}
 	if err := s.workDir(); err != nil {
 		return err
@@ -196,9 +192,13 @@ func (s *submission) fill(name string, text []byte) error {
 	}
 	p.SubmitHost, _ = os.Hostname() // for display only
 	p.Umask = umask()
+	if err := s.limits(); err != nil {
+		return err
+	}
 	if err := s.checkFiles(); err != nil {
 		return err
 	}
+	p.Pack()
 	return s.become()
 }
 
@@ -248,23 +248,53 @@ func (s *submission) environment() error {
 	for _, m := range missing {
 		s.warn("--export: %s is not set here, so the job does not get it", m)
 	}
-	for _, kv := range env {
-		if utf8.ValidString(kv) {
-			s.spec.Env = append(s.spec.Env, kv)
-			continue
-		}
-		// JSON would carry it with other bytes than it has.
-		name, _, _ := strings.Cut(kv, "=")
-		s.warn("the variable %q is not valid UTF-8, so the job does not get it", name)
+	s.spec.Env = env
+	// How its commands find the controller, where a node has no socket for them: whatever --export leaves out.
+	const dir = "GANG_DIR="
+	if at := os.Getenv("GANG_DIR"); at != "" && !slices.ContainsFunc(env, func(kv string) bool { return strings.HasPrefix(kv, dir) }) {
+		s.spec.Env = append(s.spec.Env, dir+at)
 	}
 	return nil
 }
 
-func (s *submission) warn(format string, args ...any) {
-	if !s.req.Quiet {
-		fmt.Fprintf(s.err, s.program+": warning: "+format+"\n", args...)
+// limits are those of this process that the job has: by Slurm's names all that the site passes on; by gsubmit's, those that
+// --propagate names, else the node's.
+func (s *submission) limits() (err error) {
+	by := s.req.By("propagate")
+	if by == nil {
+		if s.silent {
+			s.spec.Limits = limits.Own()
+		}
+		return nil
 	}
+	s.spec.LimitsAsked = true
+	s.spec.Limits, err = limits.Own().Choose(by.Value)
+	return err // the value was read before
 }
+
+func (s *submission) warn(format string, args ...any) {
+	s.warnings = append(s.warnings, fmt.Sprintf(format, args...))
+}
+
+// tell says what there is to warn of, once.
+func (s *submission) tell() {
+	if s.req == nil || !s.req.Quiet {
+		for _, w := range s.warnings {
+			fmt.Fprintf(s.err, "%s: warning: %s\n", s.program, w)
+		}
+	}
+	s.warnings = nil
+}
+
+// recorded is what the job's record keeps of the warnings.
+func (s *submission) recorded() (out []string) {
+	for _, w := range s.warnings[:min(len(s.warnings), maxRecorded)] {
+		out = append(out, strings.ToValidUTF8(w[:min(len(w), api.MaxShown)], "?"))
+	}
+	return out
+}
+
+const maxRecorded = 64
 
 // umask reads the mask. The kernel can only swap it; no other goroutine makes files here.
 func umask() int {
@@ -284,7 +314,7 @@ func (s *submission) submit(ctx context.Context) error {
 	}
 	ctx = s.timed(ctx)
 	s.client = client.New()
-	reply, err := s.client.Submit(ctx, &api.SubmitRequest{Key: key, Spec: *s.spec, Array: s.req.Array, TestOnly: s.req.TestOnly})
+	reply, err := s.client.Submit(ctx, &api.SubmitRequest{Key: key, Spec: *s.spec, Array: s.req.Array, TestOnly: s.req.TestOnly, Warned: s.recorded()})
 	if client.Silent(err) && !s.req.TestOnly {
 		return fmt.Errorf("%w; the job may have been queued all the same: repeat the command with --key=%s, which queues it once", err, key)
 	}
@@ -294,6 +324,7 @@ func (s *submission) submit(ctx context.Context) error {
 	for _, w := range reply.Warnings {
 		s.warn("%s", w)
 	}
+	defer s.tell()
 	switch {
 	case s.req.TestOnly:
 		fmt.Fprintln(s.out, strings.TrimRight(reply.Why, "\n"))
@@ -303,6 +334,7 @@ func (s *submission) submit(ctx context.Context) error {
 	case !s.req.Quiet:
 		TellID(s.out, s.err, s.program, reply.JobID, fmt.Sprintf("Submitted batch job %d%s\n", reply.JobID, s.where(" on cluster ")))
 	}
+	s.tell()
 	if s.req.Wait || s.req.Follow {
 		return s.attend(ctx, reply.JobID)
 	}

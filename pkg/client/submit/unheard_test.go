@@ -43,6 +43,7 @@ func TestTrapThatNoNoticeReaches(t *testing.T) {
 		if err := s.ask(flags, "job.sh", []byte(c.text)); err != nil {
 			t.Fatal(err)
 		}
+		s.tell()
 		if got := errs.String(); c.said && got != c.program+want || !c.said && got != "" {
 			t.Errorf("%s %q says %q", c.program, c.args, got)
 		}

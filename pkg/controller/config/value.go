@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"gangd/pkg/api"
+	"gangd/pkg/api/rlimit"
 	"gangd/pkg/core/cpus"
 	"gangd/pkg/node/proc"
 )
@@ -239,6 +240,13 @@ func oneOf(words ...string) check {
 		}
 		return fmt.Errorf("want %s", strings.Join(words, " or "))
 	}
+}
+
+// limitNames are those of --propagate.
+func limitNames(v any) error {
+	text, _ := v.(string)
+	_, err := rlimit.Soft{}.Choose(text)
+	return err
 }
 
 func notEmpty(v any) error {

@@ -32,8 +32,10 @@ func (e *Engine) show(j *gang.Job, ranks bool) api.Job {
 	out.RestartCount, out.Budgets = j.Restarts, gang.Budgets(&e.opt.Settings, j)
 	out.EligibleTime, out.GraceSeconds = j.Eligible, int64(grace/time.Second)
 	out.VRAMBytes, out.GPUsPerRank, out.CPUsPerRank, out.MemoryBytes = spec.VRAMBytes, spec.GPUsPerRank, spec.CPUsPerRank, spec.MemoryPerRank
+	out.NodeCPUs = nodeCPUs(j)
 	out.GID, out.GPUsPerNode, out.MemoryPerNode = j.GID, spec.GPUsPerNode, spec.MemoryPerNode
 	out.TmpPerNode, out.Shape = spec.TmpPerNode, spec.Shape
+	out.Words = spec.Words
 	out.Asked, out.RanksPerNode, out.NodeList, out.Exclude = spec.Asked, spec.RanksPerNode, spec.NodeList, spec.Exclude
 	out.SafeUntil, out.SafeBy = e.safe(j, now)
 	if gang.Recurs(j) {
@@ -46,8 +48,8 @@ func (e *Engine) show(j *gang.Job, ranks bool) api.Job {
 	out.Deadline, out.TimeMinSeconds = j.Deadline, int64(spec.TimeMin/time.Second)
 	out.Exclusive, out.Share, out.Nice, out.Comment, out.Roles = spec.Exclusive, spec.Share, gang.NiceOf(j), gang.CommentOf(j), current.Roles
 	out.Notify, out.Report, out.Allocation = spec.Notify, spec.Report, spec.Allocation
-	out.WorkDir, out.Command, out.SubmitHost = spec.WorkDir, spec.ScriptName, spec.SubmitHost
-	out.StdOut, out.StdErr, out.StdIn = outputPattern(spec), spec.Error, spec.Input
+	out.WorkDir, out.Command, out.SubmitHost = api.Shown(spec.WorkDir), spec.ScriptName, spec.SubmitHost
+	out.StdOut, out.StdErr, out.StdIn = api.Shown(outputPattern(spec)), api.Shown(spec.Error), api.Shown(spec.Input)
 	out.Dependency, out.Ranks = j.Waits, []api.Rank{}
 	rules := gang.WatchOf(&e.opt.Settings, j)
 	out.StallTimeoutSeconds, out.GPUWatch = rules.StallTimeout.Seconds(), spec.GPUWatch
@@ -201,6 +203,22 @@ func (e *Engine) components(j *gang.Job) []api.JobComponent {
 		c := &out[j.Spec.ComponentAt(r)]
 		if n := j.Ranks[r].Slot.Node; n != "" && !slices.Contains(c.Nodes, n) {
 			c.Nodes = append(c.Nodes, n)
+		}
+	}
+	if gang.CPUs(j) > 0 {
+		for i := range j.Members {
+			c := &out[j.Spec.ComponentAt(j.Members[i].Ranks[0])]
+			c.NodeCPUs = append(c.NodeCPUs, j.Members[i].CPUs)
+		}
+	}
+	return out
+}
+
+// nodeCPUs is how many CPUs each node of a job has that has them to itself.
+func nodeCPUs(j *gang.Job) (out []int) {
+	if gang.CPUs(j) > 0 {
+		for i := range j.Members {
+			out = append(out, j.Members[i].CPUs)
 		}
 	}
 	return out

@@ -46,6 +46,7 @@ func (e *Engine) Submit(ctx context.Context, r *api.SubmitRequest, who Caller) (
 	if ev.Recalled, err = recall(ctx, e.store, ev.Spec.Dependency, e.view.job); err != nil {
 		return nil, err
 	}
+	ev.Warned = slices.Concat(r.Warned, warnings)
 	out, err := e.Do(ctx, *ev)
 	if err != nil {
 		return nil, err
@@ -332,7 +333,7 @@ func checkSpec(s *api.Spec, a *api.Array) error {
 		return api.Errorf(api.CodeTooLarge, "the script has %d bytes, at most %d are accepted", len(s.Script), api.MaxScriptBytes)
 	case s.Ports < api.PortEach:
 		return bad("%d ports: want a number from 0, or %d for one each", s.Ports, api.PortEach)
-	case !strings.HasPrefix(s.WorkDir, "/"):
+	case !strings.HasPrefix(api.Unpack(s.WorkDir), "/"):
 		return bad("work_dir %q is not absolute", s.WorkDir)
 	case strings.ContainsFunc(s.Name, func(r rune) bool { return r < ' ' || r == 0x7f }):
 		return bad("name %q has control characters", s.Name)
@@ -419,6 +420,7 @@ const maxExec = 2 << 20
 // checkExec refuses what no node could start.
 func checkExec(s *api.Spec) error {
 	total := 0
+	s = s.Unpacked()
 	for _, v := range s.Env {
 		if name, _, ok := strings.Cut(v, "="); !ok || name == "" {
 			return api.Errorf(api.CodeInvalid, "environment entry %.40q is not NAME=value", v)
@@ -426,6 +428,9 @@ func checkExec(s *api.Spec) error {
 	}
 	for _, list := range [][]string{s.Args, s.Env} {
 		for _, v := range list {
+			if strings.IndexByte(v, 0) >= 0 { // in a packed text, where it was not seen before
+				return api.Errorf(api.CodeInvalid, "an argument or a variable, %.40q, has a NUL in it", v)
+			}
 			total += len(v) + 1
 		}
 	}

@@ -130,8 +130,49 @@ func (e *Engine) updateOf(ctx context.Context, r *api.UpdateRequest, j *gang.Job
 			}
 		}
 	}
+	if len(r.Parts) > 0 {
+		if err := e.ask(ctx, r, j, &s, ev); err != nil {
+			return nil, err
+		}
+	}
 	ev.Recalled, err = recall(ctx, e.store, r.Dependency, e.view.job)
 	return ev, err
+}
+
+// ask makes of parts of another spec what a waiting job asks for from now on: s, its spec as it stands, with these, judged as
+// the whole of it would be at a submission of its owner.
+func (e *Engine) ask(ctx context.Context, r *api.UpdateRequest, j *gang.Job, s *api.Spec, ev *gang.Update) error {
+	if r.Ask == nil {
+		return api.Errorf(api.CodeInvalid, "parts of no request")
+	}
+	if len(s.Roles) > 0 && slices.Contains(r.Parts, api.PartResources) {
+		return &api.Error{Code: api.CodeConflict, Message: fmt.Sprintf("job %s has roles or components, which are asked for together", j.Ref()), Hint: "cancel it and submit it with others"}
+	}
+	whole, err := e.whole(ctx, j)
+	if err != nil {
+		return err
+	}
+	own := *s
+	own.Script, own.Args, own.Env = whole.Script, whole.Args, whole.Env
+	own.Name, own.Dependency, own.Deadline = whole.Name, nil, j.Deadline
+	own.TimeLimit = j.TimeLimit
+	for _, part := range r.Parts {
+		take := api.SpecParts[part]
+		if take == nil {
+			return api.Errorf(api.CodeInvalid, "%q is no part of a request that can be changed", part)
+		}
+		take(&own, r.Ask)
+	}
+	// Its owner's rights, but for the priority, which is not changed by this.
+	owner := Caller{UID: j.UID, GID: j.GID, User: j.User, Admin: true}
+	judged, _, err := e.resolve(&api.SubmitRequest{Spec: own}, owner)
+	if err != nil {
+		return err
+	}
+	final := *judged.Spec
+	final.Dependency, final.Deadline, final.TimeLimit, final.Partition = whole.Dependency, whole.Deadline, whole.TimeLimit, whole.Partition
+	ev.Spec, ev.SpecHash = &final, hashSpec(&final)
+	return nil
 }
 
 // Rerun submits a job once more as it was submitted: a whole array, one element, or with

@@ -157,3 +157,47 @@ func TestMessageIsForScriptsOfSlurmsWords(t *testing.T) {
 		}
 	}
 }
+
+// TestAskedAnew: parts of a waiting job's request are judged as a submission of its owner, and the others stay.
+func TestAskedAnew(t *testing.T) {
+	r := newRigWith(t, disk.Open(t), func(o *Options) {
+		o.Policy.Partitions = []api.Partition{{Name: "main", Default: true}}
+	})
+	s := spec(1)
+	s.Env, s.Args = []string{"A=b"}, []string{"x"}
+	id := r.submit("", s)
+	whole, err := r.whole(t.Context(), r.view.job(id))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask := *whole
+	ask.Size, ask.CPUsPerRank, ask.Output, ask.WorkDir, ask.Account = 2, 3, "other.out", "/other", "nobody"
+	for _, c := range []struct {
+		parts []api.SpecPart
+		ask   *api.Spec
+		want  string
+	}{
+		{[]api.SpecPart{api.PartResources}, nil, "parts of no request"},
+		{[]api.SpecPart{"script"}, &ask, `"script" is no part of a request that can be changed`},
+		{[]api.SpecPart{api.PartResources}, &api.Spec{}, "size 0: want 1 to 65536 ranks"},
+		{[]api.SpecPart{api.PartWorkDir}, &api.Spec{WorkDir: "d"}, `work_dir "d" is not absolute`},
+		{[]api.SpecPart{api.PartResources, api.PartOutput}, &ask, ""},
+	} {
+		req := api.UpdateRequest{JobQuery: byID(id), Ask: c.ask, Parts: c.parts}
+		reply, err := r.Update(t.Context(), &req, me, anyone, nil)
+		if err == nil && reply.Results[0].Error != nil {
+			err = reply.Results[0].Error
+		}
+		if got := errText(err); got != c.want {
+			t.Errorf("%v:\n got %s\nwant %s", c.parts, got, c.want)
+		}
+	}
+	now, err := r.whole(t.Context(), r.view.job(id))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if now.Size != 2 || now.CPUsPerRank != 3 || now.Output != "other.out" || now.WorkDir != whole.WorkDir || now.Account != whole.Account ||
+		now.Env[0] != "A=b" || now.Args[0] != "x" || string(now.Script) != string(whole.Script) {
+		t.Errorf("%+v", now)
+	}
+}

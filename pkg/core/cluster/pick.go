@@ -17,11 +17,13 @@ func (d *Need) Pick(n *Node, ranks int) []Slot {
 		slots[i].Node = n.Name
 	}
 	want := d.CardsFor(ranks)
-	if want == 0 {
+	if want == 0 && !TakesAll(d.Ask.Spec) {
 		return slots
 	}
-	var rest []int
-	chosen := d.pickCards(n, want)
+	var rest, chosen []int
+	if want > 0 {
+		chosen = d.pickCards(n, want)
+	}
 	if TakesAll(d.Ask.Spec) {
 		for i := range n.Cards {
 			if !slices.Contains(chosen, i) && d.CardFits(n, i) {
@@ -44,7 +46,7 @@ func (d *Need) Pick(n *Node, ranks int) []Slot {
 	return slots
 }
 
-// TakesAll reports whether a member has all cards of its node that are of the kind, however many are asked for:
+// TakesAll reports whether a member has all cards of its node that are of the kind, however many are asked for, or none:
 // nobody else could use them, and its steps can. Ranks that are processes have what each asked for, as many at
 // each start.
 func TakesAll(s *api.Spec) bool {

@@ -102,6 +102,7 @@ func lead(j *Job, now bool) time.Duration {
 	return max(j.Spec.Notice.Lead, 0)
 }
 
+// hold keeps a job from starting. What runs goes on: it is held when it waits again.
 func (w *World) hold(ev Hold) Outcome {
 	e, err := w.living(ev.Job)
 	if err != nil {
@@ -112,9 +113,6 @@ func (w *World) hold(ev Hold) Outcome {
 		who = HeldAdmin
 	}
 	switch {
-	case !blocked(e.job):
-		return refused(conflict("stop it with: gcancel "+e.job.Ref().String(),
-			"job %s is %s: only a waiting job can be held", e.job.Ref(), phrase(e.job)))
 	case e.job.Held == who || e.job.Held == HeldAdmin && !ev.Lower:
 		return ignored("already held")
 	}

@@ -105,7 +105,7 @@ func (w *World) bodyOf(e *entry) *api.AssignmentBody {
 	}
 	for i := range j.Members {
 		m := &j.Members[i]
-		b.Nodes = append(b.Nodes, api.Place{Name: m.Node, Address: w.nodes[m.Node].node.Hello.Address, Switches: w.paths[m.Node]})
+		b.Nodes = append(b.Nodes, api.Place{Name: m.Node, Address: w.nodes[m.Node].node.Hello.Address, Switches: w.paths[m.Node], CPUs: m.CPUs})
 		for _, r := range m.Ranks {
 			b.Ranks[r] = api.RankPlace{Node: i, Cards: j.Ranks[r].Slot.Cards}
 		}

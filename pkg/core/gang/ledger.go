@@ -165,6 +165,9 @@ func (w *World) newBooking(j *Job) Booking {
 			}
 		}
 	}
+	if cpus := CPUs(j); cpus > 0 {
+		b.CPUs = cpus
+	}
 	for _, name := range slices.Sorted(maps.Keys(types)) {
 		b.Cards = append(b.Cards, BookedCards{Type: name, Cards: types[name]})
 	}
@@ -239,6 +242,7 @@ func (w *World) measured(e *entry, i int, m *api.Measure) {
 	for _, r := range j.Members[i].Ranks {
 		cpus += j.Spec.FiguresOf(r).CPUs
 	}
+	cpus = max(cpus, j.Members[i].CPUs)
 	w.rebook(e, func(b *Booking) {
 		if own.CPUSeconds != nil {
 			b.SeenCPUMS += ran.Milliseconds() * int64(cpus)

@@ -60,7 +60,11 @@ func (w *World) submit(ev Submit) Outcome {
 			w.keys[ev.Key] = j.ID
 		}
 		w.keepSpec(j)
-		w.queueNew(&entry{job: j, ask: w.ask(j), epoch: w.noEpoch, owned: true})
+		warned := ""
+		if i == 0 {
+			warned = strings.Join(ev.Warned, "; ")
+		}
+		w.queueNew(&entry{job: j, ask: w.ask(j), epoch: w.noEpoch, owned: true}, warned)
 	}
 	return Outcome{Applied: true, JobIDs: ids}
 }
@@ -136,13 +140,13 @@ func (w *World) newJob(ev *Submit, s *api.Spec, id int64) *Job {
 	return j
 }
 
-func (w *World) queueNew(e *entry) {
+func (w *World) queueNew(e *entry, warned string) {
 	j := e.job
 	w.jobs[j.ID] = e
 	w.dirtyJobs = append(w.dirtyJobs, e)
 	w.enlist(e)
 	w.countHeld(j)
-	w.emitJob(j, api.Event{Type: api.EventSubmitted, Size: len(j.Ranks)})
+	w.emitJob(j, api.Event{Type: api.EventSubmitted, Size: len(j.Ranks), Text: warned})
 	if j.Held != "" {
 		w.emitJob(j, api.Event{Type: api.EventHeld, Text: j.Held})
 	}

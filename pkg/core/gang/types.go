@@ -165,6 +165,15 @@ type Member struct {
 	// does not take it, so that the tasks of its steps get it on all nodes.
 	Noticed, Passed bool
 	Importing       api.Import // how far the import of its image is; zero: none is under way
+	CPUs            int        // of its node, where the gang has it to itself; 0: what its ranks ask for
+}
+
+// CPUs is how many CPUs the nodes have that a job has to itself; 0: they are shared, and it has what its ranks ask for.
+func CPUs(j *Job) (n int) {
+	for i := range j.Members {
+		n += j.Members[i].CPUs
+	}
+	return n
 }
 
 // Drain is the coordinated stop of one epoch.
@@ -205,6 +214,7 @@ type Submit struct {
 	TimeLimit time.Duration // resolved
 	Priority  int64         // resolved
 	Recalled  []*Job        // jobs that it depends on and that had left memory
+	Warned    []string      // what its user was warned of, for the record of its first job
 }
 
 // Admit asks to admit a gang as planned. It is re-checked whole.
@@ -355,7 +365,7 @@ type Changes struct {
 	// Measures are of members that have ended, Ledger is what has to be added to it, each key once.
 	Measures []MeasureRow
 	Ledger   []api.LedgerRow
-	Specs    map[string]*api.Spec // of new jobs by hash, whole
+	Specs    map[string]*api.Spec // of new jobs by hash, whole, and of those that ask for something else now
 	Nodes    []*Node
 	Forgot   []string // nodes that are known no more; one may be in Nodes again
 	// Reservations that changed, by name; a nil one is gone.

@@ -1,12 +1,16 @@
 package gang
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"gangd/pkg/api"
+	"gangd/pkg/core/cluster"
+	"gangd/pkg/core/hostlist"
 )
 
 // Update changes what may be changed of a job after its submission; nil fields stay. The
@@ -28,6 +32,9 @@ type Update struct {
 	ArrayLimit *int            // of the whole array that the job is of, 0: no limit
 	Dependency *api.Dependency // without conditions: none
 	Recalled   []*Job          // jobs that it depends on and that had left memory
+	// Spec is what a job that waits asks for from now on, SpecHash its name, judged as at a submission; nil: it stays.
+	Spec     *api.Spec
+	SpecHash string
 }
 
 func (Update) event() {}
@@ -61,6 +68,7 @@ func (w *World) update(ev Update) Outcome {
 	}
 	w.move(e, ev.Partition, say)
 	w.reconstrain(e, &ev, say)
+	w.respec(e, &ev, say)
 	w.delay(e, ev.Begin, say)
 	w.limitArray(e, ev.ArrayLimit, say)
 	w.depend(e, ev.Dependency, say)
@@ -122,8 +130,17 @@ func (w *World) updatable(e *entry, ev *Update) *api.Error {
 		return waiting("begin time")
 	case ev.Dependency != nil && !blocked(j):
 		return waiting("dependency")
+	case ev.Spec != nil && !blocked(j):
+		return waiting("request")
+	case ev.Spec != nil && ev.Spec.Size != j.Spec.Size && j.Epoch > 0:
+		return conflict("submit it once more", "job %s has been started with %s, and stays of that size", j.Ref(), api.Count(j.Spec.Size, "rank"))
 	case ev.ArrayLimit != nil && w.arrays[j.ArrayID] == nil:
 		return conflict("", "job %s is not of an array", j.Ref())
+	}
+	if ev.Spec != nil {
+		if err := w.mayHold(&Submit{Spec: ev.Spec, SpecHash: ev.SpecHash, UID: j.UID, User: j.User}, 0); err != nil {
+			return err
+		}
 	}
 	if err := w.endsInTime(j, ev); err != nil {
 		return err
@@ -241,6 +258,130 @@ func (w *World) reconstrain(e *entry, ev *Update, say reportFunc) {
 		j.Prefer = ev.Prefer
 	}
 	e.ask = w.ask(j)
+}
+
+// respec gives a waiting gang another spec: its own from then on, where it was that of an array.
+func (w *World) respec(e *entry, ev *Update, say reportFunc) {
+	if ev.Spec == nil || ev.SpecHash == e.job.SpecHash {
+		return
+	}
+	old := SpecOf(e.job)
+	for _, text := range specChanges(old, ev.Spec) {
+		say("%s", text)
+	}
+	j := w.edit(e)
+	w.dropAsk(j)
+	w.uncountHeld(j)
+	w.dropSpec(j)
+	j.Spec, j.SpecHash, j.TextBytes = ev.Spec.WithoutTexts(), ev.SpecHash, ev.Spec.TextBytes()
+	j.Constraint, j.Prefer = nil, nil // the spec has them
+	if w.whole == nil {
+		w.whole = map[string]*api.Spec{}
+	}
+	w.whole[ev.SpecHash] = ev.Spec
+	w.keepSpec(j)
+	w.countHeld(j)
+	if len(j.Ranks) != j.Spec.Size {
+		j.Ranks = BlankRanks(j.Spec.Size)
+		e.ownRanks = true
+	}
+	e.ask = w.ask(j)
+}
+
+// specChanges says what is other in a spec than it was, for what people can change of one.
+func specChanges(old, now *api.Spec) (out []string) {
+	for _, f := range changeable {
+		if was, is := f.text(old), f.text(now); was != is {
+			out = append(out, f.name+" "+orNone(is)+", was "+orNone(was))
+		}
+	}
+	return out
+}
+
+// changeable is what can be changed of a spec, and how it is said.
+var changeable = []struct {
+	name string
+	text func(s *api.Spec) string
+}{
+	{"ranks", func(s *api.Spec) string { return strconv.Itoa(s.Size) }},
+	{"nodes", func(s *api.Spec) string { return rangeText(s.MinNodes, s.MaxNodes) }},
+	{"ranks of a node", func(s *api.Spec) string { return countText(s.RanksPerNode) }},
+	{"CPUs of a rank", func(s *api.Spec) string { return countText(s.CPUsPerRank) }},
+	{"memory of a rank", func(s *api.Spec) string { return bytesText(s.MemoryPerRank) }},
+	{"memory of a node", func(s *api.Spec) string { return bytesText(s.MemoryPerNode) }},
+	{"temporary space of a node", func(s *api.Spec) string { return bytesText(s.TmpPerNode) }},
+	{"cards of a rank", func(s *api.Spec) string { return countText(s.GPUsPerRank) }},
+	{"cards of a node", func(s *api.Spec) string { return countText(s.GPUsPerNode) }},
+	{"kind of cards", func(s *api.Spec) string { return s.GPUType }},
+	{"VRAM of a card", func(s *api.Spec) string { return bytesText(s.VRAMBytes) }},
+	{"least compute capability", func(s *api.Spec) string { return s.MinCompute }},
+	{"shared cards", func(s *api.Spec) string { return yesText(s.Share) }},
+	{"exclusive", func(s *api.Spec) string { return yesText(s.Exclusive) }},
+	{"node list", func(s *api.Spec) string { return hostlist.Compress(s.NodeList) }},
+	{"excluded nodes", func(s *api.Spec) string { return hostlist.Compress(s.Exclude) }},
+	{"shape of a node", func(s *api.Spec) string { return shapeText(s.Shape) }},
+	{"switches", func(s *api.Spec) string { return countText(s.Switches) }},
+	{"account", func(s *api.Spec) string { return s.Account }},
+	{"reservation", func(s *api.Spec) string { return s.Reservation }},
+	{"output", func(s *api.Spec) string { return api.Shown(s.Output) }},
+	{"error", func(s *api.Spec) string { return api.Shown(s.Error) }},
+	{"input", func(s *api.Spec) string { return api.Shown(s.Input) }},
+	{"directory", func(s *api.Spec) string { return api.Shown(s.WorkDir) }},
+	{"requeue", func(s *api.Spec) string { return yesText(!s.NoRequeue) }},
+	{"shortest time limit", func(s *api.Spec) string {
+		if s.TimeMin == 0 {
+			return ""
+		}
+		return s.TimeMin.String()
+	}},
+	{"notices", func(s *api.Spec) string { return notices(s.Notify) }},
+}
+
+func countText(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return strconv.Itoa(n)
+}
+
+func bytesText(bytes int64) string {
+	if bytes == 0 {
+		return ""
+	}
+	return cluster.Size(bytes)
+}
+
+func yesText(b bool) string {
+	if b {
+		return "yes"
+	}
+	return "no"
+}
+
+func rangeText(low, high int) string {
+	if low == high || high == 0 {
+		return countText(low)
+	}
+	return countText(low) + "-" + countText(high)
+}
+
+func shapeText(s api.CPUShape) string {
+	if s == (api.CPUShape{}) {
+		return ""
+	}
+	return fmt.Sprintf("%d:%d:%d", s.Sockets, s.Cores, s.Threads)
+}
+
+func notices(all []api.Notify) string {
+	var out []string
+	for i := range all {
+		kinds := make([]string, len(all[i].Types))
+		for k, t := range all[i].Types {
+			kinds[k] = string(t)
+		}
+		out = append(out, cmp.Or(all[i].Target, all[i].To)+":"+strings.Join(kinds, ","))
+	}
+	return strings.Join(out, " ")
 }
 
 // SpecOf is what a job asks for now.

@@ -251,3 +251,80 @@ func TestWhatIsBeingStoppedIsNotChanged(t *testing.T) {
 	b.refuses(Update{Job: id, TimeLimit: new(time.Hour)}, fmt.Sprintf("job %d is being stopped: its time limit has no effect any more", id))
 	b.refuses(Update{Job: id, Deadline: new(epoch0.Add(time.Hour))}, fmt.Sprintf("job %d is being stopped: a deadline has no effect any more", id))
 }
+
+// TestSpecOfAWaitingJob: what only waits asks for something else from then on, as one change with its event, and an element of an array
+// then has a request of its own.
+func TestSpecOfAWaitingJob(t *testing.T) {
+	b := newBench(t, 4)
+	first := b.array(3, nil)
+	id := first + 1
+	was := b.w.Job(id)
+	other := *was.Spec
+	other.Size, other.NodeList, other.Account, other.CPUsPerRank = 2, []string{"n3", "n4"}, "lab", 2
+	b.w.Take()
+	b.must(Update{Job: id, By: "ada", Spec: &other, SpecHash: "other"})
+	ch := b.w.Take()
+	if len(ch.Jobs) != 1 || ch.Specs["other"] != &other || len(ch.Events) != 1 {
+		t.Fatalf("%d jobs, specs %v, events %+v: want one change", len(ch.Jobs), ch.Specs, ch.Events)
+	}
+	if got, want := ch.Events[0].Text, "ranks 2, was 1; CPUs of a rank 2, was 1; node list n[3-4], was none; account lab, was none (ada)"; ch.Events[0].Type != api.EventUpdated || got != want {
+		t.Errorf("\n got %s\nwant %s", got, want)
+	}
+	j := b.w.Job(id)
+	if len(j.Ranks) != 2 || j.Spec.Size != 2 || j.SpecHash != "other" || b.w.Candidate(id).Ask.Spec.Size != 2 {
+		t.Errorf("%+v", j)
+	}
+	if k := b.w.Job(first); k.Spec.Size != 1 || k.SpecHash != was.SpecHash {
+		t.Error("another element was changed")
+	}
+	if out := b.step(Update{Job: id, Spec: &other, SpecHash: "other"}); out.Ignored == "" {
+		t.Errorf("the same once more: %+v", out)
+	}
+	b.start(id)
+	if out := b.step(Update{Job: id, Spec: was.Spec, SpecHash: "third"}); out.Refused == nil || out.Refused.Code != api.CodeConflict {
+		t.Errorf("of a job that runs: %+v", out)
+	}
+}
+
+// TestHoldOfARunningJob: it runs on, and is held when it waits again.
+func TestHoldOfARunningJob(t *testing.T) {
+	b := newBench(t, 2)
+	id := b.submit(specOf(1))
+	b.start(id)
+	b.must(Hold{Job: id})
+	if j := b.w.Job(id); JobState(j) != api.JobRunning || j.Held != HeldUser {
+		t.Fatalf("%s, held %q", JobState(j), j.Held)
+	}
+	b.must(Requeue{Job: id})
+	b.ackAll(id)
+	if j := b.w.Job(id); !blocked(j) || b.w.Candidate(id) != nil {
+		t.Errorf("%s: a candidate although it is held", JobState(j))
+	}
+	b.must(Release{Job: id})
+	if b.w.Candidate(id) == nil {
+		t.Error("released and no candidate")
+	}
+}
+
+// TestCPUsOfWholeNodes: a gang that has its nodes to itself has their CPUs, in what it is told and in the ledger.
+func TestCPUsOfWholeNodes(t *testing.T) {
+	b := newBench(t, 2)
+	s := specOf(2)
+	s.Exclusive = true
+	id := b.submit(s)
+	b.start(id)
+	j := b.w.Job(id)
+	each := b.w.Node("n1").Res.CPUs
+	if CPUs(j) != 2*each || j.Booking.CPUs != 2*each || each < 2 {
+		t.Errorf("%d CPUs, %d booked, of 2 nodes with %d", CPUs(j), j.Booking.CPUs, each)
+	}
+	for _, n := range b.w.Desired("n1")[0].Body.Nodes {
+		if n.CPUs != each {
+			t.Errorf("%s is told %d CPUs, want %d", n.Name, n.CPUs, each)
+		}
+	}
+	other := b.submit(specOf(1))
+	if CPUs(b.w.Job(other)) != 0 {
+		t.Error("a shared node was counted whole")
+	}
+}

@@ -48,7 +48,7 @@ func Heterogeneous(job int64, account string, all []Component) []string {
 				out = append(out, variable+group+strconv.Itoa(i)+"="+value)
 			}
 		}
-		tasks, nodes := strconv.Itoa(c.Spec.Size), strconv.Itoa(len(c.Nodes))
+		nodes := strconv.Itoa(len(c.Nodes))
 		add("SLURM_JOB_ID", id)
 		add("SLURM_JOB_NAME", c.Spec.Name)
 		add("SLURM_JOB_ACCOUNT", account)
@@ -56,17 +56,9 @@ func Heterogeneous(job int64, account string, all []Component) []string {
 		add("SLURM_JOB_NODELIST", hostlist.Compress(c.Nodes))
 		add("SLURM_JOB_NUM_NODES", nodes)
 		add("SLURM_JOB_CPUS_PER_NODE", api.PerNode(c.CPUs))
-		add("SLURM_TASKS_PER_NODE", api.PerNode(c.Tasks))
-		add("SLURM_NTASKS", tasks)
-		add("SLURM_NPROCS", tasks)
-		if n := cpusPerTask(c.Spec); n > 0 {
-			add("SLURM_CPUS_PER_TASK", strconv.Itoa(n))
-		}
-		if c.Spec.RanksPerNode > 0 {
-			add("SLURM_NTASKS_PER_NODE", strconv.Itoa(c.Spec.RanksPerNode))
-		}
+		add("SLURM_TASKS_PER_NODE", api.PerNode(TasksOn(c.Spec.Asked, c.Spec.Size, c.Tasks, c.CPUs)))
 		e := newEnv(nil, nil)
-		figures(e, c.Spec)
+		asked(e, c.Spec, c.Spec.Size, len(c.Nodes))
 		for _, kv := range e.list {
 			variable, value, _ := strings.Cut(kv, "=")
 			add(variable, value)

@@ -17,7 +17,7 @@ var aboutOneJob = map[string]bool{
 	"GANG_NODELIST": true, "GANG_PORTS": true, container.EnvName: true, "GANG_PEERS": true, "GANG_ROLE": true, "GANG_ROLE_RANK": true, "GANG_ROLE_SIZE": true, "GANG_ROLES": true, "GANG_CHECKPOINT_DIR": true, "GANG_CHECKPOINT_FILE": true,
 	"GANG_STATUS_FILE": true, "GANG_SOCKET": true, "GANG_CONTROLLER": true, "CHECKPOINT_DATA": true, "NOTIFY_SOCKET": true, "WATCHDOG_USEC": true, "WATCHDOG_PID": true,
 	"RANK": true, "WORLD_SIZE": true, "LOCAL_RANK": true, "LOCAL_WORLD_SIZE": true, "MASTER_ADDR": true, "MASTER_PORT": true,
-	"CUDA_VISIBLE_DEVICES": true,
+	"CUDA_VISIBLE_DEVICES": true, "GPU_DEVICE_ORDINAL": true, "ROCR_VISIBLE_DEVICES": true, "ZE_AFFINITY_MASK": true,
 }
 
 // inherited reports that a variable of the submitter is the job's too. What srun in it exports is asked

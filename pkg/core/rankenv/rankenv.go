@@ -155,7 +155,9 @@ func (m *Member) cards(e *env, l *layout) {
 // they are named by number.
 func visible(e *env, cards []string, names map[string]string) {
 	if names != nil {
-		e.set("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
+		if len(cards) > 0 {
+			e.set("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
+		}
 		named := make([]string, len(cards))
 		for i, c := range cards {
 			if named[i] = names[c]; named[i] == "" {
@@ -164,8 +166,19 @@ func visible(e *env, cards []string, names map[string]string) {
 		}
 		cards = named
 	}
-	e.set("CUDA_VISIBLE_DEVICES", strings.Join(cards, ","))
+	list := strings.Join(cards, ",")
+	e.set("CUDA_VISIBLE_DEVICES", list)
+	for _, name := range numberedCards {
+		if names == nil || list == "" {
+			e.drop(name)
+		} else {
+			e.set(name, list)
+		}
+	}
 }
+
+// numberedCards are the variables in which other libraries look for the numbers of cards: of AMD's and Intel's.
+var numberedCards = []string{"GPU_DEVICE_ORDINAL", "ROCR_VISIBLE_DEVICES", "ZE_AFFINITY_MASK"}
 
 // speak sets how a rank, or a task, is heard, and what it starts from.
 func speak(e *env, r int, sockets func(int) (notify, http string), watchdog time.Duration, checkpoints map[int]Checkpoint) {

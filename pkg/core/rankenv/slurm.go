@@ -21,22 +21,14 @@ func (m *Member) slurm(e *env, l *layout) {
 		s, ranks, names, partition = s.Part(0), s.Roles[0].Count, hostlist.Compress(all[0].Nodes), all[0].Partition
 		l = &layout{counts: all[0].Tasks, cpus: l.cpus}
 	}
-	tasks, counts := s.TasksOf(ranks, len(l.counts)), l.counts
-	size, nodes := strconv.Itoa(tasks), strconv.Itoa(len(l.counts))
-	switch {
-	case tasks > ranks:
-		e.set("SLURM_OVERCOMMIT", "1")
-	case tasks < ranks:
-		counts = evenly(tasks, len(l.counts))
-	}
+	nodes, counts := strconv.Itoa(len(l.counts)), TasksOn(s.Asked, ranks, l.counts, l.cpus[:len(l.counts)])
 	for _, kv := range [][2]string{
 		{"SLURM_JOB_ID", id}, {"SLURM_JOBID", id}, {"SLURM_JOB_NAME", b.Name},
 		{"SLURM_JOB_USER", b.User}, {"SLURM_JOB_UID", strconv.FormatUint(uint64(b.UID), 10)},
 		{"SLURM_JOB_GID", strconv.FormatUint(uint64(b.GID), 10)}, {"SLURM_JOB_PARTITION", cmp.Or(partition, b.Partition)},
-		{"SLURM_NTASKS", size}, {"SLURM_NPROCS", size},
 		{"SLURM_NNODES", nodes}, {"SLURM_JOB_NUM_NODES", nodes},
 		{"SLURM_JOB_NODELIST", names}, {"SLURM_NODELIST", names},
-		{"SLURM_NODEID", strconv.Itoa(m.Node)}, {"SLURMD_NODENAME", b.Nodes[m.Node].Name},
+		{"SLURM_NODEID", strconv.Itoa(m.Node)}, {"SLURMD_NODENAME", b.Nodes[m.Node].Name}, {"HOSTNAME", b.Nodes[m.Node].Name},
 		{"SLURM_TASKS_PER_NODE", api.PerNode(counts)},
 		{"SLURM_JOB_CPUS_PER_NODE", api.PerNode(l.cpus[:len(l.counts)])},
 		{"SLURM_CPUS_ON_NODE", strconv.Itoa(l.cpus[m.Node])},
@@ -53,9 +45,7 @@ func (m *Member) slurm(e *env, l *layout) {
 	e.set("SLURM_TOPOLOGY_ADDR_PATTERN", pattern)
 	// As Slurm's batch scripts find them: not at all where they would say nothing.
 	batch := s.Launch == api.LaunchBatch
-	if n := cpusPerTask(s); n > 0 {
-		e.setInt("SLURM_CPUS_PER_TASK", n)
-	}
+	asked(e, s, ranks, len(l.counts))
 	if !batch || b.RestartCount > 0 {
 		e.setInt("SLURM_RESTART_COUNT", b.RestartCount)
 	}
@@ -64,21 +54,52 @@ func (m *Member) slurm(e *env, l *layout) {
 		e.set("SLURM_NODE_ALIASES", "(null)")
 		e.set("ENVIRONMENT", "BATCH")
 	}
-	figures(e, s)
 	e.setGiven("SLURM_JOB_ACCOUNT", s.Account)
 	e.setGiven("SLURM_JOB_RESERVATION", s.Reservation)
 	e.setGiven("SLURM_SUBMIT_HOST", s.SubmitHost)
-	if s.RanksPerNode > 0 {
-		e.setInt("SLURM_NTASKS_PER_NODE", s.RanksPerNode)
-	}
 	array(e, b)
 }
 
-// evenly deals tasks out to nodes.
-func evenly(tasks, nodes int) []int {
-	out := make([]int, nodes)
-	for i := range out {
-		out[i] = (tasks + nodes - 1 - i) / nodes
+// asked says what was asked for: in Slurm's words where it was asked for in them, else in the figures that the scheduler
+// counts with. A step in a script goes by these, so that one that nobody asked for is a wrong number of its tasks.
+func asked(e *env, s *api.Spec, ranks, nodes int) {
+	if s.Asked != nil && s.Asked.ByWords {
+		e.add(s.Asked.Told)
+		return
+	}
+	tasks := s.TasksOf(ranks, nodes)
+	e.setInt("SLURM_NTASKS", tasks)
+	e.setInt("SLURM_NPROCS", tasks)
+	if tasks > ranks {
+		e.set("SLURM_OVERCOMMIT", "1")
+	}
+	if n := cpusPerTask(s); n > 0 {
+		e.setInt("SLURM_CPUS_PER_TASK", n)
+	}
+	figures(e, s)
+	if s.RanksPerNode > 0 {
+		e.setInt("SLURM_NTASKS_PER_NODE", s.RanksPerNode)
+	}
+}
+
+// TasksOn is how many tasks each node of a job has, as SLURM_TASKS_PER_NODE says, by how many of its ranks and CPUs are there.
+func TasksOn(a *api.Asked, size int, ranks, cpus []int) []int {
+	if a == nil {
+		return ranks
+	}
+	out := make([]int, len(ranks))
+	tasks := (&api.Spec{Asked: a}).TasksOf(size, len(ranks))
+	switch {
+	case a.TasksLeft && !(a.Spread && size > 1): // as many as its CPUs are for
+		for i := range out {
+			out[i] = max(1, cpus[i]/max(1, a.CPUsPerTask))
+		}
+	case tasks < size, tasks > size && a.ByWords: // dealt out
+		for i := range out {
+			out[i] = (tasks + len(out) - 1 - i) / len(out)
+		}
+	default:
+		return ranks
 	}
 	return out
 }
@@ -168,6 +189,9 @@ func newLayout(s *api.Spec, b *api.AssignmentBody, node int) *layout {
 		}
 		l.counts[p.Node]++
 		l.cpus[p.Node] += s.FiguresOf(r).CPUs
+	}
+	for i := range b.Nodes {
+		l.cpus[i] = max(l.cpus[i], b.Nodes[i].CPUs)
 	}
 	l.local = l.counts[node]
 	if peers.Len() < maxPeersBytes {

@@ -135,6 +135,11 @@ func (s *Step) step(e *env) {
 	} {
 		e.set(kv[0], kv[1])
 	}
+	distribution := "block"
+	if r.Tasks <= len(r.Nodes) { // which it is as well
+		distribution = "cyclic"
+	}
+	e.set("SLURM_DISTRIBUTION", distribution)
 	e.drop("SLURM_STEP_RESV_PORTS") // of the step that the client runs in
 	if r.Ports != "" {
 		e.set("SLURM_STEP_RESV_PORTS", r.Ports)
@@ -150,6 +155,7 @@ func (s *Step) node(e *env) {
 	n := &s.Reply.Nodes[s.Part]
 	e.setInt("SLURM_NODEID", s.Part)
 	e.set("SLURMD_NODENAME", n.Name)
+	e.set("HOSTNAME", n.Name)
 	e.set("SLURM_TOPOLOGY_ADDR", n.Name)
 	e.set("SLURM_TOPOLOGY_ADDR_PATTERN", "node")
 	e.setInt("SLURM_CPUS_ON_NODE", n.CPUs)

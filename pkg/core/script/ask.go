@@ -5,7 +5,6 @@ import (
 	"strings"
 	"time"
 	"unicode"
-	"unicode/utf8"
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/hostlist"
@@ -17,7 +16,8 @@ type Ask struct {
 	Request
 	now time.Time // what --begin is relative to
 
-	size, ntasks, perNode   int // --size, --ntasks, --ntasks-per-node
+	size, ntasks, perNode   int  // --size, --ntasks, --ntasks-per-node
+	perNodeSaid             bool // how many tasks a node has was asked for, or follows from what was
 	nodesMin, nodesMax      int
 	gpusTotal               int
 	gpusPerSocket           int
@@ -95,13 +95,16 @@ func memoryInto(dst *int64, s string) error {
 // maxText bounds names, comments and paths: longer ones are a mistake of quoting.
 const maxText = 4096
 
-// textInto is a setter of one line of text.
+// textInto is a setter of one line of text, which is for show: bytes that are no UTF-8 become "?".
 func textInto(dst *string, s string) error {
+	return lineInto(dst, strings.ToValidUTF8(s, "?"))
+}
+
+// lineInto is a setter of one line, of whatever bytes.
+func lineInto(dst *string, s string) error {
 	switch {
 	case s == "":
 		return bad("the value is empty", "")
-	case !utf8.ValidString(s):
-		return bad("not valid UTF-8", "write it in UTF-8; check with: locale charmap")
 	case len(s) > maxText:
 		return bad("longer than "+strconv.Itoa(maxText)+" bytes", "check the quotes")
 	}
@@ -125,7 +128,7 @@ func nameListInto(dst *string, s string) error {
 // pathInto is a setter of an output pattern.
 func (a *Ask) pathInto(dst *string, s string) error {
 	var p string
-	if err := textInto(&p, s); err != nil {
+	if err := lineInto(&p, s); err != nil {
 		return err
 	}
 	a.warnPattern(p)
@@ -339,7 +342,7 @@ func setExclusive(a *Ask, v string) error {
 }
 
 func setCPUBind(a *Ask, v string) error {
-	switch v {
+	switch v = strings.ToLower(v); v {
 	case api.BindNone, api.BindCores, api.BindNUMA:
 		a.Spec.CPUBind = v
 		return nil
@@ -367,8 +370,15 @@ func setShape(a *Ask, v string) error {
 	return nil
 }
 
+func setCardNames(a *Ask, v string) error {
+	if a.Spec.CardNames = strings.ToLower(v); a.Spec.CardNames != api.CardsByUUID && a.Spec.CardNames != api.CardsByNumber {
+		return bad("want uuid or number", "")
+	}
+	return nil
+}
+
 func setHint(a *Ask, v string) error {
-	switch v {
+	switch strings.ToLower(v) {
 	case "nomultithread":
 		a.Spec.ThreadsPerCore = 1
 	case "multithread", "compute_bound", "memory_bound":
@@ -395,23 +405,28 @@ func setInput(a *Ask, v string) error {
 	if strings.Contains(v, "%") {
 		return bad("an input is one path, without %", "let the script choose: exec < input.$GANG_RANK")
 	}
-	return textInto(&a.Spec.Input, v)
+	return lineInto(&a.Spec.Input, v)
 }
 
 func setOpenMode(a *Ask, v string) error {
-	switch v {
-	case "append", "a":
-		a.Spec.OpenMode = "append"
-	case "truncate", "t":
-		a.Spec.OpenMode = "truncate"
-	default:
+	if a.Spec.OpenMode = OpenMode(v); a.Spec.OpenMode == "" {
 		return bad("unknown mode", "write --open-mode=append or --open-mode=truncate")
 	}
 	return nil
 }
 
+// OpenMode is what --open-mode says, in any case and cut short; empty: nothing that is known.
+func OpenMode(v string) string {
+	for _, mode := range []string{"append", "truncate"} {
+		if v != "" && strings.HasPrefix(mode, strings.ToLower(v)) {
+			return mode
+		}
+	}
+	return ""
+}
+
 func setLaunch(a *Ask, v string) error {
-	switch l := api.Launch(v); l {
+	switch l := api.Launch(strings.ToLower(v)); l {
 	case api.LaunchRanks, api.LaunchBatch:
 		a.Spec.Launch = l
 		return nil

@@ -2,6 +2,7 @@ package script
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"gangd/pkg/api"
@@ -69,6 +70,10 @@ func countsCards(s *Setting) bool { return slices.Contains(cardWords, s.Option.L
 // Build decides between the settings and derives the figures that they imply. now is what
 // --begin is relative to.
 func Build(settings []Setting, now time.Time) (*Request, []Warning, error) {
+	settings, err := expand(settings)
+	if err != nil {
+		return nil, nil, err
+	}
 	warn, err := checkEach(settings, now)
 	if err != nil {
 		return nil, nil, err
@@ -105,8 +110,35 @@ func build(settings []Setting, now time.Time) (*Ask, []Warning, error) {
 		}
 	}
 	warn, err := a.derive()
+	a.Spec.Words = a.asWords()
 	return a, warn, err
 }
+
+// asWords are the settings that size, resources and nodes were asked for with.
+func (a *Ask) asWords() (out []string) {
+	for i := range a.Used {
+		if s := &a.Used[i]; IsResource(s.Option.Long) {
+			out = append(out, s.word())
+		}
+	}
+	return out
+}
+
+// word is a setting as a word of a command line.
+func (s *Setting) word() string {
+	if !s.Given && s.Option.Kind != Value {
+		return "--" + s.Option.Long
+	}
+	return "--" + s.Option.Long + "=" + s.Value
+}
+
+// resources are the options that say how large a job is, what it needs and which nodes it may have.
+var resources = strings.Fields("size ranks-per-node nodes ntasks ntasks-per-node gpus-per-rank gpus-per-node gpus gres vram min-compute share cpu-bind hint threads-per-core " +
+	"cpus-per-task cpus-per-gpu mem tmp mem-per-cpu mem-per-gpu mem-per-rank exclusive nodelist exclude switches ntasks-per-core extra-node-info gpus-per-socket sockets-per-node " +
+	"cores-per-socket ntasks-per-socket mincpus ntasks-per-gpu overcommit distribution gpu-bind gpu-freq cpu-freq mem-bind acctg-freq profile launch nodefile")
+
+// IsResource reports whether an option, by its main name, is one of them.
+func IsResource(long string) bool { return slices.Contains(resources, long) }
 
 // checkEach tries every setting by itself, overridden ones too: a typo that only shows
 // when a flag is left out some day is a trap.
@@ -116,6 +148,9 @@ func checkEach(settings []Setting, now time.Time) ([]Warning, error) {
 	for i := range settings {
 		s := &settings[i]
 		o := s.Option
+		if s.Unset {
+			continue
+		}
 		if o.List == Refused {
 			e := s.refuse(s.String()+": "+o.Note, o.Use)
 			e.Bad = s
@@ -157,6 +192,11 @@ func decide(settings []Setting) map[*Option]*Setting {
 			won[s.Option] = s
 		}
 	}
+	for o, s := range won {
+		if s.Unset {
+			delete(won, o)
+		}
+	}
 	return won
 }
 
@@ -171,7 +211,7 @@ func all(settings []Setting, won *Setting) []*Setting {
 	}
 	var out []*Setting
 	for i := range settings {
-		if s := &settings[i]; s.Option == won.Option && s.Source == won.Source {
+		if s := &settings[i]; s.Option == won.Option && s.Source == won.Source && !s.Unset {
 			out = append(out, s)
 		}
 	}

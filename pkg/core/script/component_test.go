@@ -54,7 +54,7 @@ func TestComponents(t *testing.T) {
 			t.Errorf("%s: %v", c.name, err)
 			continue
 		}
-		if d := cmp.Diff(c.want, r.Spec.Roles); d != "" {
+		if d := cmp.Diff(c.want, r.Spec.Roles, figuresAlone); d != "" {
 			t.Errorf("%s: (-want +got)\n%s", c.name, d)
 		}
 		size := 0
@@ -63,7 +63,7 @@ func TestComponents(t *testing.T) {
 		}
 		whole := r.Spec
 		whole.Roles, whole.Name, whole.Output, whole.Account = nil, "", "", ""
-		if d := cmp.Diff(api.Spec{Size: size, Launch: api.LaunchBatch, CPUsPerRank: 1, TimeLimit: c.limit}, whole); d != "" {
+		if d := cmp.Diff(api.Spec{Size: size, Launch: api.LaunchBatch, CPUsPerRank: 1, TimeLimit: c.limit}, whole, figuresAlone); d != "" {
 			t.Errorf("%s: the whole (-want +got)\n%s", c.name, d)
 		}
 		var said []string

@@ -41,8 +41,8 @@ func (a *Ask) derive() ([]Warning, error) {
 	return append(warn, late...), nil
 }
 
-// asked keeps the words in which a batch job asked for memory, cards and CPUs, which deriving
-// brings to others. A job that asked for none of them has no words.
+// asked keeps the words in which a batch job asked for tasks, memory, cards and CPUs, which deriving
+// brings to others.
 func (a *Ask) asked() {
 	s := &a.Spec
 	text := func(option string) string {
@@ -52,12 +52,16 @@ func (a *Ask) asked() {
 		return ""
 	}
 	figures := text("cpus-per-task") != "" || a.overcommit || s.MemoryPerRank > 0 || s.MemoryPerNode > 0 || s.GPUsPerRank > 0 || s.GPUsPerNode > 0
-	if s.Launch != api.LaunchBatch || !figures {
+	slurms := a.size == 0 && a.By("ranks-per-node") == nil // counted in sbatch's words
+	if s.Launch != api.LaunchBatch || !slurms && !figures {
 		return
 	}
 	s.Asked = &api.Asked{MemoryPerNode: a.memNode, MemoryPerCPU: a.memCPU, MemoryPerGPU: a.memGPU, CPUsPerGPU: a.cpusPerGPU,
 		GPUs: text("gpus"), GPUsPerNode: text("gpus-per-node"), GPUsPerTask: text("gpus-per-rank"),
 		GPUsPerSocket: text("gpus-per-socket"), GPUBind: text("gpu-bind"), GPUFreq: text("gpu-freq")}
+	if slurms {
+		s.Asked.ByWords, s.Asked.Told, s.Asked.TasksLeft = true, a.told(), a.tasks() == 0
+	}
 	_ = numberInto(&s.Asked.CPUsPerTask, text("cpus-per-task"), 1, 1<<20) // taken before
 	for _, option := range []string{"gpus-per-rank", "gpus-per-node", "gpus", "gres", "gpus-per-socket"} {
 		if by := a.By(option); by != nil && s.Asked.CardsBy == "" {
@@ -86,6 +90,10 @@ func (a *Ask) ranks() ([]Warning, error) {
 			s.Launch = api.LaunchRanks
 		}
 	}
+	if a.perNode == 0 && a.ntasks == 0 && a.size == 0 && s.RanksPerNode == 0 {
+		a.perNode = a.tasksOfShape()
+	}
+	a.perNodeSaid = a.perNode > 0
 	counted := countedNodes(s.Constraint)
 	if a.nodesMax > 0 && counted > a.nodesMax {
 		counted = 0 // which the controller refuses

@@ -43,14 +43,12 @@ func Directives(file string, text []byte) ([]Setting, []Warning, error) {
 			}
 		case is:
 			r := reader{source: source, file: file, line: n, component: component}
-			w, err := r.directive(body, len(line)-len(body)+1)
-			if err != nil {
+			if err := r.directive(body, len(line)-len(body)+1); err != nil {
 				return nil, nil, err
 			}
 			if component = r.component; component >= api.MaxRoles {
 				return nil, nil, r.refuse(0, "more than "+strconv.Itoa(api.MaxRoles)+" components", "join some of them")
 			}
-			warn = append(warn, w...)
 			out = append(out, r.out...)
 		case command == 0:
 			trimmed := strings.TrimLeft(line, " \t")
@@ -84,36 +82,36 @@ func directive(line string) (body string, source Source, is bool) {
 }
 
 // directive reads the options of one line.
-func (r *reader) directive(body string, col int) ([]Warning, error) {
+func (r *reader) directive(body string, col int) error {
 	words, cols, badCol := splitWords(body, col)
 	if badCol > 0 {
 		r.cols = []int{badCol}
-		return nil, r.refuse(0, "the quote is never closed", "close it on the same line")
+		return r.refuse(0, "the quote is never closed", "close it on the same line")
 	}
 	r.cols = cols
 	rest, err := r.read(words)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	for i := range r.out {
 		if err := checkLiteral(&r.out[i]); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	if len(rest) == 0 {
-		return nil, nil
+		return nil
 	}
 	at, word := len(words)-len(rest), rest[0]
 	if word == "hetjob" || word == "packjob" {
 		r.component++
-		return nil, nil
+		return nil
 	}
-	// sbatch stops reading the line here without a word; scripts that live on that exist
-	// ("--time=1:00:00 (one hour)"), so only our own directives are strict.
-	if r.source == FromSBATCH {
-		return []Warning{{r.pos(at), "not read: " + strconv.Quote(word) + " and what follows on this line is no option (a comment begins with #, blanks in a value need quotes)"}}, nil
+	if r.source == FromSBATCH && strings.Trim(word, `"'`) == "" { // quotes with nothing in them, which sbatch passes over
+		return nil
 	}
-	return nil, r.refuse(at, "unexpected word "+strconv.Quote(word), "options begin with - or --, a comment with #, and blanks in a value need quotes")
+	e := r.refuse(at, "unexpected word "+strconv.Quote(word), "options begin with - or --, a comment with #, and blanks in a value need quotes")
+	e.Stray = word
+	return e
 }
 
 // checkLiteral refuses $VAR and ~ in a directive. No shell reads these lines, sbatch takes

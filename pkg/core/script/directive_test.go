@@ -21,8 +21,6 @@ func TestDirectives(t *testing.T) {
 		{"quotes", `#SBATCH --comment="two words" -J 'a "b"' --comment=a\ b --comment="a\"b" -o "sp\(0\)\ x" --comment='it\'s' -J abc\` + "\n",
 			[]string{"--comment=two words", `--job-name=a "b"`, "--comment=a b", `--comment=a"b`, "--output=sp(0) x", "--comment=it's", "--job-name=abc"}, nil},
 		{"off", "##SBATCH -N1\n# SBATCH -N2\n#GANGED -N3\n#sbatch -N4\n#SBATCH\n#GANG \t\n", nil, nil},
-		{"glued", "#SBATCHX -N3\n", nil, []string{
-			`job.sh:1:8: not read: "X" and what follows on this line is no option (a comment begins with #, blanks in a value need quotes)`}},
 		{"tab and nothing between", "#SBATCH\t-N1\n#SBATCH-n2\n", []string{"--nodes=1", "--ntasks=2"}, nil},
 		{"comments and blank lines do not end it", "#!/bin/sh\n\n# a comment\n   \n#GANG --size=2\n", []string{"--size=2"}, nil},
 		{"CR LF", "#!/bin/sh\r\n#GANG --size=2\r\n", []string{"--size=2"}, nil},

@@ -272,7 +272,7 @@ func TestTakenByWord(t *testing.T) {
 		}
 		s.CPUsPerRank = max(s.CPUsPerRank, 1)
 		r.Used, r.Spec.Asked = nil, nil
-		if d := cmp.Diff(&wanted, r); d != "" {
+		if d := cmp.Diff(&wanted, r, figuresAlone); d != "" {
 			t.Errorf("%.200s: -want +got\n%s", args, d)
 		}
 	}
@@ -770,7 +770,7 @@ func TestCardsTasksAndNodes(t *testing.T) {
 		if c.want.Launch == "" {
 			c.want.Launch = api.LaunchBatch
 		}
-		if d := cmp.Diff(c.want, r.Spec); d != "" {
+		if d := cmp.Diff(c.want, r.Spec, figuresAlone); d != "" {
 			t.Errorf("%s: -want +got\n%s", c.args, d)
 		}
 	}
@@ -796,7 +796,7 @@ func TestAskedInItsWords(t *testing.T) {
 			t.Errorf("%s: %v", c.args, err)
 			continue
 		}
-		if d := cmp.Diff(c.want, r.Spec.Asked); d != "" {
+		if d := cmp.Diff(c.want, r.Spec.Asked, figuresAlone); d != "" {
 			t.Errorf("%s: -want +got\n%s", c.args, d)
 		}
 	}

@@ -25,10 +25,10 @@ func ParseExport(s string) (Export, error) {
 	for i, p := range parts {
 		name, value, set := strings.Cut(p, "=")
 		switch {
-		case !set && name == "ALL":
+		case !set && strings.EqualFold(name, "ALL"):
 			e.All = true
 			continue
-		case !set && (name == "NONE" || name == "NIL"):
+		case !set && (strings.EqualFold(name, "NONE") || strings.EqualFold(name, "NIL")):
 			if len(parts) > 1 {
 				return Export{}, bad(name+" stands alone", exportForms)
 			}

@@ -16,6 +16,9 @@ const minVRAM = 256 << 20
 // parseGPUs reads [type:]count; a type alone is one card of it.
 func parseGPUs(s string) (kind string, count int, err error) {
 	kind, num, ok := strings.Cut(s, ":")
+	if ok && strings.EqualFold(kind, "gpu") && !strings.Contains(num, ":") { // as in --gres
+		kind, ok, s = "", false, num
+	}
 	if !ok {
 		kind, num = "", s
 		if !digits(s) && gpuType(s) {

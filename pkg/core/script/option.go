@@ -63,6 +63,8 @@ type Setting struct {
 	cmdline.Setting[Ask]
 	Source Source
 	Pos    Pos
+	// Unset: its value is empty, and by sbatch's rules it is as if it had not been given, here and in weaker sources.
+	Unset bool
 	// Component is which component of a heterogeneous job it was written for; of one that is not, 0.
 	Component int
 }
@@ -105,6 +107,8 @@ type Error struct {
 	Nodes ClashText
 	// Bad is the setting whose own value is wrong, nil for other mistakes.
 	Bad *Setting
+	// Stray is the word of a directive that is no option.
+	Stray string
 }
 
 func (e *Error) Error() string {

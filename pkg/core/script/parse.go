@@ -52,7 +52,8 @@ type reader struct {
 // read takes words until one is no option, and gives what is left.
 func (r *reader) read(words []string) ([]string, error) {
 	g := cmdline.Grammar[Ask]{Options: Options, Stop: true, Equals: true}
-	if r.slurm || r.source == FromSBATCH {
+	slurms := r.slurm || r.source == FromSBATCH
+	if slurms {
 		// None of sbatch's own names speaks of ranks.
 		g.Cut = func(o *Option, name string) bool { return o.List != Own && !strings.Contains(name, "rank") }
 	}
@@ -61,7 +62,8 @@ func (r *reader) read(words []string) ([]string, error) {
 		if s.Option.OnLine && r.source != FromFlag {
 			return nil, r.refuse(s.At, "--"+s.Name+" belongs on the command line", "remove it here")
 		}
-		r.out = append(r.out, Setting{Setting: s, Source: r.source, Pos: r.pos(s.At), Component: r.component})
+		r.out = append(r.out, Setting{Setting: s, Source: r.source, Pos: r.pos(s.At), Component: r.component,
+			Unset: slurms && s.Given && s.Value == "" && TakesEmpty(s.Option.Long)})
 	}
 	if err != nil {
 		return nil, r.unreadable(err.(*cmdline.Error))
@@ -107,6 +109,13 @@ func (r *reader) unreadable(e *cmdline.Error) error {
 	out.Getopt = e.Error()
 	return out
 }
+
+// takeEmpty are the options of which sbatch takes an empty value as none: what a script with an unset variable writes.
+var takeEmpty = strings.Fields("account array bb chdir cluster-constraint comment constraint container dependency error exclude export extra-node-info " +
+	"gpus gpus-per-node gpus-per-rank gpus-per-socket gpus-per-task input job-name licenses mail-user mcs-label nice nodelist output power priority propagate qos reservation wckey")
+
+// TakesEmpty reports whether an option of sbatch, srun and salloc, by its main name, is not given where its value is empty.
+func TakesEmpty(long string) bool { return slices.Contains(takeEmpty, long) }
 
 func nearestName(name string) string {
 	var names []string

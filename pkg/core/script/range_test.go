@@ -52,7 +52,7 @@ func TestRanges(t *testing.T) {
 			t.Errorf("%s: %v", in, err)
 		}
 	}
-	for text, want := range map[string]bool{strings.Repeat("x", maxText): true, strings.Repeat("x", maxText+1): false, "": false, "a\tb": false, "\xff": false} {
+	for text, want := range map[string]bool{strings.Repeat("x", maxText): true, strings.Repeat("x", maxText+1): false, "": false, "a\tb": false} {
 		var s string
 		if err := textInto(&s, text); (err == nil) != want || want && s != text {
 			t.Errorf("%.10q of %d bytes: %v", text, len(text), err)
@@ -244,7 +244,7 @@ func TestAskedOfNodes(t *testing.T) {
 			continue
 		}
 		r.Spec.Asked = nil
-		if d := cmp.Diff(c.want, r.Spec); d != "" {
+		if d := cmp.Diff(c.want, r.Spec, figuresAlone); d != "" {
 			t.Errorf("%s: -want +got\n%s", c.args, d)
 		}
 	}

@@ -2,8 +2,10 @@ package script
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
+	"gangd/pkg/api/rlimit"
 	"gangd/pkg/core/cmdline"
 )
 
@@ -24,8 +26,15 @@ var hints = []Option{
 		Note: "a gang that loses a node ends as a whole and runs again; --no-requeue ends it for good"},
 	{Long: "get-user-env", Env: []string{"SBATCH_GET_USER_ENV"}, Kind: MayValue, Arg: "MODE", List: Partial, Warn: true, Group: groupHints,
 		Note: "no login shell is run for the environment; begin the script with #!/bin/bash -l"},
-	{Long: "propagate", Kind: MayValue, Arg: "LIMITS", List: Partial, Warn: true, Group: groupHints,
-		Note: "resource limits are the node's; set them with ulimit in the script"},
+	{Long: "propagate", Kind: MayValue, Arg: "LIMITS", List: Partial, Group: groupFiles,
+		Help: "soft resource limits of this process that the job has: ALL, NONE, or NOFILE,STACK and so on",
+		Note: "each at most the node's hard limit, where Slurm says that it can't set it",
+		Set: func(_ *Ask, v string) error {
+			if _, err := (rlimit.Soft{}).Choose(v); err != nil {
+				return bad(err.Error(), "")
+			}
+			return nil
+		}},
 	{Long: "distribution", Short: 'm', Env: []string{"SBATCH_DISTRIBUTION"}, Kind: Value, Arg: "TYPE", List: Partial, Warn: true, Group: groupHints,
 		Note: "ranks are numbered node by node (block)", Set: checkDistribution},
 	{Long: "mem-bind", Kind: Value, Arg: "TYPE", List: Partial, Warn: true, Group: groupHints,
@@ -88,6 +97,19 @@ var hints = []Option{
 		Note: "nodes are never rebooted for a job"},
 	{Long: "oversubscribe", Short: 's', List: Partial, Warn: true, Group: groupHints,
 		Note: "CPUs are never shared; cards are with --share --vram=SIZE"},
+	{Long: "extra", Env: []string{"SBATCH_EXTRA"}, Kind: Value, Arg: "TEXT", List: Partial, Warn: true, Group: groupHints,
+		Note: "nodes have no extra words that it could be compared with, and it is not recorded; --constraint chooses nodes, --comment is recorded"},
+	{Long: "oom-kill-step", Kind: MayValue, Arg: "0|1", List: Partial, Group: groupHints,
+		Note: "always as 0: a step of which the kernel has killed a process for memory goes on, and its state says so; srun --kill-on-bad-exit ends it with the task",
+		Set: func(_ *Ask, v string) error {
+			if v == "" {
+				return nil
+			}
+			_, err := number(v, 0, 1)
+			return err
+		}},
+	{Long: "stepmgr", List: Partial, Group: groupHints,
+		Note: "steps are begun by the job's own nodes and clients anyway, and cost the controller little", Set: func(*Ask, string) error { return nil }},
 	{Long: "ignore-pbs", Env: []string{"SBATCH_IGNORE_PBS"}, List: Exact, Group: groupHints,
 		Help: "#PBS lines are never read",
 		Set:  func(*Ask, string) error { return nil }},
@@ -95,6 +117,16 @@ var hints = []Option{
 
 // slurms are options of sbatch that gsubmit has better words for.
 var slurms = []Option{
+	{Long: "tres-per-task", Env: []string{"SBATCH_TRES_PER_TASK"}, Kind: Value, Arg: "cpu=N,gres/gpu=N", List: Partial, Group: groupHints,
+		Note: "as --cpus-per-task and --gpus-per-task; no other resource is counted by task", Set: func(_ *Ask, v string) error {
+			_, err := TresPerTask(v)
+			return err
+		}},
+	{Long: "tres-bind", Env: []string{"SBATCH_TRES_BIND"}, Kind: Value, Arg: "gres/gpu:TYPE", List: Partial, Group: groupHints,
+		Note: "as --gpu-bind", Set: func(_ *Ask, v string) error {
+			_, err := TresBind(v)
+			return err
+		}},
 	{Long: "mincpus", Kind: Value, Arg: "N", List: Partial, Group: groupHints,
 		Note: "CPUs of a rank are raised until a node's ranks have N; how many ranks a node has must be said where there are several",
 		Set:  func(a *Ask, v string) error { return numberInto(&a.minCPUs, v, 1, 1<<20) }},
@@ -129,6 +161,68 @@ func CheckCluster(v string) error {
 		}
 	}
 	return nil
+}
+
+// expand puts in the place of --tres-per-task and --tres-bind the options that they are another spelling of.
+func expand(settings []Setting) ([]Setting, error) {
+	out := make([]Setting, 0, len(settings))
+	for i := range settings {
+		s := settings[i]
+		var words [][2]string
+		var err error
+		switch s.Option.Long {
+		case "tres-per-task":
+			words, err = TresPerTask(s.Value)
+		case "tres-bind":
+			words, err = TresBind(s.Value)
+		default:
+			out = append(out, s)
+			continue
+		}
+		if err != nil {
+			v, _ := err.(*valueError)
+			e := s.refuse(s.String()+": "+v.msg, v.hint)
+			e.Bad = &s
+			return nil, e
+		}
+		for _, w := range words {
+			one := s
+			one.Option, one.Name, one.Value = named(w[0]), w[0], w[1]
+			out = append(out, one)
+		}
+	}
+	return out, nil
+}
+
+// TresPerTask is the options that --tres-per-task stands for: cpu=4,gres/gpu:a100=1, with : or = before a number.
+func TresPerTask(v string) (words [][2]string, err error) {
+	for _, part := range strings.Split(v, ",") {
+		name, rest, ok := strings.Cut(strings.Replace(part, "=", ":", -1), ":")
+		switch strings.ToLower(strings.TrimPrefix(name, "gres/")) {
+		case "cpu":
+			words = append(words, [2]string{"cpus-per-task", rest})
+		case "gpu":
+			if !ok {
+				rest = "1"
+			}
+			words = append(words, [2]string{"gpus-per-rank", rest})
+		default:
+			return nil, bad("unknown resource "+strconv.Quote(name), "cpu and gres/gpu are counted by task")
+		}
+		if rest == "" {
+			return nil, bad(name+" has no number", "write --tres-per-task="+name+"=1")
+		}
+	}
+	return words, nil
+}
+
+// TresBind is the option that --tres-bind stands for: gres/gpu:single:1.
+func TresBind(v string) ([][2]string, error) {
+	name, rest, _ := strings.Cut(v, ":")
+	if name = strings.ToLower(name); strings.TrimPrefix(name, "gres/") != "gpu" || rest == "" {
+		return nil, bad("want gres/gpu: and a type", "write --tres-bind=gres/gpu:single:1, which is --gpu-bind=single:1")
+	}
+	return [][2]string{{"gpu-bind", rest}}, nil
 }
 
 // refused are the options of sbatch whose loss would change what a job means.

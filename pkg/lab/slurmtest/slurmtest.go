@@ -149,13 +149,13 @@ func split(t *testing.T, s string) []string {
 	return words
 }
 
-// Lists holds the lists of a command against the recorded options of 22.05, and those that 23.11 has beside
+// Lists holds the lists of a command against the recorded options of 22.05, and those that later ones have beside
 // them: each option is in one list with a text, is read by the grammar as Slurm reads it, and none is there that
 // Slurm does not have.
 func Lists[T any](t *testing.T, file string, c *cmdline.Command[T]) {
 	l := c.Lists()
 	recorded := map[string]cmdline.Kind{}
-	for _, name := range []string{file, strings.Replace(file, "22.05", "23.11", 1)} {
+	for _, name := range []string{file, strings.Replace(file, "22.05", "23.11", 1), strings.Replace(file, "22.05", "24.11", 1)} {
 		b, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)

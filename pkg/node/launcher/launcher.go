@@ -64,6 +64,7 @@ func Main() int {
 	line, err := orders.ReadBytes('\n')
 	if err == nil {
 		err = json.Unmarshal(line, &l.start)
+		l.start.WorkDir = api.Unpack(l.start.WorkDir)
 	}
 	if err != nil {
 		return l.last(api.StepActual{ExitCode: 1, Error: fmt.Sprintf("the launcher was not told its step: %v", err)})

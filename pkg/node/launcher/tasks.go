@@ -12,11 +12,13 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"gangd/pkg/api/rlimit"
 	"gangd/pkg/core/container"
 	"gangd/pkg/core/rankenv"
 	"gangd/pkg/node/proc"
 	"gangd/pkg/node/shim"
 	"gangd/pkg/wire/jobapi"
+	"gangd/pkg/wire/limits"
 	"gangd/pkg/wire/stepwire"
 )
 
@@ -37,6 +39,14 @@ type task struct {
 func (l *launcher) launch() {
 	b := l.body
 	node := &b.Reply.Nodes[b.Part]
+	if l.start.Container == nil && valueOf(b.Env, "TMPDIR") != "" {
+		var why string
+		if b.Env, why = shim.Temporary(b.Env); why != "" {
+			for line := range strings.SplitSeq(why, "\n") {
+				_ = l.conn.Send(stepwire.Say, 0, []byte(line))
+			}
+		}
+	}
 	env := rankenv.Step{Reply: &b.Reply, Part: b.Part, Env: b.Env, Host: b.Client.Host, Port: b.Client.Port, Name: b.Client.JobName,
 		Extra: b.Client.Extra, Marker: l.start.Marker, Status: l.start.Status, PerTask: b.PerTask, Sockets: l.sockets, Watchdog: l.start.Watchdog,
 		CheckpointDir: l.start.CheckpointDir, Checkpoints: l.handed(node.Tasks), CardNames: l.start.CardNames}
@@ -210,11 +220,16 @@ func (l *launcher) startTask(t *task, dir string, env []string) error {
 	hooks := l.hooks(dir)
 	path, argv = hooks.Before(path, argv)
 	attr := &syscall.ProcAttr{Dir: dir, Env: env, Sys: sys, Files: inherited}
-	pid, err := proc.ForkExecTold(path, argv, attr, rankenv.TaskPID)
-	if errors.Is(err, syscall.ENOEXEC) { // a script without a first line: the shell's, as execvp has it
-		argv = append([]string{"/bin/sh", path}, argv[1:]...)
-		pid, err = proc.ForkExecTold(argv[0], argv, attr, rankenv.TaskPID)
-	}
+	soft := l.limits()
+	var pid int
+	set := func(pid int) { limits.Set(soft, pid) }
+	limits.Around(soft, func() {
+		pid, err = proc.ForkExecTold(path, argv, attr, rankenv.TaskPID, set)
+		if errors.Is(err, syscall.ENOEXEC) { // a script without a first line: the shell's, as execvp has it
+			argv = append([]string{"/bin/sh", path}, argv[1:]...)
+			pid, err = proc.ForkExecTold(argv[0], argv, attr, rankenv.TaskPID, set)
+		}
+	})
 	if err != nil {
 		files.abandon()
 		return &startFailure{argv[0], err}
@@ -223,6 +238,18 @@ func (l *launcher) startTask(t *task, dir string, env []string) error {
 	t.epilog = newEpilog(hooks, dir, env, files)
 	l.wire(t, files)
 	return nil
+}
+
+// limits are the soft limits of a task: of the client's those that its user or the site passes on.
+func (l *launcher) limits() rlimit.Soft {
+	if l.body.LimitsAsked {
+		return l.body.Limits
+	}
+	some, err := l.body.Limits.Choose(l.start.Propagate)
+	if err != nil { // which the site's configuration was checked for
+		return nil
+	}
+	return some
 }
 
 // lookUp finds a program as a shell in the task's place would.

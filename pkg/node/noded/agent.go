@@ -140,7 +140,7 @@ func (d *daemon) desire(a *api.Assignment, specs map[string]*api.Spec) {
 		m.want = memberOrders{Orders: Orders{Gate: a.Gate, Stop: a.Stop, Steps: a.Steps, Passed: a.Passed}}
 		phase := FirstPhase(a)
 		if phase == api.PhasePreparing {
-			m.want.body, m.want.spec = a.Body, specs[a.Body.SpecHash]
+			m.want.body, m.want.spec = a.Body, specs[a.Body.SpecHash].Unpacked()
 		}
 		m.begin(api.MemberActual{MemberKey: a.MemberKey, Phase: phase})
 		d.mu.Unlock()

@@ -39,8 +39,8 @@ func (d *daemon) judgeDevices() string {
 
 // cardNames is what a member's environment calls its cards, by UUID; nil: by their UUIDs. A program
 // that is kept from other cards' files sees its own alone, which CUDA numbers from 0 then.
-func (d *daemon) cardNames(has []shim.Card) map[string]string {
-	if d.site().CardNames != api.CardsByNumber {
+func (d *daemon) cardNames(spec *api.Spec, has []shim.Card) map[string]string {
+	if spec.NamesCards(d.site().CardNames) != api.CardsByNumber {
 		return nil
 	}
 	return numbered(d.cards.list(), has, strings.HasPrefix(d.devices, api.DevicesEnforced))

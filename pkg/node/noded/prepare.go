@@ -109,6 +109,7 @@ func (d *daemon) shimSpec(k api.MemberKey, dir string, body *api.AssignmentBody,
 	if refusal != nil {
 		return nil, refusal
 	}
+	var err error
 	// The number at the end makes names fresh even when the daemon died between two tries of
 	// one epoch: a cgroup that was killed once kills what is later cloned into it.
 	name := fmt.Sprintf("%s.%08x", keyName(k), rand.Uint32())
@@ -126,6 +127,11 @@ func (d *daemon) shimSpec(k api.MemberKey, dir string, body *api.AssignmentBody,
 	}
 	s.Whole = len(body.Nodes) == 1
 	s.Batch = spec.Launch == api.LaunchBatch
+	if s.Propagate = d.site().PropagateLimits; spec.LimitsAsked {
+		s.Limits = spec.Limits
+	} else if s.Limits, err = spec.Limits.Choose(s.Propagate); err != nil {
+		return nil, nodeFault("propagate_limits: %v", err)
+	}
 	s.LastWords = s.Batch && spec.LastWords
 	if s.OpenMode == "" {
 		s.OpenMode = "append" // a requeue never wipes what it had
@@ -140,7 +146,6 @@ func (d *daemon) shimSpec(k api.MemberKey, dir string, body *api.AssignmentBody,
 	if s.Private, refusal = d.privateOf(spec.WorkDir, spec.TmpPerNode); refusal != nil {
 		return nil, refusal
 	}
-	var err error
 	if s.TaskHooks, err = d.opts.Hooks.around(); err != nil {
 		return nil, nodeFault("%v", err)
 	}
@@ -191,7 +196,7 @@ func (d *daemon) fillRanks(s *shim.Spec, node int, acc *account, body *api.Assig
 	for i, p := range body.Nodes {
 		names[i] = p.Name
 	}
-	s.CardNames = d.cardNames(s.Cards)
+	s.CardNames = d.cardNames(spec, s.Cards)
 	env := rankenv.Member{MemberKey: s.MemberKey, Spec: spec, Body: body, Node: node, NodeList: hostlist.Compress(names),
 		Marker: s.Marker[len(rankenv.MarkerName)+1:], BinDir: d.opts.BinDir, Commands: d.opts.Commands, Home: acc.home, CardIndex: d.cards.indexes(), CardNames: s.CardNames,
 		Sockets: rankSockets(s.Dir), Watchdog: body.Watch.StallTimeout, Checkpoints: handed.env(s.Dir)}

@@ -25,12 +25,22 @@ const blank = "       "
 // Where the child can't be traced (a tracer has this process already, seccomp, Yama), and for
 // programs that would lose their set-user-id bit or capabilities under a tracer, it is plain
 // ForkExec and the variable is left out. The caller must not reap the child meanwhile.
-func ForkExecTold(path string, argv []string, attr *syscall.ProcAttr, name string) (int, error) {
+//
+// born, which may be nil, is called with the pid before the program's first instruction, or, where the child is not
+// traced, right after the fork.
+func ForkExecTold(path string, argv []string, attr *syscall.ProcAttr, name string, born func(pid int)) (int, error) {
 	plain := *attr
 	plain.Env = slices.DeleteFunc(slices.Clone(attr.Env), func(kv string) bool { return strings.HasPrefix(kv, name+"=") })
+	untraced := func() (int, error) {
+		pid, err := syscall.ForkExec(path, argv, &plain)
+		if err == nil && born != nil {
+			born(pid)
+		}
+		return pid, err
+	}
 	// Whoever becomes a user gains no privileges by what he runs, and its path, which is the user's, is looked at by nobody else.
 	if attr.Sys.Credential == nil && elevated(path) {
-		return syscall.ForkExec(path, argv, &plain)
+		return untraced()
 	}
 	runtime.LockOSThread() // the tracer is a thread
 	defer runtime.UnlockOSThread()
@@ -41,10 +51,10 @@ func ForkExecTold(path string, argv []string, attr *syscall.ProcAttr, name strin
 	told.Env = append(slices.Clone(plain.Env), entry)
 	pid, err := syscall.ForkExec(path, argv, &told)
 	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.ENOSYS) {
-		return syscall.ForkExec(path, argv, &plain)
+		return untraced()
 	}
 	if err == nil {
-		tell(pid, entry)
+		tell(pid, entry, born)
 	}
 	return pid, err
 }
@@ -64,7 +74,7 @@ func elevated(path string) bool {
 
 // tell writes the pid and lets the child go. It only looks (WNOWAIT): one that is killed
 // meanwhile is left to whoever reaps.
-func tell(pid int, entry string) {
+func tell(pid int, entry string, born func(pid int)) {
 	for {
 		var info unix.Siginfo
 		err := unix.Waitid(unix.P_PID, pid, &info, unix.WEXITED|unix.WSTOPPED|unix.WNOWAIT|unix.WALL, nil)
@@ -77,6 +87,9 @@ func tell(pid int, entry string) {
 		sig := stopSignal(&info)
 		if sig == int(unix.SIGTRAP) {
 			writePID(pid, entry)
+			if born != nil {
+				born(pid)
+			}
 			_ = unix.PtraceDetach(pid)
 			return
 		}

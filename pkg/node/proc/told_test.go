@@ -21,7 +21,7 @@ func told(t *testing.T, script string, env ...string) (int, syscall.WaitStatus, 
 	}
 	defer out.Close()
 	pid, err := ForkExecTold("/bin/sh", []string{"sh", "-c", script}, &syscall.ProcAttr{Dir: "/", Env: env,
-		Files: []uintptr{0, out.Fd(), out.Fd()}, Sys: &syscall.SysProcAttr{Setsid: true}}, "MY_PID")
+		Files: []uintptr{0, out.Fd(), out.Fd()}, Sys: &syscall.SysProcAttr{Setsid: true}}, "MY_PID", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +43,7 @@ func TestForkExecTold(t *testing.T) {
 	if out != "TracerPid:\t0\n1\n" {
 		t.Errorf("%q", out)
 	}
-	if _, err := ForkExecTold("/nonexistent", []string{"x"}, &syscall.ProcAttr{Sys: &syscall.SysProcAttr{}}, "P"); err != syscall.ENOENT {
+	if _, err := ForkExecTold("/nonexistent", []string{"x"}, &syscall.ProcAttr{Sys: &syscall.SysProcAttr{}}, "P", nil); err != syscall.ENOENT {
 		t.Errorf("no program: %v", err)
 	}
 }
@@ -102,7 +102,7 @@ func BenchmarkForkExecTold(b *testing.B) {
 	for name, start := range map[string]func(*syscall.ProcAttr) (int, error){
 		"plain": func(a *syscall.ProcAttr) (int, error) { return syscall.ForkExec("/bin/true", []string{"true"}, a) },
 		"told": func(a *syscall.ProcAttr) (int, error) {
-			return ForkExecTold("/bin/true", []string{"true"}, a, "MY_PID")
+			return ForkExecTold("/bin/true", []string{"true"}, a, "MY_PID", nil)
 		},
 	} {
 		b.Run(name, func(b *testing.B) {

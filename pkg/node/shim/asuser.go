@@ -31,6 +31,7 @@ type checkReply struct {
 	Refusal *api.Refusal `json:"refusal,omitempty"`
 	Files   [][3]int     `json:"files,omitempty"`
 	Count   int          `json:"count"`
+	Tmp     []string     `json:"tmp,omitempty"` // TMPDIR of each rank, where it is seen to
 }
 
 // openAsUser runs [Check] as the user, inside the containment.
@@ -64,6 +65,7 @@ func (m *member) openAsUser() ([]rankFiles, *api.Refusal) {
 		}
 		return nil, reply.Refusal
 	}
+	m.spec.setTemporaries(api.UnpackAll(reply.Tmp))
 	files := make([]rankFiles, len(reply.Files))
 	for i, f := range reply.Files {
 		files[i] = rankFiles{fds[f[0]], fds[f[1]], fds[f[2]]}
@@ -221,6 +223,9 @@ func Check() int {
 	}
 	files, refusal := openFiles(&s, nil)
 	reply := checkReply{Refusal: refusal}
+	if s.Batch && s.LastWords {
+		reply.Tmp = api.PackAll(s.temporaries())
+	}
 	var fds []int
 	index := map[int]int{}
 	at := func(fd int) int {

@@ -77,6 +77,7 @@ func openFiles(s *Spec, empty *emptyDir) ([]rankFiles, *api.Refusal) {
 		}
 		files = append(files, f)
 	}
+	s.ownTemporary(files)
 	return files, nil
 }
 

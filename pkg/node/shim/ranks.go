@@ -19,6 +19,7 @@ import (
 	"gangd/pkg/core/rankenv"
 	"gangd/pkg/core/supervise"
 	"gangd/pkg/node/proc"
+	"gangd/pkg/wire/limits"
 )
 
 // rank is one started rank; its record is the one of the same index in the state.
@@ -95,14 +96,20 @@ func (m *member) startRank(i int, argv []string, sys syscall.SysProcAttr, err er
 		unbind := m.bind(spec.CPUs)
 		attr := &syscall.ProcAttr{Dir: cmp.Or(m.spec.StartDir, m.spec.WorkDir), Env: m.environ(spec), Files: []uintptr{uintptr(f.in), uintptr(f.out), uintptr(f.err)}, Sys: &sys}
 		path, argv := m.spec.TaskHooks.Before(argv[0], argv)
-		if m.spec.Batch {
-			r.pid, err = proc.ForkExecTold(path, argv, attr, rankenv.TaskPID)
-		} else {
-			r.pid, err = syscall.ForkExec(path, argv, attr)
-		}
+		told := m.spec.Batch || m.spec.Limits != nil
+		limits.Around(m.spec.Limits, func() {
+			if told {
+				r.pid, err = proc.ForkExecTold(path, argv, attr, rankenv.TaskPID, func(pid int) {
+					proc.LimitStarted(pid, m.spec.LoginLimits)
+					limits.Set(m.spec.Limits, pid) // Over the login's, as these were asked for.
+				})
+			} else {
+				r.pid, err = syscall.ForkExec(path, argv, attr)
+			}
+		})
 		unbind()
 		m.bindAgain(r.pid, spec.CPUs, err)
-		if err == nil {
+		if err == nil && !told {
 			proc.LimitStarted(r.pid, m.spec.LoginLimits)
 		}
 	}

@@ -41,8 +41,10 @@ type LauncherStart struct {
 	Node    string `json:"node"`
 	WorkDir string `json:"work_dir"`
 	Umask   int    `json:"umask"`
-	Marker  string `json:"marker"` // for the environment of every process: NAME=value
-	Status  string `json:"status"` // GANG_STATUS_FILE
+	// Propagate is which limits of the client the tasks have, where it does not say.
+	Propagate string `json:"propagate,omitempty"`
+	Marker    string `json:"marker"` // for the environment of every process: NAME=value
+	Status    string `json:"status"` // GANG_STATUS_FILE
 	// Dir is where each task has its own sockets ([jobapi.TaskName]), and the checkpoint that it
 	// starts from where the order has one. NoSockets is why there are none.
 	Dir       string `json:"dir,omitempty"`
@@ -197,7 +199,7 @@ func (m *member) startStep(o *api.StepOrder) {
 			m.state.Steps[len(m.state.Steps)-1].Image = own.Digest
 		}
 	}
-	start := LauncherStart{MemberKey: m.spec.MemberKey, StepOrder: *o, Node: m.spec.Node, WorkDir: m.spec.WorkDir, Umask: m.spec.Umask,
+	start := LauncherStart{MemberKey: m.spec.MemberKey, StepOrder: *o, Node: m.spec.Node, WorkDir: api.Pack(m.spec.WorkDir), Umask: m.spec.Umask, Propagate: m.spec.Propagate,
 		Marker: m.spec.Marker, Status: filepath.Join(m.spec.Dir, stepStatus(o.ID)), Watchdog: m.spec.Watch.StallTimeout, GraceMax: m.spec.GraceMax}
 	start.Dir, start.CheckpointDir = m.spec.Dir, m.spec.CheckpointDir
 	start.NoSockets = m.jobs.openStep(m.spec, o)

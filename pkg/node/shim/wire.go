@@ -1,9 +1,12 @@
 package shim
 
 import (
+	"encoding/json"
+	"slices"
 	"time"
 
 	"gangd/pkg/api"
+	"gangd/pkg/api/rlimit"
 	"gangd/pkg/core/cpus"
 	"gangd/pkg/node/proc"
 	"gangd/pkg/node/sitehook"
@@ -44,10 +47,14 @@ type Spec struct {
 	// Whole: this member is all of its gang.
 	Whole bool `json:"whole,omitempty"`
 
-	Umask    int        `json:"umask"`
-	OpenMode string     `json:"open_mode"` // "append" or "truncate"
-	Args     []string   `json:"args,omitempty"`
-	Ranks    []RankSpec `json:"ranks"` // of this node; none: hold the containment only (LaunchBatch)
+	Umask int `json:"umask"`
+	// Limits are soft resource limits of its ranks; nil: the node's. Propagate is which limits of the clients of steps
+	// their tasks have, where these do not say.
+	Limits    rlimit.Soft `json:"limits,omitempty"`
+	Propagate string      `json:"propagate,omitempty"`
+	OpenMode  string      `json:"open_mode"` // "append" or "truncate"
+	Args      []string    `json:"args,omitempty"`
+	Ranks     []RankSpec  `json:"ranks"` // of this node; none: hold the containment only (LaunchBatch)
 	// JobName and Restarts are for who asks gnoded who it is.
 	JobName  string `json:"job_name,omitempty"`
 	Restarts int    `json:"restarts,omitempty"`
@@ -102,6 +109,31 @@ type Spec struct {
 	Nice        int           `json:"nice,omitempty"`
 	// Deny are the device files of other cards, which no process of the member may open.
 	Deny []proc.Device `json:"deny,omitempty"`
+}
+
+// MarshalJSON and UnmarshalJSON carry the bytes of texts that are no UTF-8.
+func (s Spec) MarshalJSON() ([]byte, error) {
+	type plain Spec
+	s.pack(api.Pack, api.PackAll)
+	return json.Marshal((*plain)(&s))
+}
+
+func (s *Spec) UnmarshalJSON(b []byte) error {
+	type plain Spec
+	if err := json.Unmarshal(b, (*plain)(s)); err != nil {
+		return err
+	}
+	s.pack(api.Unpack, api.UnpackAll)
+	return nil
+}
+
+func (s *Spec) pack(one func(string) string, all func([]string) []string) {
+	s.WorkDir, s.StartDir, s.Args = one(s.WorkDir), one(s.StartDir), all(s.Args)
+	s.Ranks = slices.Clone(s.Ranks)
+	for i := range s.Ranks {
+		r := &s.Ranks[i]
+		r.Env, r.Output, r.Error, r.Input = all(r.Env), one(r.Output), one(r.Error), one(r.Input)
+	}
 }
 
 // Place is where the member's processes are held.

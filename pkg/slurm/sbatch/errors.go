@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"gangd/pkg/api"
+	"gangd/pkg/api/rlimit"
 	"gangd/pkg/client"
 	"gangd/pkg/core/cmdline"
 	"gangd/pkg/core/cmdline/when"
@@ -57,6 +58,11 @@ func beside(s cmdline.Streams, detail string) {
 func explainScript(e *script.Error, s cmdline.Streams) error {
 	if e.Getopt != "" {
 		fmt.Fprintf(s.Err, "sbatch: %s\nTry \"sbatch --help\" for more information\n", e.Getopt)
+		return unreadable
+	}
+	if e.Stray != "" {
+		s.Errorf("sbatch", "Invalid directive found in batch script: %s", e.Stray)
+		beside(s, e.Error())
 		return unreadable
 	}
 	if e.Clash != script.NoClash {
@@ -142,6 +148,15 @@ func badValue(e *script.Error, s cmdline.Streams) error {
 		return unreadable
 	case "clusters":
 		s.Errorf("sbatch", "%s", cmdline.NoCluster("sbatch", value))
+		return cmdline.Status(1)
+	case "propagate":
+		for word := range strings.SplitSeq(value, ",") {
+			if _, err := (rlimit.Soft{}).Choose(word); err != nil || word == rlimit.All || word == rlimit.None {
+				s.Errorf("sbatch", "Bad rlimit name: %s", word)
+				break
+			}
+		}
+		s.Errorf("sbatch", "--propagate=%s is not valid.", value)
 		return cmdline.Status(1)
 	case "licenses":
 		return failed(s, "Invalid license specification")

@@ -61,6 +61,7 @@ func run(ctx context.Context, args []string, s cmdline.Streams) error {
 	}
 	p := &submit.Prepared{Program: "sbatch", Flags: flags, Name: name, Text: text, Args: rest, Out: s.Out, Err: s.Err,
 		Adjust: func(r *script.Request) { Shape(r, command) }}
+	defer p.Tell()
 	req, err := p.Ask()
 	if err != nil {
 		return err

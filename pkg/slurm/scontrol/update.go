@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"gangd/pkg/api"
+	"gangd/pkg/client/submit"
 	"gangd/pkg/core/cmdline"
 	"gangd/pkg/core/cmdline/when"
 	"gangd/pkg/core/hostlist"
@@ -33,6 +34,46 @@ type jobUpdate struct {
 	now   time.Time
 	delta time.Duration // TimeLimit=+10, -10
 	hold  bool          // Priority=0
+	asked []string      // options of gsubmit: what a job that waits asks for from now on
+	warn  []string
+}
+
+// ask is a parameter that is an option of sbatch's.
+func ask(option string) setJob {
+	return func(u *jobUpdate, v string) error { u.asked = append(u.asked, "--"+option+"="+v); return nil }
+}
+
+func setShared(u *jobUpdate, v string) error {
+	switch strings.ToUpper(v) {
+	case "EXCLUSIVE":
+		u.asked = append(u.asked, "--exclusive")
+	case "NO", "0", "YES", "1", "OK":
+		u.asked = append(u.asked, "--exclusive=")
+	default:
+		return &invalidValue{"OverSubscribe"}
+	}
+	return nil
+}
+
+func setRequeue(u *jobUpdate, v string) error {
+	switch v {
+	case "0":
+		u.asked = append(u.asked, "--no-requeue")
+	case "1":
+		u.asked = append(u.asked, "--requeue")
+	default:
+		return &invalidValue{"Requeue"}
+	}
+	return nil
+}
+
+func setContiguous(u *jobUpdate, v string) error {
+	switch strings.ToUpper(v) {
+	case "YES", "1", "NO", "0":
+		u.warn = append(u.warn, "Contiguous has no effect: node names say nothing about cables")
+		return nil
+	}
+	return &invalidValue{"Contiguous"}
 }
 
 const asked = "what a job asks for is fixed at its submission; submit it once more with other options"
@@ -47,64 +88,64 @@ func listParameters[Set any](what string, all []parameter[Set]) cmdline.Lists {
 
 var jobParameters = []parameter[setJob]{
 	{"JobId", 3, cmdline.Exact, "jobs, arrays or elements", nil},
-	{"Account", 2, cmdline.Refused, asked, nil},
+	{"Account", 2, cmdline.Exact, "of a waiting job", ask("account")},
 	{"AdminComment", 3, cmdline.Refused, "use Comment=", nil},
 	{"ArrayTaskThrottle", 10, cmdline.Exact, "elements that may run at once, 0 for all", setThrottle},
 	{"BurstBuffer", 1, cmdline.Refused, "there is none", nil},
 	{"Clusters", 8, cmdline.Refused, "there is one cluster", nil},
 	{"ClusterFeatures", 8, cmdline.Refused, "there is one cluster", nil},
 	{"Comment", 3, cmdline.Exact, "", func(u *jobUpdate, v string) error { u.Comment = &v; return nil }},
-	{"Contiguous", 3, cmdline.Refused, asked, nil},
+	{"Contiguous", 3, cmdline.Partial, "without effect, with a warning: node names say nothing about cables", setContiguous},
 	{"CoreSpec", 4, cmdline.Refused, asked, nil},
-	{"CPUsPerTask", 9, cmdline.Refused, asked, nil},
+	{"CPUsPerTask", 9, cmdline.Exact, "of a waiting job", ask("cpus-per-task")},
 	{"Deadline", 3, cmdline.Exact, "", setDeadline},
 	{"DelayBoot", 5, cmdline.Refused, "gangd boots no nodes", nil},
 	{"Dependency", 3, cmdline.Partial, "on jobs that gangd knows; Slurm takes any number", setDependency},
 	{"EarliestStartTime", 2, cmdline.Exact, "", setStart},
 	{"EligibleTime", 2, cmdline.Exact, "", setStart},
 	{"StartTime", 2, cmdline.Exact, "", setStart},
-	{"ExcNodeList", 3, cmdline.Refused, asked, nil},
+	{"ExcNodeList", 3, cmdline.Exact, "of a waiting job", ask("exclude")},
 	{"Features", 1, cmdline.Exact, "of a waiting job", func(u *jobUpdate, v string) error { u.Constraint = &v; return nil }},
-	{"Gres", 1, cmdline.Refused, asked, nil},
+	{"Gres", 1, cmdline.Partial, "of a waiting job", ask("gres")},
 	{"JobName", 4, cmdline.Exact, "", setName},
 	{"Name", 2, cmdline.Exact, "", setName},
 	{"Licenses", 1, cmdline.Refused, "there are none", nil},
-	{"MailType", 5, cmdline.Refused, "who is told of what is said at the submission (--mail-type)", nil},
-	{"MailUser", 5, cmdline.Refused, "who is told of what is said at the submission (--mail-user)", nil},
-	{"MinCPUsNode", 4, cmdline.Refused, asked, nil},
-	{"MinMemoryCPU", 10, cmdline.Refused, asked, nil},
-	{"MinMemoryNode", 10, cmdline.Refused, asked, nil},
-	{"MinTmpDiskNode", 5, cmdline.Refused, asked, nil},
+	{"MailType", 5, cmdline.Exact, "of a waiting job", ask("mail-type")},
+	{"MailUser", 5, cmdline.Exact, "of a waiting job", ask("mail-user")},
+	{"MinCPUsNode", 4, cmdline.Exact, "of a waiting job", ask("mincpus")},
+	{"MinMemoryCPU", 10, cmdline.Exact, "of a waiting job", ask("mem-per-cpu")},
+	{"MinMemoryNode", 10, cmdline.Exact, "of a waiting job", ask("mem")},
+	{"MinTmpDiskNode", 5, cmdline.Exact, "of a waiting job", ask("tmp")},
 	{"Nice", 2, cmdline.Partial, "lowers the priority by so much; less than 0 by admins", setNice},
-	{"NodeList", 8, cmdline.Refused, asked, nil},
-	{"NumCPUs", 6, cmdline.Refused, asked, nil},
-	{"NumNodes", 6, cmdline.Refused, "a gang has one size from its start to its end; submit it once more with another", nil},
-	{"NumTasks", 6, cmdline.Refused, "a gang has one size from its start to its end; submit it once more with another", nil},
-	{"OverSubscribe", 2, cmdline.Refused, asked, nil},
+	{"NodeList", 8, cmdline.Partial, "of a waiting job", ask("nodelist")},
+	{"NumCPUs", 6, cmdline.Partial, "of a waiting job, as its tasks", ask("ntasks")},
+	{"NumNodes", 6, cmdline.Partial, "of a waiting job; of a range the fewest", ask("nodes")},
+	{"NumTasks", 6, cmdline.Exact, "of a waiting job", ask("ntasks")},
+	{"OverSubscribe", 2, cmdline.Partial, "NO and YES are alike, as CPUs are never shared; EXCLUSIVE is --exclusive", setShared},
 	{"Partition", 2, cmdline.Exact, "of a waiting job", func(u *jobUpdate, v string) error { u.Partition = &v; return nil }},
 	{"Prefer", 3, cmdline.Exact, "of a waiting job", func(u *jobUpdate, v string) error { u.Prefer = &v; return nil }},
 	{"Priority", 2, cmdline.Partial, "0 is a hold as in Slurm; above 4294901760, what a job has by itself, by admins", setPriority},
 	{"QOS", 2, cmdline.Refused, "gangd has no quality of service; Partition= and Priority= choose", nil},
-	{"ReqNodeList", 8, cmdline.Refused, asked, nil},
-	{"ReqCores", 4, cmdline.Refused, asked, nil},
-	{"ReqSockets", 4, cmdline.Refused, asked, nil},
-	{"ReqThreads", 4, cmdline.Refused, asked, nil},
-	{"ReqProcs", 4, cmdline.Refused, asked, nil},
-	{"Requeue", 4, cmdline.Refused, asked, nil},
-	{"ReservationName", 3, cmdline.Refused, asked, nil},
+	{"ReqNodeList", 8, cmdline.Exact, "of a waiting job", ask("nodelist")},
+	{"ReqCores", 4, cmdline.Exact, "of a waiting job", ask("cores-per-socket")},
+	{"ReqSockets", 4, cmdline.Exact, "of a waiting job", ask("sockets-per-node")},
+	{"ReqThreads", 4, cmdline.Exact, "of a waiting job", ask("threads-per-core")},
+	{"ReqProcs", 4, cmdline.Exact, "of a waiting job", ask("ntasks")},
+	{"Requeue", 4, cmdline.Exact, "of a waiting job", setRequeue},
+	{"ReservationName", 3, cmdline.Exact, "of a waiting job", ask("reservation")},
 	{"ResetAccrueTime", 4, cmdline.Refused, "no priority grows with age by itself", nil},
-	{"Shared", 2, cmdline.Refused, asked, nil},
+	{"Shared", 2, cmdline.Partial, "NO and YES are alike, as CPUs are never shared; EXCLUSIVE is --exclusive", setShared},
 	{"SiteFactor", 2, cmdline.Refused, "there is none; use Nice= or Priority=", nil},
-	{"StdOut", 2, cmdline.Refused, asked, nil},
-	{"Switches", 5, cmdline.Refused, asked, nil},
+	{"StdOut", 2, cmdline.Exact, "of a waiting job", ask("output")},
+	{"Switches", 5, cmdline.Exact, "of a waiting job", ask("switches")},
 	{"SystemComment", 3, cmdline.Refused, "use Comment=", nil},
-	{"TasksPerNode", 2, cmdline.Refused, asked, nil},
+	{"TasksPerNode", 2, cmdline.Exact, "of a waiting job", ask("ntasks-per-node")},
 	{"ThreadSpec", 4, cmdline.Refused, asked, nil},
 	{"TimeLimit", 5, cmdline.Exact, "a time, or +N, -N minutes; of a running job counted from its start", setLimit},
-	{"TimeMin", 5, cmdline.Refused, asked, nil},
+	{"TimeMin", 5, cmdline.Exact, "of a waiting job", ask("time-min")},
 	{"UserID", 1, cmdline.Refused, "a job stays its owner's", nil},
 	{"WCKey", 1, cmdline.Refused, "there are none", nil},
-	{"WorkDir", 2, cmdline.Refused, asked, nil},
+	{"WorkDir", 2, cmdline.Exact, "of a waiting job", ask("chdir")},
 }
 
 // find finds a parameter: a whole name first, else the first that is cut so short.
@@ -289,6 +330,9 @@ func (c *call) updateJobs(args []string) int {
 			status = 1
 		}
 	}
+	for _, w := range u.warn {
+		c.errorf("gangd: %s", w)
+	}
 	return status
 }
 
@@ -303,7 +347,8 @@ func (c *call) badValue(err error) int {
 
 // sayUpdated says why a job was not changed; what Slurm has no words for in gangd's.
 func (c *call) sayUpdated(job string, err error) {
-	if !slurms(err) {
+	var own *script.Error // of an option that a parameter stands for
+	if errors.As(err, &own) || !slurms(err) {
 		c.errorf("%v", err)
 		return
 	}
@@ -334,6 +379,15 @@ func (c *call) updateJob(u *jobUpdate, job string) error {
 		}
 		req.TimeLimit = &limit
 	}
+	if len(u.asked) > 0 {
+		warn, err := submit.Change(c.ctx, c.client, &req, u.asked)
+		if err != nil {
+			return err
+		}
+		for _, w := range warn {
+			u.warn = append(u.warn, w.String())
+		}
+	}
 	if p := u.Partition; p != nil {
 		if err := c.knownPartition(*p); err != nil {
 			return err
@@ -346,6 +400,9 @@ func (c *call) updateJob(u *jobUpdate, job string) error {
 		if !req.Changes() {
 			return nil
 		}
+	}
+	if !req.Changes() {
+		return nil
 	}
 	return firstError(c.client.Update(c.ctx, &req))
 }

@@ -21,10 +21,12 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
 	"gangd/pkg/api"
+	"gangd/pkg/api/rlimit"
 	"gangd/pkg/core/cpus"
 )
 
@@ -99,6 +101,9 @@ type Body struct {
 	Client   ClientInfo    `json:"client"`
 	Dir      string        `json:"dir"`
 	Umask    int           `json:"umask"`
+	// Limits are the client's soft resource limits, for the tasks; LimitsAsked: chosen by its user, whatever the site passes on.
+	Limits      rlimit.Soft `json:"limits,omitempty"`
+	LimitsAsked bool        `json:"limits_asked,omitempty"`
 	// Files are patterns that launchers open, complete paths but for what differs by task; empty:
 	// to and from the client.
 	Stdout   string   `json:"stdout,omitempty"`
@@ -119,6 +124,33 @@ type Body struct {
 	// TaskProlog and TaskEpilog are the user's programs around each task; empty: none.
 	TaskProlog string `json:"task_prolog,omitempty"`
 	TaskEpilog string `json:"task_epilog,omitempty"`
+}
+
+// MarshalJSON and UnmarshalJSON carry the bytes of texts that are no UTF-8: arguments, variables and paths are a program's,
+// not ours.
+func (b Body) MarshalJSON() ([]byte, error) {
+	type plain Body
+	b.pack(api.Pack, api.PackAll)
+	return json.Marshal((*plain)(&b))
+}
+
+func (b *Body) UnmarshalJSON(text []byte) error {
+	type plain Body
+	if err := json.Unmarshal(text, (*plain)(b)); err != nil {
+		return err
+	}
+	b.pack(api.Unpack, api.UnpackAll)
+	return nil
+}
+
+func (b *Body) pack(one func(string) string, all func([]string) []string) {
+	b.Programs = slices.Clone(b.Programs)
+	for i := range b.Programs {
+		b.Programs[i].Argv = all(b.Programs[i].Argv)
+	}
+	b.Env, b.Term, b.Client.Extra = all(b.Env), all(b.Term), all(b.Client.Extra)
+	b.Dir, b.Stdout, b.Stderr, b.Stdin = one(b.Dir), one(b.Stdout), one(b.Stderr), one(b.Stdin)
+	b.TaskProlog, b.TaskEpilog = one(b.TaskProlog), one(b.TaskEpilog)
 }
 
 // ClientInfo is what tasks are told of the client.

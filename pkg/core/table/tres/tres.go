@@ -39,6 +39,7 @@ func Of(j *api.Job, nodes int64) Amount {
 		a.CPUs = n * int64(max(1, j.CPUsPerRank))
 		a.GPUs = n*int64(j.GPUsPerRank) + nodes*int64(j.GPUsPerNode)
 		a.Memory = n*j.MemoryBytes + nodes*j.MemoryPerNode
+		a.CPUs = max(a.CPUs, whole(j))
 		return a
 	}
 	for i := range j.Roles {
@@ -48,7 +49,16 @@ func Of(j *api.Job, nodes int64) Amount {
 		a.GPUs += n * int64(r.GPUsPerRank)
 		a.Memory += n * r.MemoryPerRank
 	}
+	a.CPUs = max(a.CPUs, whole(j))
 	return a
+}
+
+// whole is how many CPUs the nodes have that a job has to itself.
+func whole(j *api.Job) (sum int64) {
+	for _, n := range j.NodeCPUs {
+		sum += int64(n)
+	}
+	return sum
 }
 
 // Nodes is on how many nodes a job runs, ran, or wants to at least.

@@ -151,6 +151,7 @@ type member struct {
 	Passed  bool `json:"passed,omitempty"`
 
 	Importing api.Import `json:"import,omitzero"`
+	CPUs      int        `json:"cpus,omitempty"`
 }
 
 // wasReady is the state of a member that was prepared, which was stored once. Now its node is asked.

@@ -163,12 +163,12 @@ func job(ch *gang.Changes, j *gang.Job, nextID int64, known Specs, to Sink) erro
 	return to.Put(Job, j.ID, j.ArrayID, j.User, j.SpecHash, nanos(j.Submit), sealed(data, jobName(j.ID, j.SpecHash)), end)
 }
 
-// spec stores the spec of a new job; that of an old one is there since its first commit.
+// spec stores the spec of a new job, or of one that asks for something else now; that of another is there since its first commit.
 func spec(ch *gang.Changes, j *gang.Job, nextID int64, known Specs, to Sink) error {
-	if _, ok := known[j.SpecHash]; ok || j.ID < nextID {
+	whole := ch.Specs[j.SpecHash]
+	if _, ok := known[j.SpecHash]; ok || j.ID < nextID && whole == nil {
 		return nil
 	}
-	whole := ch.Specs[j.SpecHash]
 	if whole == nil {
 		return fmt.Errorf("job %d is new, and its spec %s is not in the batch", j.ID, j.SpecHash)
 	}
