@@ -23,6 +23,8 @@ install: build ## programs, Slurm's names, manual pages and completions below PR
 
 # AGAIN=-again: what fails is run once more, and only what fails twice fails.
 GOTEST = go run ./scripts/gotest $(AGAIN) -notes=$(CURDIR)/bin/tests.tsv
+# As on a bare machine, and those that say that they lack a program once more with what is installed.
+BARE = -bare="$(CURDIR)/scripts/bare --here"
 
 test: ## all that CI runs; at its end the slowest tests, and what was skipped, and why
 	@rm -f bin/tests.tsv
@@ -46,7 +48,7 @@ size: ## lines of what the installed programs are made of, a row a package
 	scripts/size
 
 unit: build ## unit, property and command tests
-	$(GOTEST) ./cmd/... ./pkg/... ./man/... ./examples/... ./scripts/...
+	$(GOTEST) $(BARE) ./cmd/... ./pkg/... ./man/... ./examples/... ./scripts/...
 
 race: ## the same under the race detector
 	CGO_ENABLED=1 go test -race ./cmd/... ./pkg/...

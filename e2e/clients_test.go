@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"gangd/pkg/lab/tool"
 )
 
 // TestClients asks what public clients ask, in their own command lines (testdata/clients.txt), and looks at what
@@ -18,7 +20,7 @@ func TestClients(t *testing.T) {
 	if os.Getenv("GANG_E2E_CHAOS") == "" {
 		t.Skip("make chaos runs this")
 	}
-	needs(t, "python3", "python3")
+	tool.Need(t, "python3")
 	c := start(t, "--nodes=1", "--gpus=2x80G", "--set", "cpus=8")
 	names := c.slurmNames()
 	env := append(os.Environ(), "GANG_DIR="+c.dir, "PATH="+names+":"+os.Getenv("PATH"), "HOME="+c.tmp)

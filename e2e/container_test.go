@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"gangd/pkg/lab/tool"
 )
 
 // TestStepsRunInTheContainer: the script and its steps run in the image; a checkpoint is put from inside, and
@@ -86,6 +88,7 @@ func machineImage(t *testing.T, id string) (image, mounts string) {
 // TestStepInAnImage: a step runs in an image of its own inside a job that has none, or another; what it can't have
 // is refused by name before a task runs, and nothing of it ever runs outside.
 func TestStepInAnImage(t *testing.T) {
+	tool.Need(t, "pgrep")
 	a, mounts := machineImage(t, "first")
 	b, _ := machineImage(t, "second")
 	c := start(t, "--nodes=2", "--set", "cpus=4", "--set", "containers=true", "--set", "private_dirs=/var/tmp")

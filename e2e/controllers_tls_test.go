@@ -19,6 +19,7 @@ import (
 	"gangd/e2e/trial"
 	"gangd/pkg/api"
 	"gangd/pkg/controller/store/pgserver"
+	"gangd/pkg/lab/tool"
 )
 
 // pair is a site of two controllers over TLS, each with an address, a state directory and a socket of its own: "gangd"
@@ -34,7 +35,7 @@ type pair struct {
 func startPair(t *testing.T, advertised map[string]string, lines ...string) *pair {
 	t.Helper()
 	if _, err := pgserver.Find(); err != nil {
-		tally.Skip(t, "%v", err)
+		tally.Skip(t, "%sinitdb (apt-get install postgresql)", tool.Missing)
 	}
 	dir, err := os.MkdirTemp("", "gp")
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"gangd/pkg/api"
+	"gangd/pkg/lab/tool"
 )
 
 // slack is how much longer than promised a measured time may be before a test fails: the
@@ -382,6 +383,7 @@ exit 0
 // What people write: a script whose program saves for a while after TERM. The file is
 // whole, the next line of the script does not run, and the shell does not die first.
 func TestShellOutlivesItsProgram(t *testing.T) {
+	tool.Need(t, "ps")
 	c := start(t, "--nodes=1", "--set", "grace=30s")
 	save := 2 * time.Second
 	if rounds(1) > 1 {

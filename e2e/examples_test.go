@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"gangd/pkg/api"
+	"gangd/pkg/lab/tool"
 )
 
 // example copies an example to where the test's jobs run.
@@ -34,6 +35,7 @@ func (c *cluster) read(name string) string {
 // The training loop of examples/train: drained again and again it goes on from where it was,
 // and comes to the sum that an undisturbed run has.
 func TestExampleTraining(t *testing.T) {
+	tool.Need(t, "python3")
 	c := start(t, "--nodes=2")
 	c.example("train/train.py")
 	const steps = 120
@@ -79,6 +81,7 @@ func TestExampleTraining(t *testing.T) {
 
 // A step that hangs is left hard before the notice is over.
 func TestExampleTrainingHangs(t *testing.T) {
+	tool.Need(t, "python3")
 	c := start(t, "--nodes=1")
 	c.example("train/train.py")
 	id := c.submit("--signal=USR1@3", "-o", "hang", "--wrap", "exec python3 train.py --seconds 3600")

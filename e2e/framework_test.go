@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"gangd/pkg/api"
+	"gangd/pkg/lab/tool"
 )
 
 // framework is a training program as frameworks write them: its ranks go step by step together,
@@ -106,6 +107,7 @@ func frameworkRuns(t *testing.T, dir string, size int) []map[int]frameworkRun {
 // trap it and ranks under srun that do. At the limit, at a preemption and at a requeue all ranks
 // save the same step, and all begin with it. Nothing is charged. The short form is the limit, once.
 func TestFrameworkGoesOnWhereItWas(t *testing.T) {
+	tool.Need(t, "/usr/bin/python3")
 	shapes, n := []int{2}, 1
 	long := os.Getenv("GANG_E2E_CHAOS") != ""
 	if long {

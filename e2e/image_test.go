@@ -13,6 +13,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/lab/registry"
+	"gangd/pkg/lab/tool"
 )
 
 // debian makes an image by debootstrap, with what is needed to be told from another.
@@ -24,6 +25,7 @@ func debian(t *testing.T) string {
 	if os.Getuid() != 0 {
 		t.Skip("needs root to mount")
 	}
+	tool.Need(t, "debootstrap")
 	root := registry.Open(t, t.TempDir())
 	if out, err := exec.Command("debootstrap", "--variant=minbase", "bookworm", root).CombinedOutput(); err != nil {
 		t.Skipf("no image of Debian can be had: %v %s", err, out[max(0, len(out)-300):])
@@ -68,6 +70,7 @@ const importsFor = 5 * time.Minute
 // that checkpoints are handed over, that the image is imported once a node, that a second attempt runs the same bytes
 // though the tag was moved, and that nothing of it is left.
 func gangInAnImage(t *testing.T, image, id, root string, r *registry.Registry) {
+	tool.Need(t, "pgrep")
 	digest := ""
 	args := []string{"--nodes=4", "--gpus=8x80G", "--set", "cpus=8", "--set", "containers=true"}
 	if r != nil {

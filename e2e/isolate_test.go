@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"gangd/pkg/lab/tool"
 )
 
 // hostProgram is what frameworks do on their nodes: each listens at the same port under its host's name, and
@@ -35,7 +37,7 @@ func isolated(t *testing.T) *cluster {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: nodes are hosts in namespaces")
 	}
-	needs(t, "iproute2", "ip")
+	tool.Need(t, "ip")
 	c := unstarted(t, built(t))
 	_, errs, code := c.run("gangd", "dev", "--detach", "--isolate", "--nodes=3", "--gpus=1x80G", "--dir="+c.dir)
 	if code != 0 {
@@ -50,6 +52,7 @@ func isolated(t *testing.T) *cluster {
 // TestIsolatedNodes: nodes of gangd dev have host names and networks of their own, which a gnoded that
 // is started again finds as they were, and of which nothing is left at the end.
 func TestIsolatedNodes(t *testing.T) {
+	tool.Need(t, "/usr/bin/python3")
 	t.Parallel()
 	c := isolated(t)
 	c.script("host.py", hostProgram)
@@ -99,7 +102,6 @@ func TestWhoIsolates(t *testing.T) {
 	c := unstarted(t, built(t))
 	cmd := exec.Command(filepath.Join(c.bin, "gangd"), "dev", "--detach", "--isolate", "--nodes=2", "--dir="+c.dir)
 	if os.Geteuid() == 0 {
-		needs(t, "util-linux", "setpriv")
 		cmd = exec.Command("setpriv", append([]string{"--reuid=65534", "--regid=65534", "--clear-groups"}, cmd.Args...)...)
 		if err := os.Chown(c.dir, 65534, 65534); err != nil {
 			t.Fatal(err)

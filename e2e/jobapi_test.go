@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"gangd/pkg/api"
+	"gangd/pkg/lab/tool"
 )
 
 // beatWith is how a child of a rank says that it is alive.
@@ -25,9 +26,7 @@ func beatWith(t *testing.T) string {
 	if _, err := exec.LookPath("systemd-notify"); err == nil {
 		return `systemd-notify WATCHDOG=1 READY=1 "--status=step 7 loss 2.31"`
 	}
-	if err := exec.Command("/usr/bin/python3", "-c", "").Run(); err != nil {
-		t.Skip("neither systemd-notify nor python3 is installed")
-	}
+	tool.Need(t, "/usr/bin/python3")
 	return `/usr/bin/python3 -c 'import os,socket
 socket.socket(socket.AF_UNIX,socket.SOCK_DGRAM).sendto(b"WATCHDOG=1\nREADY=1\nSTATUS=step 7 loss 2.31",os.environ["NOTIFY_SOCKET"])'`
 }
@@ -284,7 +283,7 @@ gbarrier --timeout=30s last; echo "last $?"
 
 // The notice is acknowledged, and when nobody has anything left to save the lead ends.
 func TestAcknowledgedNoticeEndsTheLead(t *testing.T) {
-	beatWith(t)
+	tool.Need(t, "/usr/bin/python3")
 	c := start(t, "--nodes=2")
 	id := c.submit("--size=2", "--ranks-per-node=1", "--signal=B:USR1@50", c.script("ack.sh", `#!/bin/bash
 say() { /usr/bin/python3 -c 'import os,socket,sys

@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"fmt"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -10,13 +9,12 @@ import (
 	"time"
 
 	"gangd/pkg/api"
+	"gangd/pkg/lab/tool"
 )
 
 // needsPython skips where the examples in Python can't run.
 func needsPython(t *testing.T) {
-	if err := exec.Command("python3", "-c", "import socketserver").Run(); err != nil {
-		t.Skip("python3 is not installed")
-	}
+	tool.Need(t, "python3")
 }
 
 // The coordinator and its workers of examples/roles: requeued in the middle the coordinator
@@ -138,9 +136,7 @@ exec sleep 600
 // A lead of 40 s ends when one rank has saved and the other, which said only that it is
 // stopping, has ended; in either order.
 func TestLeadEndsWithSavedAndEnded(t *testing.T) {
-	if _, err := exec.LookPath("python3"); err != nil {
-		t.Skip("python3 is not installed")
-	}
+	tool.Need(t, "/usr/bin/python3")
 	c := start(t, "--nodes=2")
 	for _, order := range []string{"0.1 1.5", "1.5 0.1"} {
 		var saves, ends string

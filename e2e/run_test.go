@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"gangd/pkg/api"
+	"gangd/pkg/lab/tool"
 )
 
 // A gang of 4 on 4 nodes runs a real program whose ranks meet at MASTER_ADDR:MASTER_PORT.
@@ -37,9 +38,7 @@ func TestGangAgreesOnASum(t *testing.T) {
 
 // A program nobody here wrote: torch.distributed with gloo, from the environment alone.
 func TestTorchAllReduce(t *testing.T) {
-	if err := exec.Command("/usr/bin/python3", "-c", "import torch").Run(); err != nil {
-		t.Skip("python3-torch is not installed: apt install python3-torch")
-	}
+	tool.Need(t, "/usr/bin/python3:torch")
 	c := start(t, "--nodes=3")
 	job := c.script("torch.py", `#!/usr/bin/python3
 #GANG --size=3 --ranks-per-node=1 --output=torch.%t.out
@@ -63,6 +62,7 @@ print("rank", dist.get_rank(), "of", dist.get_world_size(), x.tolist())
 // Two users' habits, as they are: the script of the command page, and a one-node sbatch
 // script with a comment behind a directive and its log in a directory not yet there.
 func TestHabits(t *testing.T) {
+	tool.Need(t, "/usr/bin/python3")
 	c := start(t, "--nodes=4", "--gpus=1x80G")
 	if err := os.Symlink("/usr/bin/python3", filepath.Join(c.tmp, "python")); err != nil {
 		t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"gangd/pkg/api"
+	"gangd/pkg/lab/tool"
 )
 
 // shape is one way in which people write scripts for Slurm. Its directory of testdata/shapes
@@ -111,6 +112,7 @@ func (c *cluster) copyTo(dir, from string) {
 // fakeConda puts what the script sources where conda puts it, and an environment with a python.
 func (c *cluster) fakeConda() {
 	c.t.Helper()
+	tool.Need(c.t, "python3")
 	at := filepath.Join(c.tmp, "miniconda3", "etc", "profile.d")
 	bin := filepath.Join(c.tmp, "miniconda3", "envs", "torch", "bin")
 	for _, d := range []string{at, bin} {

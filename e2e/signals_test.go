@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"gangd/pkg/api"
+	"gangd/pkg/lab/tool"
 )
 
 // hearerProgram writes down each signal that it is sent, in heard.NAME, and says in up.NAME that it does so.
@@ -57,7 +58,7 @@ func (c *cluster) grown(name string) string {
 // programs, with --batch for their scripts, with --full for both, and each hears it once.
 func TestSignalsToRanks(t *testing.T) {
 	t.Parallel()
-	needs(t, "python3", "python3")
+	tool.Need(t, "python3")
 	c := start(t, "--nodes=2", "--gpus=1x80G")
 	c.slurmNames()
 	job, heard := c.hearing("gang")
@@ -100,7 +101,7 @@ func TestSignalsToRanks(t *testing.T) {
 // is the signal: to the programs, with --batch to the scripts, with --full to both.
 func TestKillToRanks(t *testing.T) {
 	t.Parallel()
-	needs(t, "python3", "python3")
+	tool.Need(t, "python3")
 	c := start(t, "--nodes=2", "--gpus=1x80G")
 	c.slurmNames()
 	for _, o := range []struct {
@@ -149,7 +150,7 @@ func TestKillToRanks(t *testing.T) {
 // The first one is passed on with -X alone, a second one within a second always, and ends them.
 func TestCtrlCBesideRanks(t *testing.T) {
 	t.Parallel()
-	needs(t, "python3", "python3")
+	tool.Need(t, "python3")
 	c := start(t, "--nodes=2", "--gpus=1x80G")
 	job, ranks := c.hearing("gang")
 	for name, o := range map[string]struct {
@@ -230,7 +231,7 @@ func TestSignalsOnceWhereverSrunLies(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("needs root to mount")
 	}
-	needs(t, "python3", "python3")
+	tool.Need(t, "python3")
 	c := start(t, "--nodes=1")
 	c.slurmNames()
 	c.script("hear.py", hearerProgram)

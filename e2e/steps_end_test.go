@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"gangd/pkg/api"
+	"gangd/pkg/lab/tool"
 )
 
 // saver is a task that saves for some seconds when it is told to end, and writes down all that
@@ -43,6 +44,7 @@ type savers struct {
 // startSavers submits a script that has the command $SAVERS to run, and waits until all are up.
 func (c *cluster) startSavers(nodes int, seconds float64, script string, args ...string) *savers {
 	c.t.Helper()
+	tool.Need(c.t, "python3")
 	s := &savers{c: c, nodes: nodes}
 	var err error
 	if s.dir, err = os.MkdirTemp(c.tmp, "s"); err != nil {

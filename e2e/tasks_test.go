@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"gangd/pkg/api"
+	"gangd/pkg/lab/tool"
 )
 
 // say is a shell function by which a task speaks.
@@ -38,6 +39,7 @@ func (c *cluster) create(name string) {
 // What each task says is shown as its own, the ready gate waits for all of them, and a barrier is
 // one of a step: of two with the same name neither counts the other's tasks.
 func TestTasksSpeakForThemselves(t *testing.T) {
+	tool.Need(t, "python3")
 	c := start(t, "--nodes=2", "--set", "cpus=16")
 	slurmNames(t, c)
 	for name, shape := range fourTasks {
@@ -102,6 +104,7 @@ gbarrier meet && echo $SLURM_PROCID >> met.$1
 // Checkpoints are by task of the widest step: after a requeue each task gets its own, as a file, in
 // the environment and from gckpt; other steps are refused, and a set that not all have put is none.
 func TestTasksResumeFromTheirOwn(t *testing.T) {
+	tool.Need(t, "python3")
 	c := start(t, "--nodes=2", "--set", "cpus=16")
 	slurmNames(t, c)
 	for name, shape := range fourTasks {
@@ -182,6 +185,7 @@ esac
 // One silent task is enough, whichever: the beats of the others do not stand for it. A task that
 // has ended is not waited for.
 func TestSilentTaskEndsTheGang(t *testing.T) {
+	tool.Need(t, "python3")
 	// The others beat by programs that they start: megabytes from one look to the next, and little in
 	// a second, which is what counts where the looks are not 200 ms apart.
 	c := start(t, append([]string{"--nodes=2", "--gpus=4x80G", "--set", "cpus=16", "--set", "host_static_bytes=64MiB"}, quickWatch...)...)

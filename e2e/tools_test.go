@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"gangd/pkg/lab/tool"
 )
 
 // slurmNames is a directory with gangd's programs by Slurm's names, for tools that call them.
@@ -44,16 +46,6 @@ func (c *cluster) tool(name string, args ...string) string {
 		c.t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
 	}
 	return string(out)
-}
-
-// needs skips where a tool is not installed.
-func needs(t *testing.T, packages string, programs ...string) {
-	t.Helper()
-	for _, p := range programs {
-		if _, err := exec.LookPath(p); err != nil {
-			t.Skipf("%s is not installed (apt install %s)", p, packages)
-		}
-	}
 }
 
 // minutes leaves a test to make chaos whose time is not gangd's.
@@ -98,7 +90,7 @@ esac
 // TestSnakemake runs a workflow of three jobs and one that needs them, by a submit command
 // with a status script, and by snakemake's own Slurm executor.
 func TestSnakemake(t *testing.T) {
-	needs(t, "snakemake", "snakemake")
+	tool.Need(t, "snakemake")
 	minutes(t) // it asks for states every 10 s, by its own executor every 30 s
 	help, _ := exec.Command("snakemake", "--help").CombinedOutput()
 	for name, args := range map[string][]string{
@@ -147,7 +139,7 @@ mpirun ./ring
 // needsMPI skips also where the compiler is there without its headers, as openmpi-bin alone brings it.
 func needsMPI(t *testing.T, packages, compiler string, programs ...string) {
 	t.Helper()
-	needs(t, packages, append(programs, compiler)...)
+	tool.Need(t, append(programs, compiler)...)
 	if out, err := exec.Command(compiler, "-include", "mpi.h", "-E", "-x", "c", "/dev/null").CombinedOutput(); err != nil {
 		t.Skipf("%s finds no headers, wants Debian's %s: %s", compiler, packages, out)
 	}
@@ -208,9 +200,7 @@ dist.destroy_process_group()
 
 // TestTorchrun: a launcher on each node by srun, two ranks under each.
 func TestTorchrun(t *testing.T) {
-	if err := exec.Command("/usr/bin/python3", "-c", "import torch.distributed.run").Run(); err != nil {
-		t.Skip("/usr/bin/python3 has no torch.distributed.run (apt install python3-torch)")
-	}
+	tool.Need(t, "/usr/bin/python3:torch.distributed.run")
 	minutes(t) // six interpreters load torch
 	c := start(t, "--nodes=2", "--gpus=2x80G")
 	c.slurmNames()

@@ -9,15 +9,14 @@ import (
 	"testing"
 
 	"gangd/pkg/api"
+	"gangd/pkg/lab/tool"
 )
 
 // gtop on a terminal of tmux, at both sizes: the queue, why, output, cards, a filter, a cancel; a gangd that dies and
 // comes back; and the terminal as it was at the end.
 func TestTop(t *testing.T) {
 	chaos(t)
-	if _, err := exec.LookPath("tmux"); err != nil {
-		t.Skip("no tmux here: apt-get install tmux")
-	}
+	tool.Need(t, "tmux")
 	c := start(t, "--nodes=2", "--gpus=4x80G")
 	run := c.submit("--size=2", "--gpus-per-rank=4", "-J", "runs", "-o", filepath.Join(c.tmp, "out"), "--wrap", "echo hello from here; sleep 600")
 	c.wait(run, api.JobRunning)

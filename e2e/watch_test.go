@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"gangd/pkg/api"
+	"gangd/pkg/lab/tool"
 )
 
 // beats is a rank that beats for a while from a child process, the way a Python program
@@ -86,6 +87,7 @@ func (c *cluster) event(id int64, epoch int, kind api.EventType) *api.Event {
 // A gang of two nodes falls silent with idle cards: it is stopped, run again with the stacks
 // of its ranks in its log, and after the last re-run it has failed, class 76.
 func TestStallEndsTheGang(t *testing.T) {
+	tool.Need(t, "python3")
 	c := start(t, append([]string{"--nodes=2", "--gpus=1x80G"}, quickWatch...)...)
 	id, witness := c.beating("0", 3, "--size=2", "--ranks-per-node=1", "--stall-retries=2")
 	never := c.submit("--dependency=afterok:"+strconv.FormatInt(id, 10), "--wrap", "true")
@@ -137,6 +139,7 @@ func TestStallEndsTheGang(t *testing.T) {
 // Silence alone ends nothing: not with a busy card, not while memory moves, not when the
 // cards can't be read; and who never beat, or still loads, is not judged at all.
 func TestSilenceAloneEndsNothing(t *testing.T) {
+	tool.Need(t, "python3")
 	c := start(t, append([]string{"--nodes=5", "--gpus=1x80G"}, quickWatch...)...)
 	steer := func(node, text string) {
 		t.Helper()
@@ -202,6 +205,7 @@ func TestSilenceAloneEndsNothing(t *testing.T) {
 
 // Every thread of the rank is stopped, which no watchdog inside it could survive.
 func TestFrozenRankIsFound(t *testing.T) {
+	tool.Need(t, "python3")
 	c := start(t, append([]string{"--nodes=1", "--gpus=1x80G"}, quickWatch...)...)
 	id, _ := c.beating("0", 3000, "--stall-retries=0")
 	c.until("it beats", func() bool { return !c.job(id).LastBeat.IsZero() })
@@ -214,6 +218,7 @@ func TestFrozenRankIsFound(t *testing.T) {
 // With --gpu-watch cards that do nothing are enough, beats or not, but never before the load
 // grace and a whole window have passed; and the cards of a gang that works save it.
 func TestGPUHang(t *testing.T) {
+	tool.Need(t, "python3")
 	c := start(t, "--nodes=2", "--gpus=1x80G", "--set", "gpu_hang_window=1s", "--set", "gpu_hang_load_grace=1500ms", "--set", "heartbeat=200ms", "--set", "node_timeout=5s")
 	if err := os.WriteFile(filepath.Join(c.dir, "sim", "n2.json"), []byte(`{"0": {"utilization": 60}}`), 0o644); err != nil {
 		t.Fatal(err)
@@ -238,6 +243,7 @@ func TestGPUHang(t *testing.T) {
 
 // The site's idle limit warns, tells the hook and ends; and the time limit has its class too.
 func TestIdleAndBudget(t *testing.T) {
+	tool.Need(t, "python3")
 	told := filepath.Join(t.TempDir(), "told")
 	hook := told + ".sh"
 	if err := os.WriteFile(hook, []byte("#!/bin/sh\necho \"$1 $2 $3 $GANG_TEXT\" >> "+told+"\n"), 0o755); err != nil {

@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"gangd/pkg/lab/tool"
 )
 
 var linked = regexp.MustCompile(`\]\(([^)#\s]+)`)
@@ -14,6 +16,7 @@ var linked = regexp.MustCompile(`\]\(([^)#\s]+)`)
 // tracked is every file of the checkout, and every folder.
 func tracked(t *testing.T) map[string]bool {
 	t.Helper()
+	tool.Need(t, "git")
 	files, err := exec.Command("git", "-C", "..", "ls-files", "--cached", "--others", "--exclude-standard").Output()
 	if err != nil {
 		t.Skip("no git checkout")

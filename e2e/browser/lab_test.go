@@ -21,6 +21,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"gangd/e2e/trial"
+	"gangd/pkg/lab/tool"
 )
 
 // whole says whether all flows run, or the share of CI.
@@ -48,7 +49,7 @@ func start(t *testing.T, args ...string) *lab {
 	t.Helper()
 	path := chromium()
 	if path == "" {
-		t.Skip("no chromium here: apt-get install chromium-headless-shell")
+		tool.Lack(t, "chromium")
 	}
 	bin, err := filepath.Abs("../../bin")
 	if err != nil {

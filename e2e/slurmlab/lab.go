@@ -35,7 +35,7 @@ type Slurm struct {
 func Missing() string {
 	for _, p := range []string{"slurmctld", "slurmd", "sbatch", "squeue", "srun", "munged"} {
 		if _, err := exec.LookPath(p); err != nil {
-			return p + " is not installed (apt install slurmctld slurmd slurm-client munge)"
+			return "not installed: " + p + " (apt-get install slurmctld slurmd slurm-client munge)"
 		}
 	}
 	if os.Getuid() != 0 {
@@ -48,7 +48,7 @@ func Missing() string {
 func MissingAccounting() string {
 	for _, p := range []string{"slurmdbd", "mariadbd", "mariadb-install-db", "mariadb"} {
 		if _, err := exec.LookPath(p); err != nil {
-			return p + " is not installed (apt install slurmdbd mariadb-server)"
+			return "not installed: " + p + " (apt-get install slurmdbd mariadb-server)"
 		}
 	}
 	return ""

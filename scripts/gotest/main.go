@@ -2,11 +2,12 @@
 // and why, and which took long. What failed it can run once more, so that a test that a busy
 // machine failed is told from one that fails.
 //
-//	gotest [-again] [-notes=FILE] FLAG... PACKAGE...   go test's flags with "=" before their values
-//	gotest -report=FILE                                what all runs wrote to FILE: skips by reason, the slowest
+//	gotest [-again] [-notes=FILE] [-bare=COMMAND] FLAG... PACKAGE...   go test's flags with "=" before their values
+//	gotest -report=FILE   what all runs wrote to FILE: skips by reason, the slowest
 //
 // It prints what go test prints without -v. With -again it fails for what fails twice alone, and
-// names both.
+// names both. With -bare it runs all tests by a command that hides the programs that a bare machine lacks
+// (scripts/bare --here), and then, with all that is installed, those that were skipped for lack of one.
 package main
 
 import (
@@ -30,6 +31,7 @@ func main() {
 
 func gotest(args []string, out io.Writer) int {
 	again, notes := false, ""
+	var bare []string
 	for len(args) > 0 {
 		name, value, _ := strings.Cut(args[0], "=")
 		switch name {
@@ -37,6 +39,8 @@ func gotest(args []string, out io.Writer) int {
 			again = true
 		case "-notes":
 			notes = value
+		case "-bare":
+			bare = strings.Fields(value)
 		case "-report":
 			return report(value, out)
 		default:
@@ -47,42 +51,92 @@ func gotest(args []string, out io.Writer) int {
 		}
 		args = args[1:]
 	}
-	first, err := run(args, out)
+	first, err := run(bare, args, out)
+	var rest *result
+	if err == nil {
+		rest, err = lacking(first, args, out)
+	}
 	if err == nil && notes != "" {
-		err = first.write(notes)
+		err = cmp.Or(first.write(notes), rest.write(notes))
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "gotest:", err)
 		return 2
 	}
 	switch {
-	case first.ok:
+	case first.ok && rest.ok:
 		return 0
-	case !again || len(first.failed) == 0:
+	case !again || len(first.failed)+len(rest.failed) == 0:
 		return 1
 	}
-	return retry(args, first.failed, out)
+	var o outcome
+	err = o.retry(bare, args, first.failed, out)
+	if err == nil {
+		err = o.retry(nil, args, rest.failed, out)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "gotest:", err)
+		return 2
+	}
+	list(out, "failed once and passed the second time", o.once)
+	list(out, "failed twice", o.twice)
+	return min(1, len(o.twice))
 }
 
-// retry runs once more what failed, a package after the other.
-func retry(args []string, failed map[string][]string, out io.Writer) int {
-	var flags, once, twice []string
+// missing begins the reason of a test that was skipped for lack of a program (pkg/lab/tool).
+const missing = "not installed: "
+
+// lacking runs, with all that is installed, what was skipped for lack of a program, which is no longer told
+// as skipped then.
+func lacking(first *result, args []string, out io.Writer) (*result, error) {
+	var tests, pkgs []string
+	rest := first.skipped[:0]
+	for _, s := range first.skipped {
+		if !strings.HasPrefix(s.why, missing) {
+			rest = append(rest, s)
+			continue
+		}
+		top, _, _ := strings.Cut(s.test, "/")
+		tests, pkgs = append(tests, top), append(pkgs, s.pkg)
+	}
+	first.skipped = rest
+	if tests == nil {
+		return &result{ok: true}, nil
+	}
+	slices.Sort(tests)
+	slices.Sort(pkgs)
+	tests, pkgs = slices.Compact(tests), slices.Compact(pkgs)
+	fmt.Fprintf(out, "\n== with what is installed: %s\n", strings.Join(tests, " "))
+	again := append(flags(args), "-run=^("+strings.Join(tests, "|")+")$")
+	return run(nil, append(again, pkgs...), out)
+}
+
+// flags are those of go test, without the choice of tests.
+func flags(args []string) []string {
+	var f []string
 	for _, a := range args {
 		if strings.HasPrefix(a, "-") && !strings.HasPrefix(a, "-run=") {
-			flags = append(flags, a)
+			f = append(f, a)
 		}
 	}
+	return f
+}
+
+// outcome is which tests failed once, and which twice.
+type outcome struct{ once, twice []string }
+
+// retry runs once more what failed, a package after the other.
+func (o *outcome) retry(bare, args []string, failed map[string][]string, out io.Writer) error {
 	for _, pkg := range slices.Sorted(maps.Keys(failed)) {
 		tests := failed[pkg]
 		fmt.Fprintf(out, "\n== once more: %s %s\n", pkg, strings.Join(tests, " "))
-		again := append(slices.Clone(flags), "-count=1")
+		again := append(flags(args), "-count=1")
 		if tests != nil {
 			again = append(again, "-run=^("+strings.Join(tests, "|")+")$")
 		}
-		second, err := run(append(again, pkg), out)
+		second, err := run(bare, append(again, pkg), out)
 		if err != nil {
-			fmt.Fprintln(os.Stderr, "gotest:", err)
-			return 2
+			return err
 		}
 		if tests == nil {
 			tests = []string{"(all tests)"}
@@ -90,15 +144,13 @@ func retry(args []string, failed map[string][]string, out io.Writer) int {
 		for _, t := range tests {
 			name := pkg + " " + t
 			if whole := second.failed[pkg]; !second.ok && (len(whole) == 0 || slices.Contains(whole, t) || t == "(all tests)") {
-				twice = append(twice, name)
+				o.twice = append(o.twice, name)
 			} else {
-				once = append(once, name)
+				o.once = append(o.once, name)
 			}
 		}
 	}
-	list(out, "failed once and passed the second time", once)
-	list(out, "failed twice", twice)
-	return min(1, len(twice))
+	return nil
 }
 
 func list(out io.Writer, what string, names []string) {
@@ -126,9 +178,10 @@ type skip struct{ why, pkg, test string }
 // Tests that take slowFrom seconds are noted, and report names the slowest.
 const slowFrom, slowest = 2, 25
 
-// run calls go test and prints what it would have printed.
-func run(args []string, out io.Writer) (*result, error) {
-	cmd := exec.Command("go", append([]string{"test", "-json"}, args...)...)
+// run calls go test, by another command if there is one, and prints what it would have printed.
+func run(by, args []string, out io.Writer) (*result, error) {
+	line := slices.Concat(by, []string{"go", "test", "-json"}, args)
+	cmd := exec.Command(line[0], line[1:]...)
 	cmd.Stderr = os.Stderr
 	pipe, err := cmd.StdoutPipe()
 	if err != nil {

@@ -32,6 +32,13 @@ func TestFine(t *testing.T) {}
 import "testing"
 func TestPanics(t *testing.T) { panic("ouch") }
 `,
+		"d/d_test.go": `package d
+import ("os"; "testing")
+func TestSays(t *testing.T) { t.Run("part", func(t *testing.T) { if os.Getenv("BARE") != "" { t.Skip("not installed: x") } }) }
+func TestStillLacks(t *testing.T) { t.Skip("not installed: y") }
+func TestFailsWithIt(t *testing.T) { if os.Getenv("BARE") != "" { t.Skip("not installed: z") }; t.Error("z is broken") }
+func TestHides(t *testing.T) { if os.Getenv("BARE") != "" { t.Error("lacks x") } }
+`,
 	} {
 		path := filepath.Join(dir, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -73,5 +80,18 @@ func TestPanics(t *testing.T) { panic("ouch") }
 	_ = os.Remove(filepath.Join(dir, "a", "seen"))
 	if out, code := call("-again", "-count=1", "./a"); code != 0 {
 		t.Errorf("fails once: %d\n%s", code, out)
+	}
+
+	// A test that needs a program without saying so fails, also the second time; who says so is run with it.
+	_ = os.Remove(notes)
+	out, code = call("-again", "-notes="+notes, "-bare=env BARE=1", "-count=1", "./d")
+	for _, want := range []string{"lacks x", "z is broken", "\n== with what is installed: TestFailsWithIt TestSays TestStillLacks\n",
+		"\nfailed twice:\n  m/d TestHides\n  m/d TestFailsWithIt\n"} {
+		if code != 1 || !strings.Contains(out, want) {
+			t.Errorf("on a bare machine: %d lacks %q:\n%s", code, want, out)
+		}
+	}
+	if out, _ := call("-report=" + notes); !strings.HasSuffix(out, "\n1 tests were skipped:\n  not installed: y\n      d.TestStillLacks\n") {
+		t.Errorf("%q", out)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"gangd/pkg/lab/sitetest"
+	"gangd/pkg/lab/tool"
 )
 
 // terminal is gtop in tmux, before the small site.
@@ -25,9 +26,7 @@ type terminal struct {
 
 func topInTmux(t *testing.T, size string, env ...string) *terminal {
 	t.Helper()
-	if _, err := exec.LookPath("tmux"); err != nil {
-		t.Skip("no tmux here: apt-get install tmux")
-	}
+	tool.Need(t, "tmux")
 	x := &terminal{t: t, s: sitetest.Small(t), dir: t.TempDir(), sock: filepath.Join(t.TempDir(), "s"), end: filepath.Join(t.TempDir(), "end")}
 	x.s.Serve(x.dir)
 	x.sized(size)

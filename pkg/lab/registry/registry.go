@@ -23,6 +23,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"gangd/pkg/lab/tool"
 )
 
 // Registry is one that serves. User and Password are asked for where they are set, before it is used.
@@ -253,9 +255,10 @@ func (r *Registry) Layers() int {
 // users can use it, too.
 func (r *Registry) WithPodman(t testing.TB) {
 	t.Helper()
+	tool.Need(t, "podman")
 	real, err := exec.LookPath("podman")
 	if err != nil {
-		t.Skip("podman is not installed")
+		t.Fatal(err)
 	}
 	dir := Open(t, t.TempDir())
 	for name, text := range map[string]string{

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"os/user"
 	"path/filepath"
 	"strings"
@@ -15,6 +14,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/lab/registry"
+	"gangd/pkg/lab/tool"
 	"gangd/pkg/node/proc"
 	"gangd/pkg/node/shim"
 )
@@ -491,9 +491,7 @@ func TestContainersAtStart(t *testing.T) {
 		{Containers{On: true, Import: Import{Driver: "podman", Cache: cache, High: 1 << 30, Low: 2 << 30}}, "container_cache_low: 2G is above container_cache_high, 1G"},
 	} {
 		if x.c.Import.Driver == "podman" {
-			if _, err := exec.LookPath("podman"); err != nil {
-				continue
-			}
+			tool.Need(t, "podman")
 		}
 		d := &daemon{opts: Options{Containers: x.c}, state: &stateDir{path: cache}}
 		got := ""

@@ -11,6 +11,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/watchdog"
+	"gangd/pkg/lab/tool"
 	"gangd/pkg/node/gpu"
 	"gangd/pkg/node/gpu/simgpu"
 	"gangd/pkg/node/proc"
@@ -20,6 +21,7 @@ import (
 // What real ranks do on their machine is seen whatever their idle cards show: loading into
 // memory and reading a file are work, waiting and a line of a log now and then are not.
 func TestCheckSeesProcesses(t *testing.T) {
+	tool.Need(t, "python3")
 	c := newController(t)
 	o := c.options(t.TempDir())
 	cards, err := simgpu.New("4x80G", "n1", "")

@@ -18,6 +18,7 @@ import (
 
 	"gangd/pkg/core/container"
 	"gangd/pkg/lab/registry"
+	"gangd/pkg/lab/tool"
 	"gangd/pkg/node/proc"
 )
 
@@ -35,6 +36,7 @@ type importing struct {
 func newImporting(t *testing.T, uid uint32, high int64) *importing {
 	t.Helper()
 	needRoot(t)
+	tool.Need(t, "podman")
 	x := &importing{t: t, log: filepath.Join(t.TempDir(), "log"), home: registry.Open(t, t.TempDir()), acc: &account{uid: uid, gid: uid}}
 	x.acc.home = x.home
 	if err := os.Chown(x.home, int(uid), int(uid)); err != nil {

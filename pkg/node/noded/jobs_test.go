@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gangd/pkg/api"
+	"gangd/pkg/lab/tool"
 	"gangd/pkg/node/shim"
 	"gangd/pkg/wire/jobapi"
 	"gangd/pkg/wire/jobapi/jobhttp"
@@ -19,6 +20,7 @@ import (
 // A checkpoint goes from a rank to the controller, and is there as file and in the
 // environment when the next epoch starts; what ranks say arrives too.
 func TestCheckpointGoesRound(t *testing.T) {
+	tool.Need(t, "/usr/bin/python3")
 	c := newController(t)
 	c.run(c.options(t.TempDir()))
 	var work string

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"gangd/pkg/api"
+	"gangd/pkg/lab/tool"
 	"gangd/pkg/node/adopt"
 	"gangd/pkg/node/proc"
 )
@@ -162,13 +163,11 @@ exec "$5" -D -e -f $1/config
 // TestSSHLogin: through a real sshd, a session is inside the job, is refused without one, and ends with it.
 func TestSSHLogin(t *testing.T) {
 	needRoot(t)
-	sshd, err := exec.LookPath("sshd")
-	if err != nil {
-		sshd, err = exec.LookPath("/usr/sbin/sshd")
+	if proc.Detect("").Kind == proc.Group {
+		t.Skip("needs control groups")
 	}
-	if err != nil || proc.Detect("").Kind == proc.Group {
-		t.Skip("needs sshd (openssh-server) and control groups")
-	}
+	const sshd = "/usr/sbin/sshd"
+	tool.Need(t, sshd, "ssh")
 	base, err := os.MkdirTemp("", "gns")
 	if err != nil {
 		t.Fatal(err)

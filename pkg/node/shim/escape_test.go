@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"gangd/pkg/api"
+	"gangd/pkg/lab/tool"
 	"gangd/pkg/node/proc"
 )
 
@@ -62,6 +63,9 @@ func TestNothingEscapes(t *testing.T) {
 	for kind, base := range kinds(t) {
 		for name, how := range escapes {
 			t.Run(kind+"/"+name, func(t *testing.T) {
+				if strings.Contains(how, python()) {
+					tool.Need(t, python())
+				}
 				t.Parallel()
 				p := testPool(t) // what comes next in a shim meets what was left before
 				for i := range n {
@@ -120,6 +124,9 @@ func TestKilledShim(t *testing.T) {
 				continue
 			}
 			t.Run(kind+"/"+name, func(t *testing.T) {
+				if strings.Contains(how, python()) {
+					tool.Need(t, python())
+				}
 				t.Parallel()
 				s := specIn(t, base, 1)
 				w := filepath.Join(s.WorkDir, "witness")

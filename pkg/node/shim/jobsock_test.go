@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gangd/pkg/api"
+	"gangd/pkg/lab/tool"
 	"gangd/pkg/wire/jobapi"
 )
 
@@ -226,6 +227,7 @@ func TestNobodyServes(t *testing.T) {
 
 // Under a shim of root the sockets are the job's user's, who can speak on them.
 func TestRankSocketsOfAnotherUser(t *testing.T) {
+	tool.Need(t, "/usr/bin/python3")
 	s := asNobody(t, 1)
 	c := startShim(t, s, "#!/bin/sh\nexec /usr/bin/python3 -c '\nimport socket,time\n"+
 		"socket.socket(socket.AF_UNIX,socket.SOCK_DGRAM).sendto(b\"STATUS=as user\",\""+filepath.Join(s.Dir, "n0")+"\")\ntime.sleep(600)'\n")

@@ -284,7 +284,7 @@ func killCheck() bool {
 		if string(b) != "gshim\x00check\x00" || err != nil || st.Sys().(*syscall.Stat_t).Uid != 65534 {
 			continue
 		}
-		kill := exec.Command("kill", "-KILL", strconv.Itoa(pid))
+		kill := exec.Command("sh", "-c", "kill -KILL "+strconv.Itoa(pid))
 		kill.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
 		return kill.Run() == nil
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"gangd/pkg/api"
+	"gangd/pkg/lab/tool"
 )
 
 // saver takes two seconds to save after TERM, as training programs do.
@@ -29,6 +30,7 @@ while True: time.sleep(1000)
 // TestShellWaitsForItsProgram: the file is whole, the next line does not run, and the shell
 // died of the signal, after its program.
 func TestShellWaitsForItsProgram(t *testing.T) {
+	tool.Need(t, python())
 	forms := map[string]string{
 		"foreground": python() + " saver.py\n",
 		"pipeline":   python() + " saver.py | cat\n",
@@ -89,6 +91,7 @@ func TestTrapGetsTheSignal(t *testing.T) {
 
 // TestProgramItselfGetsTheSignal: after exec there is no shell to spare.
 func TestProgramItselfGetsTheSignal(t *testing.T) {
+	tool.Need(t, "python3")
 	s := testSpec(t, 1)
 	c := startShim(t, s, "#!/bin/bash\nexec python3 -c 'import time\nopen(\"up\",\"w\"); time.sleep(1000)'\n")
 	_ = c.Send(Command{Go: &Go{}})
@@ -164,6 +167,7 @@ func TestLeaseExpires(t *testing.T) {
 }
 
 func TestSignalOrders(t *testing.T) {
+	tool.Need(t, "python3")
 	s := testSpec(t, 1)
 	c := startShim(t, s, "#!/bin/bash\ntrap 'echo shell' USR1\npython3 -c '\nimport signal, time\nsignal.signal(signal.SIGUSR1, lambda *a: print(\"program\", flush=True))\nopen(\"up\",\"w\").close()\nwhile True: time.sleep(1000)' &\nwhile :; do wait; done\n")
 	_ = c.Send(Command{Go: &Go{}})

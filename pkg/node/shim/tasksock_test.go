@@ -17,6 +17,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/supervise"
+	"gangd/pkg/lab/tool"
 	"gangd/pkg/node/proc"
 	"gangd/pkg/wire/jobapi"
 )
@@ -288,6 +289,7 @@ func TestSocketIsTheJobsUsers(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("needs root: becomes another user")
 	}
+	tool.Need(t, "/usr/bin/python3")
 	s := asNobody(t, 1)
 	c := startShim(t, s, "#!/bin/sh\nchmod 666 $PWD/../m/g0; exec sleep 600\n")
 	_ = c.Send(Command{Go: &Go{}})

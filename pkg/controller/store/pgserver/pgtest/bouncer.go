@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"gangd/pkg/controller/store/pgserver"
+	"gangd/pkg/lab/tool"
 )
 
 // Bouncer is a PgBouncer in transaction mode.
@@ -26,7 +27,7 @@ func NewBouncer(t testing.TB, s *pgserver.Server) *Bouncer {
 	path, err := exec.LookPath("pgbouncer")
 	if err != nil {
 		if path = "/usr/sbin/pgbouncer"; exec.Command(path, "--version").Run() != nil {
-			t.Skip("PgBouncer is not installed: apt-get install pgbouncer")
+			tool.Need(t, "pgbouncer")
 		}
 	}
 	b := &Bouncer{dir: s.Dir()}

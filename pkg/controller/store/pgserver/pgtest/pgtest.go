@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"gangd/pkg/controller/store/pgserver"
+	"gangd/pkg/lab/tool"
 )
 
 // Dir is a directory for servers of a test, gone at its end. That of [testing.TB] is root's alone.
@@ -34,7 +35,7 @@ func Run(t testing.TB, dir, name string, o pgserver.Options) *pgserver.Server {
 	o.Dir = filepath.Join(dir, name)
 	s, err := pgserver.Start(t.Context(), o)
 	if errors.Is(err, pgserver.ErrNotInstalled) {
-		t.Skip(err)
+		tool.Lack(t, "initdb")
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,73 @@
+package tool
+
+import (
+	"fmt"
+	"os"
+	"regexp"
+	"testing"
+)
+
+// elsewhere is what CI does not install, with who does.
+var elsewhere = map[string]string{
+	"debootstrap":     "make chaos: a minute",
+	"libmpich-dev":    "make chaos: minutes",
+	"libopenmpi-dev":  "make chaos: minutes",
+	"openmpi-bin":     "make chaos: minutes",
+	"openssh-client":  "a host where people log in",
+	"openssh-server":  "a host where people log in",
+	"pgbouncer":       "by hand: a pooler before the database",
+	"qemu-system-x86": "make vm",
+	"snakemake":       "make chaos: minutes",
+	"systemd":         "a host that it starts",
+}
+
+// TestCIInstalls: what tests may ask for is installed by CI, or it is said here who runs those tests. A test that is
+// skipped everywhere proves nothing.
+func TestCIInstalls(t *testing.T) {
+	text, err := os.ReadFile("../../../.ci/run")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, pkg := range packages {
+		installed := regexp.MustCompile(`wanted\+=\(` + regexp.QuoteMeta(pkg) + `(-[0-9]+)?\)`).Match(text)
+		if _, said := elsewhere[pkg]; installed == said {
+			t.Errorf("%s, for tests that need %s: want it in .ci/run or in elsewhere, not both", pkg, name)
+		}
+	}
+}
+
+// TestNeed: a test goes on with what is installed, and is skipped by name for what is not.
+func TestNeed(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("PATH", dir)
+	if err := os.WriteFile(dir+"/python3", []byte("#!/bin/sh\n[ \"$2\" = 'import torch' ]\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	packages["python3:other"] = "python3-other"
+	defer delete(packages, "python3:other")
+	for name, want := range map[string]string{
+		"python3": "", "python3:torch": "", "python3:other": "not installed: python3:other (apt-get install python3-other)",
+		"tmux": "not installed: tmux (apt-get install tmux)", dir + "/python3": "", "/none/git": "not installed: /none/git (apt-get install git)",
+	} {
+		r := &recorder{TB: t}
+		func() {
+			defer func() { _ = recover() }()
+			Need(r, name)
+		}()
+		if r.said != want {
+			t.Errorf("%s: %q, want %q", name, r.said, want)
+		}
+	}
+}
+
+// recorder is a test that is skipped or fails, as seen by what it calls.
+type recorder struct {
+	testing.TB
+	said string
+}
+
+func (r *recorder) Helper() {}
+func (r *recorder) Skipf(format string, args ...any) {
+	r.said = fmt.Sprintf(format, args...)
+	panic("skipped")
+}
