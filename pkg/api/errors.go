@@ -80,6 +80,7 @@ const (
 	ReasonBegin            Reason = "begin"             // not before the deadline
 	ReasonNoRequeue        Reason = "no_requeue"        // the job was submitted not to be requeued
 	ReasonTimeLimit        Reason = "time_limit"        // above the partition's, or not over before the deadline
+	ReasonWithin           Reason = "within"            // a step of the allocation has what is asked for, and who asks is in it
 	ReasonPorts            Reason = "ports"             // the site has not so many, or others have them
 )
 

@@ -140,18 +140,21 @@ type StepComponent struct {
 	// Memory on each node, or for each CPU, in bytes; 0: no figure, and none is counted.
 	MemoryPerNode int64    `json:"memory_per_node,omitempty" bound:"..70368744177664"`
 	MemoryPerCPU  int64    `json:"memory_per_cpu,omitempty" bound:"..70368744177664"`
-	NodeList      []string `json:"node_list,omitempty"` // these at least, and first in this order
+	NodeList      []string `json:"node_list,omitempty"` // these at least
 	Exclude       []string `json:"exclude,omitempty"`
 	Relative      int      `json:"relative,omitempty"` // first node, counted from the allocation's first
 	// Exact takes only the CPUs that the tasks ask for; else all of its nodes' are taken.
 	Exact bool `json:"exact,omitempty"`
 	// Overcommit: tasks need not have a CPU each.
 	Overcommit bool `json:"overcommit,omitempty"`
-	// Distribution is "" or "block", "cyclic" or "plane=N".
+	// Distribution is "" or "block", "cyclic", "plane=N" or [Arbitrary].
 	Distribution string `json:"distribution,omitempty"`
 	// Group is the component of a heterogeneous job on whose nodes the tasks are, nil: the first.
 	Group *int `json:"group,omitempty" bound:"..31"`
 }
+
+// Arbitrary is a distribution: NodeList has a node for each task, by its number.
+const Arbitrary = "arbitrary"
 
 // Components are the step's, the first of all included, each as if it were all of the step.
 func (a *StepAsk) Components() []StepAsk {
@@ -176,6 +179,8 @@ type StepRequest struct {
 	Key   string  `json:"key"`
 	Epoch int     `json:"epoch,omitempty"` // of the allocation that the caller is in; 0: the current one
 	Ask   StepAsk `json:"ask"`
+	// Within is the step of the job that the caller runs in, nil: none.
+	Within *int `json:"within,omitempty" bound:"0..1073741824"`
 	// Wait is how long the call may wait for free resources of the allocation before it
 	// answers [CodeBusy].
 	Wait time.Duration `json:"wait_ns,omitempty"`

@@ -31,6 +31,8 @@ type ask struct {
 	tasksCmd    bool   // -n was given on the command line
 	nodesCmd    bool   // -N was given on the command line
 	cpusSet     bool
+	// exactly: what a task takes was said, so that others may run beside it; whole: not so.
+	exactly, whole bool
 
 	name                  string
 	chdir                 string
@@ -54,6 +56,7 @@ type ask struct {
 	taskProlog            string
 	taskEpilog            string
 	bindCards             int
+	cardsOf               [][]int // --gpu-bind=map_gpu, mask_gpu
 	bind                  cpus.Binding
 	idle                  time.Duration
 	testOnly              bool
@@ -106,7 +109,13 @@ func take(name string, component int, cmd []given) (*ask, error) {
 			return nil, err
 		}
 	}
-	return a, nil
+	if a.exactly && !a.whole {
+		a.step.Exact = true
+	}
+	if err := a.arbitrate(name); err != nil {
+		return nil, err
+	}
+	return a, a.contradiction(name)
 }
 
 // variables are those of an option: salloc has its own, and reads none of a job around it.
@@ -227,7 +236,7 @@ func setNodes(a *ask, v string) error {
 
 func setHosts(into *[]string) func(v string) error {
 	return func(v string) (err error) {
-		*into, err = hostlist.Expand(v)
+		*into, err = hostlist.Repeated(v) // of which --distribution=arbitrary counts the repeats
 		return err
 	}
 }
@@ -297,11 +306,9 @@ func setDistribution(a *ask, v string) error {
 	first, _, _ := strings.Cut(strings.ToLower(v), ",")
 	first, _, _ = strings.Cut(first, ":")
 	switch {
-	case first == "*" || first == "block" || first == "cyclic" || strings.HasPrefix(first, "plane="):
-	case first == "arbitrary":
-		return fmt.Errorf("arbitrary: tasks can not be placed one by one here; use --nodelist and --distribution=cyclic or plane=N")
+	case first == "*" || first == "block" || first == "cyclic" || first == api.Arbitrary || strings.HasPrefix(first, "plane="):
 	default:
-		return fmt.Errorf("%q: want block, cyclic or plane=N", v)
+		return fmt.Errorf("%q: want block, cyclic, plane=N or arbitrary", v)
 	}
 	if first == "*" {
 		first = ""

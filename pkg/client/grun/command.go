@@ -34,6 +34,7 @@ type run struct {
 	args     []string
 	more     []component // that follow the first, of a step or job with several
 	given    []given     // of the first, on the command line
+	late     []*lateFile // to be opened when the step has its number
 	told     []string    // NAME=value, what tasks are told of a job that was made for them
 	out, err io.Writer
 	client   *client.Client

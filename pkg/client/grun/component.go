@@ -173,7 +173,9 @@ func (r *run) components(o *stepclient.Options, mask int) error {
 		case m.input != r.input:
 			return program.Usagef("--input=%s: the components of a step have one input; write it for the first", m.input)
 		}
-		m.defaults()
+		if err := m.defaults(); err != nil {
+			return err
+		}
 		c := stepclient.Component{Body: o.Body, CPUsPerTask: m.ask.step.CPUsPerTask}
 		var err error
 		if c.Body.Env, err = m.environ(); err != nil {
@@ -185,6 +187,7 @@ func (r *run) components(o *stepclient.Options, mask int) error {
 			}
 		}
 		c.Body.Programs, c.Body.PerTask, c.Body.Client.Extra = []stepwire.Program{{Argv: m.args}}, m.perTask(), m.extraEnv(mask)
+		c.Body.CardsOf = m.cardsOf
 		o.Ask.More, o.More = append(o.Ask.More, m.ask.step.StepComponent), append(o.More, c)
 	}
 	return nil

@@ -191,12 +191,17 @@ func TestWhoEndsWithWhom(t *testing.T) {
 
 func TestRefusals(t *testing.T) {
 	for line, want := range map[string]string{
-		"--bcast=/tmp/x":     "--bcast: files are not copied to nodes; use a shared directory, or cp in a step before",
-		"--mpi=pmix":         "--mpi: pmix is not offered: pmi2 serves MPICH, MVAPICH and Intel MPI; programs of Open MPI would each run alone, as rank 0 of 1: start them with its mpirun inside the allocation, which uses srun, or use --mpi=none",
-		"--gres=fpga:1":      `--gres: "fpga:1": only gpu is a resource here`,
-		"-n0":                `--ntasks: "0" is not a number from 1`,
-		"-m arbitrary":       "--distribution: arbitrary: tasks can not be placed one by one here; use --nodelist and --distribution=cyclic or plane=N",
-		"--gpu-bind=closest": `--gpu-bind: "closest": want none, single:1 or per_task:N; tasks that want other cards choose by SLURM_LOCALID`,
+		"--bcast=/tmp/x":            "--bcast: files are not copied to nodes; use a shared directory, or cp in a step before",
+		"--mpi=pmix":                "--mpi: pmix is not offered: pmi2 serves MPICH, MVAPICH and Intel MPI; programs of Open MPI would each run alone, as rank 0 of 1: start them with its mpirun inside the allocation, which uses srun, or use --mpi=none",
+		"--gres=fpga:1":             `--gres: "fpga:1": only gpu is a resource here`,
+		"-n0":                       `--ntasks: "0" is not a number from 1`,
+		"-m arbitrary":              "error: --distribution=arbitrary names no nodes: use --nodelist, or the file that SLURM_HOSTFILE names",
+		"-m arbitrary -n3 -w n3,n1": "error: You asked for 3 tasks but hostlist specified 2 nodes",
+		"-m spiral":                 `--distribution: "spiral": want block, cyclic, plane=N or arbitrary`,
+		"-w n[1-2] -x n2,n3":        "error: Requested node n2 is also in the excluded list.\nsrun: error: Job not submitted.",
+		"--gpu-bind=far":            `--gpu-bind: "far": want none, closest, single:1, per_task:N, map_gpu:LIST or mask_gpu:LIST`,
+		"--gpu-bind=map_gpu:1,x":    `--gpu-bind: "1,x": want numbers of cards from 0 to 63 (map_gpu), or masks in hex (mask_gpu), each with *COUNT for so many tasks`,
+		"--gpu-bind=map_gpu:64":     `--gpu-bind: "64": want numbers of cards from 0 to 63 (map_gpu), or masks in hex (mask_gpu), each with *COUNT for so many tasks`,
 	} {
 		cmd, _, err := parse(strings.Fields(line))
 		if err == nil {
@@ -221,7 +226,6 @@ func TestBadValuesInSrunsWords(t *testing.T) {
 		{"srun", "--resv-ports=x true", `error: Invalid numeric value "x" for --resv-port.`, 1},
 		{"srun", "--mpi=pmix true", "error: Invalid MPI type 'pmix', --mpi=list for acceptable types (pmi2 serves MPICH, MVAPICH and Intel MPI; programs of Open MPI would each run alone, as rank 0 of 1: start them with its mpirun inside the allocation, which uses srun)", 1},
 		{"grun", "--mpi=pmix_v4 true", "--mpi: pmix_v4 is not offered: pmi2 serves MPICH, MVAPICH and Intel MPI; programs of Open MPI would each run alone, as rank 0 of 1: start them with its mpirun inside the allocation, which uses srun, or use --mpi=none", 2},
-		{"srun", "-m arbitrary true", "--distribution: arbitrary: tasks can not be placed one by one here; use --nodelist and --distribution=cyclic or plane=N", 2},
 		{"srun", "", "fatal: No command given to execute.", 1},
 		{"grun", "-n x true", `--ntasks: "x" is not a number from 1`, 2},
 		{"grun", "", "no program was given; usage: " + usage, 2},
@@ -259,6 +263,16 @@ func TestPrograms(t *testing.T) {
 		{Tasks: []int{1, 2}, Argv: []string{"side", "-v"}, Expand: true}, {Argv: []string{"worker", "%t", "-v"}, Expand: true}}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("-want +got\n%s", d)
+	}
+	// What Slurm makes of the same lines: a backslash joins lines and takes the meaning from a character.
+	write("0 echo a \\\n b c\n1 echo x\\y \"a\\\"b\" \\$HOME a\\ b\n2 echo 'a\\b' \"a\\b\" \\\\\n")
+	if got, err = readPrograms(path, nil, 3); err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []string{"echo|a|b|c", `echo|xy|a"b|$HOME|a b`, `echo|a\b|a\b|\`} {
+		if have := strings.Join(got[i].Argv, "|"); have != want {
+			t.Errorf("line %d: %s, want %s", i+1, have, want)
+		}
 	}
 	for text, want := range map[string]string{
 		"0-1 a\n":        ": no program for task 2; a line with * is for all others",

@@ -24,6 +24,12 @@ func readPrograms(path string, args []string, tasks int) ([]stepwire.Program, er
 	sc := bufio.NewScanner(bytes.NewReader(b))
 	for line := 1; sc.Scan(); line++ {
 		text := sc.Text()
+		for from := line; continued(text) && sc.Scan(); line++ { // a backslash at its end: the next line goes on with it
+			if line-from > maxJoined {
+				return nil, fmt.Errorf("%s:%d: more than %d lines that go on", path, from, maxJoined)
+			}
+			text = text[:len(text)-1] + sc.Text()
+		}
 		if t := strings.TrimSpace(text); t == "" || t[0] == '#' {
 			continue
 		}
@@ -57,6 +63,14 @@ func readPrograms(path string, args []string, tasks int) ([]stepwire.Program, er
 	return out, sc.Err()
 }
 
+// maxJoined bounds the lines that are one.
+const maxJoined = 10000
+
+// continued: an odd number of backslashes ends the line.
+func continued(line string) bool {
+	return (len(line)-len(strings.TrimRight(line, `\`)))%2 == 1
+}
+
 // taskList reads 0,2-4.
 func taskList(s string) (out []int, err error) {
 	for _, part := range strings.Split(s, ",") {
@@ -76,13 +90,19 @@ func taskList(s string) (out []int, err error) {
 	return out, nil
 }
 
-// splitWords cuts at blanks outside of quotes.
+// splitWords cuts at blanks outside of quotes. A backslash takes the meaning from what follows it, within double quotes from
+// a quote and a backslash.
 func splitWords(s string) (out []string, err error) {
 	var b strings.Builder
 	var quote rune
-	open := false
-	for _, c := range s {
+	open, escaped := false, false
+	for i, c := range s {
 		switch {
+		case escaped:
+			b.WriteRune(c)
+			escaped = false
+		case c == '\\' && (quote == 0 || quote == '"' && strings.IndexAny(s[i+1:], `"\`) == 0):
+			open, escaped = true, true
 		case quote != 0 && c == quote:
 			quote = 0
 		case quote != 0:

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/user"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -60,6 +61,9 @@ func (r *run) inSlurmsWords(err error, job api.JobRef) error {
 		if api.ReasonOf(err) == api.ReasonAllocation {
 			return err
 		}
+		if api.ReasonOf(err) == api.ReasonWithin {
+			return fmt.Errorf("Unable to create step for job %s: %w", job, err)
+		}
 		word := "More processors requested than permitted"
 		if api.ReasonOf(err) == api.ReasonOutside {
 			word = "Requested node configuration is not available"
@@ -81,7 +85,9 @@ func (r *run) inSlurmsWords(err error, job api.JobRef) error {
 }
 
 func (r *run) options(job api.JobRef, epoch int) (*stepclient.Options, error) {
-	r.defaults()
+	if err := r.defaults(); err != nil {
+		return nil, err
+	}
 	dir, err := r.dir()
 	if err != nil {
 		return nil, err
@@ -122,17 +128,33 @@ func (r *run) options(job api.JobRef, epoch int) (*stepclient.Options, error) {
 	}
 	o.Body.Client.Extra, o.Body.Bind, o.Body.PMI = r.extraEnv(mask), r.bind, r.pmi
 	o.Body.TaskProlog, o.Body.TaskEpilog, o.Body.PerTask = r.taskProlog, r.taskEpilog, r.perTask()
+	o.Body.CardsOf = r.cardsOf
 	if err := r.components(o, mask); err != nil {
 		return nil, err
 	}
-	if r.verbose > 0 {
-		o.Began = r.began
+	o.Began = r.began
+	if step, err := strconv.Atoi(os.Getenv("GANG_STEP_ID")); err == nil && job.String() == os.Getenv("GANG_JOB_ID") {
+		o.Within = &step
 	}
+	o.Looks = r.job != "" && os.Getenv("GANG_JOB_ID") != r.job
 	return o, nil
 }
 
-// began is what --verbose tells of a step; srun's lines are read by programs.
-func (r *run) began(s *api.StepReply) {
+// began opens the files that have the step's number in their names.
+func (r *run) began(s *api.StepReply) error {
+	if r.verbose > 0 {
+		r.tell(s)
+	}
+	for _, f := range r.late {
+		if err := f.open(s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tell is what --verbose says of a step; srun's lines are read by programs.
+func (r *run) tell(s *api.StepReply) {
 	if r.name == "grun" {
 		fmt.Fprintf(r.err, "%s: step %s of %d tasks on %d nodes\n", r.name, api.StepText(s.JobID, s.StepID), s.Tasks, len(s.Nodes))
 		return
@@ -157,7 +179,7 @@ func bracketed(n []int) string {
 }
 
 // defaults settles what the environment of the allocation and the command line say together.
-func (r *run) defaults() {
+func (r *run) defaults() error {
 	s := &r.ask.step
 	if r.pty && !r.tasksCmd {
 		s.Tasks, s.TasksPerNode = 1, 0
@@ -185,6 +207,25 @@ func (r *run) defaults() {
 		}
 		s.TasksPerNode = 0
 	}
+	if s.Distribution == api.Arbitrary {
+		s.MinNodes = len(once(s.NodeList))
+		s.MaxNodes = s.MinNodes
+	}
+	return r.fitRelative()
+}
+
+// fitRelative refuses a step that begins at a node of its allocation behind which there are not as many as it asks for.
+func (r *run) fitRelative() error {
+	s := &r.ask.step
+	all, _ := strconv.Atoi(os.Getenv("SLURM_JOB_NUM_NODES"))
+	if s.Relative == 0 || all == 0 || s.Relative+s.MinNodes <= all {
+		return nil
+	}
+	by := "SLURM_JOB_NUM_NODES"
+	if r.nodesCmd {
+		by = "--nodes"
+	}
+	return failure("error: --relative and %s option incompatible with count of allocated nodes (%d+%d>%d)", by, s.Relative, s.MinNodes, all)
 }
 
 func (r *run) dir() (string, error) {
@@ -275,6 +316,7 @@ func (r *run) stdio(o *stepclient.Options) (closers []io.Closer, err error) {
 	}
 	for i := range o.More {
 		m := &run{ask: r.more[i].ask, out: r.out, err: r.err}
+		defer func() { r.late = append(r.late, m.late...) }()
 		var more []io.Closer
 		if o.More[i].Output, more, err = m.outputs(o.Job, &o.More[i].Body); err != nil {
 			return nil, fmt.Errorf("component %d: %w", i+1, err)
@@ -301,7 +343,7 @@ func (r *run) outputs(job api.JobRef, body *stepwire.Body) (to stepclient.Output
 		return to, nil, err
 	}
 	for _, w := range []io.Writer{to.Stdout, to.Stderr} {
-		if f, ok := w.(*os.File); ok && w != r.out && w != r.err {
+		if f, ok := w.(io.Closer); ok && w != r.out && w != r.err && w != io.Discard {
 			closers = append(closers, f)
 		}
 	}
@@ -317,11 +359,11 @@ func (r *run) stdin(o *stepclient.Options) (*os.File, error) {
 	case isNumber(v):
 		n, _ := strconv.Atoi(v)
 		o.Body.InputTo = int64(n)
-	case taskPattern(v):
-		o.Body.Stdin = inDir(o.Body.Dir, r.jobPattern(v, o.Job))
+	case taskPattern(v), stepPattern(v):
+		o.Body.Stdin = inDir(o.Body.Dir, r.nodePattern(v, o.Job))
 		return nil, nil
 	default:
-		f, err := os.Open(r.jobPattern(v, o.Job))
+		f, err := os.Open(r.jobPattern(v, o.Job, -1))
 		if err != nil {
 			return nil, fmt.Errorf("input: %w", err)
 		}
@@ -341,22 +383,56 @@ func (r *run) outputOf(v string, std io.Writer, job api.JobRef, body *stepwire.B
 	case isNumber(v):
 		n, _ := strconv.Atoi(v)
 		return std, n, "", nil
-	case taskPattern(v) || stepPattern(v):
-		return io.Discard, -1, inDir(body.Dir, r.jobPattern(v, job)), nil
+	case taskPattern(v):
+		return io.Discard, -1, inDir(body.Dir, r.nodePattern(v, job)), nil
 	}
 	flags := os.O_WRONLY | os.O_CREATE | os.O_APPEND
 	if body.Truncate {
 		flags |= os.O_TRUNC
 	}
-	path := r.jobPattern(v, job) // from where srun is called: --chdir is for the tasks, and for the files that nodes open
+	if stepPattern(v) {
+		f := &lateFile{flags: flags, path: func(step int) string { return r.jobPattern(v, job, step) }}
+		r.late = append(r.late, f)
+		return f, -1, "", nil
+	}
+	// From where srun is called: --chdir is for the tasks, and for the files that nodes open.
+	f, err := openOutput(r.jobPattern(v, job, -1), flags)
+	if err != nil {
+		return nil, -1, "", err
+	}
+	return f, -1, "", nil
+}
+
+func openOutput(path string, flags int) (*os.File, error) {
 	f, err := os.OpenFile(path, flags, 0o666)
 	if os.IsNotExist(err) && os.MkdirAll(filepath.Dir(path), 0o777) == nil {
 		f, err = os.OpenFile(path, flags, 0o666)
 	}
 	if err != nil {
-		return nil, -1, "", fmt.Errorf("output: %w", err)
+		return nil, fmt.Errorf("output: %w", err)
 	}
-	return f, -1, "", nil
+	return f, nil
+}
+
+// lateFile is opened when the step has its number, before any task writes.
+type lateFile struct {
+	path  func(step int) string
+	flags int
+	file  *os.File
+}
+
+func (f *lateFile) open(s *api.StepReply) (err error) {
+	f.file, err = openOutput(f.path(s.StepID), f.flags)
+	return err
+}
+
+func (f *lateFile) Write(p []byte) (int, error) { return f.file.Write(p) }
+
+func (f *lateFile) Close() error {
+	if f.file == nil {
+		return nil
+	}
+	return f.file.Close()
 }
 
 func isNumber(v string) bool {
@@ -381,15 +457,72 @@ func conversion(v, letters string) bool {
 
 func taskPattern(v string) bool { return conversion(v, "tnN") }
 
-// stepPattern: the number of the step is known only when nodes have begun; they fill it in.
-func stepPattern(v string) bool { return conversion(v, "s") }
+// stepPattern: the number of the step is known only when it has begun.
+func stepPattern(v string) bool { return conversion(v, "sJ") }
 
-// jobPattern fills in what all tasks share: %j %J %A %a %u %x %%.
-func (r *run) jobPattern(v string, of api.JobRef) string {
+// nodePattern fills in what all tasks share and leaves %s, %t, %n, %N and %% to the nodes.
+func (r *run) nodePattern(v string, of api.JobRef) string {
+	return fill(v, func(letter byte) (string, bool) {
+		if letter == '%' {
+			return "%%", true
+		}
+		text, ok := r.shared(letter, of, -1)
+		if letter == 'J' {
+			text += ".%s"
+		}
+		return text, ok
+	})
+}
+
+// jobPattern fills in all: %j %J %s %A %a %u %x %%.
+func (r *run) jobPattern(v string, of api.JobRef, step int) string {
+	return fill(v, func(letter byte) (string, bool) { return r.shared(letter, of, step) })
+}
+
+// shared is what a letter behind a percent sign stands for in all tasks; step is -1 where it is not known yet.
+func (r *run) shared(letter byte, of api.JobRef, step int) (string, bool) {
 	job := cmp.Or(os.Getenv("SLURM_JOB_ID"), of.String())
-	name, array := cmp.Or(r.ask.name, os.Getenv("SLURM_JOB_NAME")), cmp.Or(os.Getenv("SLURM_ARRAY_JOB_ID"), job)
-	return strings.NewReplacer("%j", job, "%J", job+".%s", "%A", array, "%a", os.Getenv("SLURM_ARRAY_TASK_ID"), "%u", os.Getenv("USER"),
-		"%x", name, "%%", "%").Replace(v)
+	switch letter {
+	case 'j':
+		return job, true
+	case 'J':
+		if step >= 0 {
+			return job + "." + strconv.Itoa(step), true
+		}
+		return job, true
+	case 's':
+		return strconv.Itoa(step), step >= 0
+	case 'A':
+		return cmp.Or(os.Getenv("SLURM_ARRAY_JOB_ID"), job), true
+	case 'a':
+		return os.Getenv("SLURM_ARRAY_TASK_ID"), true
+	case 'u':
+		if u, err := user.Current(); err == nil {
+			return u.Username, true
+		}
+		return os.Getenv("USER"), true
+	case 'x':
+		return cmp.Or(r.ask.name, os.Getenv("SLURM_JOB_NAME")), true
+	case '%':
+		return "%", true
+	}
+	return "", false
+}
+
+// fill replaces each percent sign with a letter that has a meaning.
+func fill(pattern string, of func(letter byte) (string, bool)) string {
+	var b strings.Builder
+	for i := 0; i < len(pattern); i++ {
+		if pattern[i] == '%' && i+1 < len(pattern) {
+			if text, ok := of(pattern[i+1]); ok {
+				b.WriteString(text)
+				i++
+				continue
+			}
+		}
+		b.WriteByte(pattern[i])
+	}
+	return b.String()
 }
 
 func inDir(dir, p string) string {

@@ -45,8 +45,9 @@ var asked = []Option{
 	{Long: "relative", Short: 'r', Kind: value, Arg: "N", List: exact, Group: groupStep,
 		Help: "begin with the Nth node of the allocation, from 0", Set: func(a *ask, v string) error { return number(&a.step.Relative, v, 0) }},
 	{Long: "distribution", Short: 'm', Kind: value, Arg: "TYPE", List: partial, Group: groupStep, Env: []string{"SLURM_DISTRIBUTION"},
-		Help: "how tasks are numbered over nodes: block, cyclic, plane=N", Note: "the part behind a colon or comma is about sockets and has no effect; arbitrary is refused",
-		Set: setDistribution},
+		Help: "how tasks are numbered over nodes: block, cyclic, plane=N, or arbitrary: a node of --nodelist or of the file SLURM_HOSTFILE for each",
+		Note: "the part behind a colon or comma is about sockets and has no effect",
+		Set:  setDistribution},
 	{Long: "multi-prog", Kind: noValue, List: exact, Group: groupStep,
 		Help: "the program is a file that says which tasks run what", Set: func(a *ask, _ string) error { a.multi = true; return nil }},
 	{Long: "job-name", Short: 'J', Kind: value, Arg: "NAME", List: exact, Group: groupStep, Alloc: true, Help: "name of the step (and of the job around it)",
@@ -75,7 +76,10 @@ var asked = []Option{
 		}},
 
 	{Long: "cpus-per-task", Short: 'c', Kind: value, Arg: "N", List: partial, Group: groupRes, Env: []string{"SRUN_CPUS_PER_TASK"}, Alloc: true,
-		Help: "CPUs of each task", Note: "they are its own where the node binds CPUs", Set: func(a *ask, v string) error { a.cpusSet = true; return number(&a.step.CPUsPerTask, v, 1) }},
+		Help: "CPUs of each task; implies --exact", Note: "they are its own where the node binds CPUs", Set: func(a *ask, v string) error {
+			a.cpusSet, a.exactly = true, true
+			return number(&a.step.CPUsPerTask, v, 1)
+		}},
 	{Long: "cpu-bind", Kind: value, Arg: "TYPE", List: partial, Group: groupRes, Env: []string{"SLURM_CPU_BIND"},
 		Help: "which of the step's CPUs a task may use: none, cores, threads, ldoms, map_cpu:LIST, mask_cpu:LIST",
 		Note: "sockets, boards, rank_ldom lists, map_ldom and mask_ldom are refused; CPUs of a list have to be the step's; without effect, with a warning, where the node binds no CPUs",
@@ -87,7 +91,7 @@ var asked = []Option{
 		Help: "1: tasks use one thread of each core", Note: "from 2 on a new job has nodes whose cores have so many threads; inside an allocation as without it", Set: func(a *ask, v string) error {
 			var n int
 			err := number(&n, v, 1)
-			a.bind.OneThread = a.bind.OneThread || n == 1
+			a.bind.OneThread, a.exactly = a.bind.OneThread || n == 1, true
 			return err
 		}},
 	{Long: "overlap", Kind: noValue, List: exact, Group: groupRes, Help: "share everything with other steps",
@@ -97,8 +101,8 @@ var asked = []Option{
 	{Long: "exclusive", Kind: mayValue, Arg: "user|mcs", List: partial, Group: groupRes, Alloc: true, Help: "as --exact; outside an allocation: whole nodes",
 		Note: "a value has no effect", Set: setExclusive},
 	{Long: "whole", Kind: noValue, List: exact, Group: groupRes, Help: "take all CPUs of the nodes (as it is without --exact)",
-		Set: func(a *ask, _ string) error { a.step.Exact = false; return nil }},
-	{Long: "overcommit", Short: 'O', Kind: noValue, List: exact, Group: groupRes, Env: []string{"SLURM_OVERCOMMIT"}, Help: "tasks need not have a CPU each",
+		Set: func(a *ask, _ string) error { a.step.Exact, a.whole = false, true; return nil }},
+	{Long: "overcommit", Short: 'O', Kind: noValue, List: exact, Group: groupRes, Env: []string{"SLURM_OVERCOMMIT"}, Alloc: true, Help: "tasks need not have a CPU each",
 		Set: func(a *ask, _ string) error { a.step.Overcommit = true; return nil }},
 	{Long: "mem", Kind: value, Arg: "SIZE", List: partial, Group: groupRes, Alloc: true, Help: "memory on each node",
 		Note: "counted among steps that say it, and enforced for the job's member as a whole", Set: func(a *ask, v string) error { return setMemory(&a.step.MemoryPerNode, v) }},
@@ -119,8 +123,8 @@ var asked = []Option{
 		Note: "the number of tasks follows from the cards, or that of the cards from the tasks", Set: func(a *ask, v string) error { return number(&a.tasksPerGPU, v, 1) }},
 	{Long: "gres", Kind: value, Arg: "gpu[:TYPE][:N]", List: partial, Group: groupRes, Alloc: true, Help: "cards on each node, or none",
 		Note: "gpu is the only resource", Set: setGres},
-	{Long: "gpu-bind", Kind: value, Arg: "TYPE", List: partial, Group: groupRes, Help: "none: all tasks of a node see all its cards; single:1, per_task:N",
-		Note: "none, single:1, per_task:N; closest and map_gpu are refused", Set: setGPUBind},
+	{Long: "gpu-bind", Kind: value, Arg: "TYPE", List: partial, Group: groupRes, Help: "which of the step's cards on its node a task sees: none (all), closest, single:1, per_task:N, map_gpu:LIST, mask_gpu:LIST",
+		Note: "closest is all of them: a job's cards are chosen near its CPUs; a card of a list has to be the step's", Set: setGPUBind},
 
 	{Long: "output", Short: 'o', Kind: value, Arg: "FILE", List: exact, Group: groupIO, Env: []string{"SLURM_STDOUTMODE"},
 		Help: "all, none, a task's number, or a file: %t %n %N make one for each task or node", Set: func(a *ask, v string) error { a.output = v; return nil }},

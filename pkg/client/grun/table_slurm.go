@@ -2,8 +2,10 @@ package grun
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
+	"gangd/pkg/api"
 	"gangd/pkg/core/cmdline"
 	"gangd/pkg/core/cpus"
 	"gangd/pkg/wire/limits"
@@ -117,9 +119,12 @@ func setGPUBind(a *ask, v string) error {
 	v = strings.TrimPrefix(strings.TrimPrefix(strings.ToLower(v), "verbose,"), "v,")
 	kind, n, _ := strings.Cut(v, ":")
 	switch kind {
-	case "none":
-		a.noBind = true
+	case "none", "closest":
+		a.noBind = kind == "none"
 		return nil
+	case "map_gpu", "mask_gpu":
+		a.noBind = true
+		return setCardsOf(a, kind, n)
 	case "single", "per_task":
 		if n == "" {
 			n = "1"
@@ -127,5 +132,47 @@ func setGPUBind(a *ask, v string) error {
 		a.bindCards = 0
 		return number(&a.bindCards, n, 1)
 	}
-	return fmt.Errorf("%q: want none, single:1 or per_task:N; tasks that want other cards choose by SLURM_LOCALID", v)
+	return fmt.Errorf("%q: want none, closest, single:1, per_task:N, map_gpu:LIST or mask_gpu:LIST", v)
+}
+
+// maxCards bounds the cards of a node that a list may name.
+const maxCards = 64
+
+// setCardsOf reads a list of map_gpu, a card for each task of a node, or of mask_gpu, a set of cards; N*COUNT is N for so many
+// tasks. The list begins anew where there are more tasks.
+func setCardsOf(a *ask, kind, list string) error {
+	a.cardsOf = nil
+	for word := range strings.SplitSeq(list, ",") {
+		word, times, counted := strings.Cut(word, "*")
+		n, count := uint64(0), 1
+		var err error
+		if kind == "mask_gpu" {
+			n, err = strconv.ParseUint(strings.TrimPrefix(strings.ToLower(word), "0x"), 16, maxCards)
+		} else if n, err = strconv.ParseUint(word, 0, 16); err == nil && n >= maxCards {
+			err = strconv.ErrRange
+		}
+		if counted && err == nil {
+			err = number(&count, times, 1)
+		}
+		if err != nil || count > api.MaxStepTasks {
+			return fmt.Errorf("%q: want numbers of cards from 0 to %d (map_gpu), or masks in hex (mask_gpu), each with *COUNT for so many tasks", list, maxCards-1)
+		}
+		var cards []int
+		if kind == "mask_gpu" {
+			for i := range maxCards {
+				if n&(1<<i) != 0 {
+					cards = append(cards, i)
+				}
+			}
+		} else {
+			cards = []int{int(n)}
+		}
+		for range count {
+			a.cardsOf = append(a.cardsOf, cards)
+		}
+		if len(a.cardsOf) > api.MaxStepTasks {
+			return fmt.Errorf("%q: more than %d tasks", list, api.MaxStepTasks)
+		}
+	}
+	return nil
 }

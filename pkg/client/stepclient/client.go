@@ -29,16 +29,18 @@ type Controller interface {
 
 // Options are what a step is run with.
 type Options struct {
-	Name  string // of the command, in messages: "srun"
-	Job   api.JobRef
-	Epoch int // of the allocation that the caller is in, 0: the current one
-	Ask   api.StepAsk
-	Body  stepwire.Body // without Reply and Part
-	Quiet int           // 1: no messages but errors
+	Name   string // of the command, in messages: "srun"
+	Job    api.JobRef
+	Epoch  int  // of the allocation that the caller is in, 0: the current one
+	Within *int // the step of the job that the caller is in, nil: none
+	Ask    api.StepAsk
+	Body   stepwire.Body // without Reply and Part
+	Quiet  int           // 1: no messages but errors
 
 	Label     bool
 	KillOnBad bool          // the first task that fails ends the others
 	FirstCode bool          // with KillOnBad: that task's exit code is the step's, not the largest
+	Looks     bool          // the caller is not in the job: it may have come to look
 	Wait      time.Duration // after the first task's end, until the others are ended; 0: for ever
 	Patience  bool          // wait for free resources of the allocation for ever, else (-I) not at all
 	Immediate time.Duration // how long, without Patience
@@ -52,9 +54,9 @@ type Options struct {
 	More []Component
 
 	// Began is called when the step has its number.
-	Began func(*api.StepReply)
-	Idle  time.Duration // of a terminal: the step is ended when nothing was typed or shown for so long; 0: never
-	Port  [2]int        // range that is listened in; zero: any
+	Began func(*api.StepReply) error // an error ends the step
+	Idle  time.Duration              // of a terminal: the step is ended when nothing was typed or shown for so long; 0: never
+	Port  [2]int                     // range that is listened in; zero: any
 }
 
 // Output is where what tasks write goes.
@@ -188,7 +190,7 @@ func (s *step) begin(ctx context.Context) error {
 		wait = s.o.Immediate
 	}
 	for {
-		r, err := s.c.BeginStep(ctx, s.o.Job, &api.StepRequest{Key: key, Epoch: s.o.Epoch, Ask: s.o.Ask, Wait: wait})
+		r, err := s.c.BeginStep(ctx, s.o.Job, &api.StepRequest{Key: key, Epoch: s.o.Epoch, Ask: s.o.Ask, Within: s.o.Within, Wait: wait})
 		switch {
 		case err == nil:
 			if said {
@@ -204,14 +206,20 @@ func (s *step) begin(ctx context.Context) error {
 					p.tasks[uint32(t)] = nil
 				}
 			}
-			close(s.begun)
 			if s.o.Began != nil {
-				s.o.Began(r)
+				if err := s.o.Began(r); err != nil {
+					s.callOff()
+					return err
+				}
 			}
+			close(s.begun)
 			return nil
 		case api.CodeOf(err) == api.CodeBusy && s.o.Patience:
 			if !said {
 				s.say("Job %s step creation temporarily disabled, retrying (Requested nodes are busy)", s.o.Job)
+				if s.o.Looks {
+					s.say("gangd: steps of the job have what it has; --overlap shares it with them")
+				}
 			}
 			said, wait = true, 30*time.Second
 		case transient(err) && time.Since(started) < reachFor:

@@ -35,7 +35,7 @@ func (e *Engine) BeginStep(ctx context.Context, j *gang.Job, r *api.StepRequest)
 	if err != nil {
 		return nil, err
 	}
-	ev := gang.StepBegin{Job: j.ID, Epoch: r.Epoch, Key: r.Key, Secret: secret, Ask: r.Ask}
+	ev := gang.StepBegin{Job: j.ID, Epoch: r.Epoch, Key: r.Key, Secret: secret, Ask: r.Ask, Within: r.Within}
 	until := time.NewTimer(min(max(r.Wait, 0), maxStepWait))
 	defer until.Stop()
 	for {

@@ -469,10 +469,11 @@ func (w *World) delayed(j *Job, left time.Duration) status {
 	return unmet
 }
 
-// alone: no earlier job of the name is left, and none runs.
+// alone: no earlier job of the name is left, and none runs. The elements of an array are one job of it.
 func (w *World) alone(j *Job) status {
 	for _, id := range w.deps.named[keyOf(j)].live {
-		if e := w.jobs[id]; id != j.ID && (id < j.ID || admitted(e.job)) {
+		e := w.jobs[id]
+		if ours := id == j.ID || j.ArrayID != 0 && e.job.ArrayID == j.ArrayID; !ours && (id < j.ID || admitted(e.job)) {
 			return unmet
 		}
 	}

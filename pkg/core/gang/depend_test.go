@@ -289,6 +289,28 @@ func TestSingletons(t *testing.T) {
 	}
 }
 
+// An array is one job of its name: its elements don't wait for each other, the next array waits for all of them.
+func TestSingletonsOfAnArray(t *testing.T) {
+	b := newBench(t, 4)
+	array := func() int64 {
+		s := specOf(1)
+		s.Name, s.Dependency = "chain", on(api.AfterSingle)
+		return b.must(Submit{Spec: s, SpecHash: hashOf(s), Partition: "main", UID: 1, Array: &api.Array{Indices: []int{0, 1, 2}}}).JobIDs[0]
+	}
+	first, second := array(), array()
+	for i := range int64(3) {
+		b.waits(first+i, "")
+		b.waits(second+i, "singleton(unfulfilled)")
+	}
+	b.run(first, 0)
+	b.run(first+1, 1)
+	b.waits(second, "singleton(unfulfilled)")
+	b.run(first+2, 0)
+	for i := range int64(3) {
+		b.waits(second+i, "")
+	}
+}
+
 // A job that is recalled may have left processes on a node that is out of reach.
 func TestRecalledJobKnowsWhatItLeft(t *testing.T) {
 	set := settings()

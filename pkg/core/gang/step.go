@@ -124,6 +124,7 @@ type StepBegin struct {
 	Key    string
 	Secret string
 	Ask    api.StepAsk
+	Within *int // the step that asks, nil: none
 }
 
 // StepStop ends a step: TERM, the grace, KILL.
@@ -151,7 +152,7 @@ func (w *World) beginStep(ev StepBegin) Outcome {
 	if len(e.job.Steps) >= api.MaxSteps {
 		return refused(api.Errorf(api.CodeBusy, "job %s runs %d steps, the most at a time", e.job.Ref(), api.MaxSteps))
 	}
-	parts, err := w.placeStep(e, &ev.Ask)
+	parts, err := w.placeStep(e, &ev)
 	if err != nil {
 		return refused(err)
 	}

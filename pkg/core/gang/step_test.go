@@ -57,11 +57,15 @@ func TestLayStep(t *testing.T) {
 		{"past a busy node", asks(api.StepComponent{Tasks: 2}), busy, "n2:0,1/4c/2g"},
 		{"in what a busy node has left", asks(api.StepComponent{Tasks: 1, Exact: true}), busy, "n1:0/1c/2g"},
 		{"overcommitted", asks(api.StepComponent{Tasks: 3, Overcommit: true}), roomsOf(1), "n1:0,1,2/1c/2g"},
+		{"one by one", asks(api.StepComponent{Tasks: 3, NodeList: []string{"n2", "n1", "n2"}, Distribution: api.Arbitrary}), roomsOf(4, 4), "n1:1/4c/2g n2:0,2/4c/2g"},
+		{"one by one without a number", asks(api.StepComponent{NodeList: []string{"n2", "n2"}, Distribution: api.Arbitrary, Exact: true}), roomsOf(4, 4)[1:], "n2:0,1/2c/2g"},
+		{"more than a node of the list has room for", asks(api.StepComponent{NodeList: []string{"n1", "n2", "n1"}, CPUsPerTask: 3, Distribution: api.Arbitrary}), roomsOf(4, 4), "2 tasks with 3 CPUs asked of node n1, there is room for 1"},
+		{"fewer names than tasks", asks(api.StepComponent{Tasks: 3, NodeList: []string{"n1", "n2"}, Distribution: api.Arbitrary}), roomsOf(4, 4), "3 tasks asked, and 2 nodes for them"},
 		{"too many tasks", asks(api.StepComponent{Tasks: 9}), roomsOf(4, 4), "9 tasks with 1 CPU asked, there is room for 8 on 2 nodes"},
 		{"too large tasks", asks(api.StepComponent{Tasks: 1, CPUsPerTask: 5}), roomsOf(4, 4), "1 nodes with 5 CPUs asked, 0 have it"},
 		{"too many cards", asks(api.StepComponent{Tasks: 1, GPUsPerNode: 3}), roomsOf(4), "1 nodes with 1 CPU and 3 GPUs a node asked, 0 have it"},
 		{"too many nodes", asks(api.StepComponent{MinNodes: 3, MaxNodes: 3}), roomsOf(4, 4), "Only allocated 2 nodes asked for 3"},
-		{"unknown order", asks(api.StepComponent{Tasks: 1, Distribution: "spiral"}), roomsOf(4), `distribution "spiral": want block, cyclic or plane=N`},
+		{"unknown order", asks(api.StepComponent{Tasks: 1, Distribution: "spiral"}), roomsOf(4), `distribution "spiral": want block, cyclic, plane=N or arbitrary`},
 	}
 	for _, c := range cases {
 		parts, err := layStep(&c.ask, c.rooms)
@@ -71,6 +75,35 @@ func TestLayStep(t *testing.T) {
 		}
 		if got != c.want {
 			t.Errorf("%s: %s, want %s", c.name, got, c.want)
+		}
+	}
+}
+
+// Which nodes a step may use, in which order they are tried, and on which task 0 is.
+func TestChooseNodesOfAStep(t *testing.T) {
+	j := &Job{ID: 7, Spec: &api.Spec{Size: 4}}
+	for _, c := range []struct {
+		ask  api.StepComponent
+		want string
+	}{
+		{api.StepComponent{NodeList: []string{"n3", "n1"}, MinNodes: 2, MaxNodes: 2}, "n1:0/4c/2g n3:1/4c/2g"},
+		{api.StepComponent{NodeList: []string{"n3"}, MinNodes: 2, MaxNodes: 2}, "n1:0/4c/2g n3:1/4c/2g"},
+		{api.StepComponent{Relative: 1, MinNodes: 2, MaxNodes: 2}, "n2:0/4c/2g n3:1/4c/2g"},
+		{api.StepComponent{Relative: 2}, "n3:0/4c/2g n4:1/4c/2g"},
+		{api.StepComponent{Relative: 3, MinNodes: 2, MaxNodes: 2}, "Only allocated 1 nodes asked for 2"},
+		{api.StepComponent{Relative: 4}, "relative node 4 of an allocation of 4"},
+		{api.StepComponent{NodeList: []string{"n4", "n2", "n4"}, Distribution: api.Arbitrary}, "n2:1/4c/2g n4:0,2/4c/2g"},
+		{api.StepComponent{NodeList: []string{"n4", "n9"}, Distribution: api.Arbitrary}, "node n9 is not in the allocation of job 7"},
+		{api.StepComponent{Exclude: []string{"n1", "n3"}}, "n2:0/4c/2g n4:1/4c/2g"},
+	} {
+		ask := asks(c.ask)
+		parts, err := laySteps(j, &ask, roomsOf(4, 4, 4, 4), room.empty)
+		got := laid(parts)
+		if err != nil {
+			got = err.Message
+		}
+		if got != c.want {
+			t.Errorf("%+v: %s, want %s", c.ask, got, c.want)
 		}
 	}
 }
@@ -124,6 +157,29 @@ func stepBench(t *testing.T) *bench {
 
 func begin(b *bench, a api.StepAsk) Outcome {
 	return b.step(StepBegin{Job: 1, Key: fmt.Sprint(len(b.w.Job(1).Steps), a), Ask: a, Secret: "s"})
+}
+
+// A step that waits for what the step has that asks for it would wait for its own end.
+func TestStepWithinAStep(t *testing.T) {
+	b := stepBench(t)
+	outer := begin(b, api.StepAsk{StepComponent: api.StepComponent{Tasks: 1, Exact: true}})
+	within := outer.Step.ID
+	ask := func(key string, c api.StepComponent, overlap bool) Outcome {
+		return b.step(StepBegin{Job: 1, Key: key, Ask: api.StepAsk{StepComponent: c, Overlap: overlap}, Secret: "s", Within: &within})
+	}
+	all := ask("all", api.StepComponent{}, false)
+	if r := all.Refused; r == nil || r.Code != api.CodeUnsatisfiable || r.Reason != api.ReasonWithin || r.Message != "step 1.0, which asks, has it itself and would wait for its own end" {
+		t.Errorf("all of the allocation: %+v", r)
+	}
+	if o := ask("shared", api.StepComponent{}, true); !o.Applied {
+		t.Errorf("with --overlap: %+v", o.Refused)
+	}
+	if o := ask("rest", api.StepComponent{Tasks: 1, Exact: true}, false); !o.Applied {
+		t.Errorf("beside it: %+v", o.Refused)
+	}
+	if r := ask("other", api.StepComponent{Tasks: 1, Exact: true}, false).Refused; r == nil || r.Code != api.CodeBusy {
+		t.Errorf("what another step has comes free: %+v", r)
+	}
 }
 
 func TestStepLife(t *testing.T) {

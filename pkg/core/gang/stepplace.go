@@ -19,8 +19,8 @@ type room struct {
 	cards, cardFree []string
 }
 
-// rooms are the members of a job in the order of the allocation.
-func (w *World) rooms(e *entry) []room {
+// rooms are the members of a job in the order of the allocation, with what steps that count have left.
+func (w *World) rooms(e *entry, counts func(*Step) bool) []room {
 	j := e.job
 	out := make([]room, len(j.Members))
 	for i := range j.Members {
@@ -46,7 +46,7 @@ func (w *World) rooms(e *entry) []room {
 		r.cpusFree, r.memFree, r.cardFree = r.cpus, r.mem, slices.Clone(r.cards)
 	}
 	for i := range j.Steps {
-		if j.Steps[i].Ask.Overlap {
+		if j.Steps[i].Ask.Overlap || !counts(&j.Steps[i]) {
 			continue
 		}
 		for p := range j.Steps[i].Parts {
@@ -73,13 +73,26 @@ func (r room) empty() room {
 
 // placeStep finds room for a step: among what is free now, else it says whether it would
 // find it among all that the allocation has.
-func (w *World) placeStep(e *entry, a *api.StepAsk) ([]StepPart, *api.Error) {
-	rooms := w.rooms(e)
+//
+// The processes of a step do not outlive it: what a step has that asks for another never comes free for that one, which is
+// refused then, as it would wait for ever.
+func (w *World) placeStep(e *entry, ev *StepBegin) ([]StepPart, *api.Error) {
+	a := &ev.Ask
+	rooms := w.rooms(e, func(*Step) bool { return true })
 	whole, err := laySteps(e.job, a, rooms, room.empty)
 	if err != nil || a.Overlap {
 		return whole, err
 	}
-	parts, err := laySteps(e.job, a, rooms, func(r room) room { return r })
+	asIs := func(r room) room { return r }
+	parts, err := laySteps(e.job, a, rooms, asIs)
+	if err != nil && ev.Within != nil {
+		_, alone := laySteps(e.job, a, w.rooms(e, func(s *Step) bool { return s.ID == *ev.Within }), asIs)
+		if alone != nil {
+			step := api.StepText(e.job.ID, *ev.Within)
+			return nil, (&api.Error{Code: api.CodeUnsatisfiable, Message: fmt.Sprintf("step %s, which asks, has it itself and would wait for its own end", step),
+				Hint: "use --overlap to share it"}).About(api.ReasonWithin, step)
+		}
+	}
 	if err != nil {
 		return nil, &api.Error{Code: api.CodeBusy, Message: "other steps of the job have it: " + err.Message, Hint: "use --overlap to share it"}
 	}
@@ -98,6 +111,9 @@ func laySteps(j *Job, a *api.StepAsk, all []room, as func(room) room) ([]StepPar
 		}
 		if rooms, err = chooseRooms(j, &one, rooms); err != nil {
 			return nil, err
+		}
+		if one.Distribution == api.Arbitrary {
+			rooms = slices.DeleteFunc(rooms, func(r room) bool { return !slices.Contains(one.NodeList, r.node) })
 		}
 		for k := range rooms {
 			rooms[k] = as(rooms[k])
@@ -175,7 +191,7 @@ func chooseRooms(j *Job, a *api.StepAsk, all []room) ([]room, *api.Error) {
 	if a.Relative < 0 || a.Relative >= len(all) {
 		return nil, api.Errorf(api.CodeUnsatisfiable, "relative node %d of an allocation of %d", a.Relative, len(all))
 	}
-	rest := slices.Concat(all[a.Relative:], all[:a.Relative])
+	rest := all[a.Relative:]
 	for _, r := range rest {
 		listed := slices.ContainsFunc(first, func(f room) bool { return f.node == r.node })
 		if !listed && !slices.Contains(a.Exclude, r.node) {
@@ -189,6 +205,9 @@ func chooseRooms(j *Job, a *api.StepAsk, all []room) ([]room, *api.Error) {
 // and more, up to the most, while tasks are left over.
 func layStep(a *api.StepAsk, all []room) ([]StepPart, *api.Error) {
 	perTask := max(a.CPUsPerTask, 1)
+	if a.Distribution == api.Arbitrary {
+		return layArbitrary(a, all, perTask)
+	}
 	least := max(a.MinNodes, len(a.NodeList), 1)
 	if a.MinNodes == 0 && a.Tasks == 0 && a.MaxNodes == 0 {
 		least = max(least, len(all))
@@ -226,6 +245,7 @@ func layStep(a *api.StepAsk, all []room) ([]StepPart, *api.Error) {
 	case tasks < len(used):
 		used = used[:max(tasks, 1)]
 	}
+	slices.SortFunc(used, func(x, y room) int { return x.member - y.member }) // a list chooses nodes, it does not order them
 	parts, err := share(a, used, tasks, perTask)
 	if err != nil {
 		return nil, err
@@ -281,6 +301,39 @@ func (r *room) capacity(a *api.StepAsk, perTask int) int {
 	return n
 }
 
+// layArbitrary puts each task on the node of its place in the list. Rooms are those of the list.
+func layArbitrary(a *api.StepAsk, rooms []room, perTask int) ([]StepPart, *api.Error) {
+	if a.Tasks > 0 && a.Tasks != len(a.NodeList) {
+		return nil, api.Errorf(api.CodeUnsatisfiable, "%d tasks asked, and %d nodes for them", a.Tasks, len(a.NodeList)).About(api.ReasonAllocation, "")
+	}
+	slices.SortFunc(rooms, func(x, y room) int { return x.member - y.member })
+	parts := make([]StepPart, len(rooms))
+	for i := range rooms {
+		r, p := &rooms[i], &parts[i]
+		for task, node := range a.NodeList {
+			if node == r.node {
+				p.Tasks = append(p.Tasks, task)
+			}
+		}
+		if c := r.capacity(a, perTask); c < len(p.Tasks) {
+			return nil, api.Errorf(api.CodeUnsatisfiable, "%d tasks with %s asked of node %s, there is room for %d", len(p.Tasks), stepNeed(a, perTask), r.node, c)
+		}
+		p.occupy(a, r, len(p.Tasks)*perTask)
+	}
+	return parts, giveCards(a, rooms, parts)
+}
+
+// occupy is what a part takes of its room, whose tasks ask for so many CPUs.
+func (p *StepPart) occupy(a *api.StepAsk, r *room, asked int) {
+	p.Member, p.CPUs = r.member, r.cpus
+	if a.Exact {
+		p.CPUs = min(asked, r.cpus)
+	}
+	if r.mem > 0 {
+		p.Memory = max(a.MemoryPerNode, a.MemoryPerCPU*int64(asked))
+	}
+}
+
 // share says how many tasks each node gets, one after the other in turn as Slurm does, and
 // which.
 func share(a *api.StepAsk, used []room, tasks, perTask int) ([]StepPart, *api.Error) {
@@ -300,15 +353,7 @@ func share(a *api.StepAsk, used []room, tasks, perTask int) ([]StepPart, *api.Er
 	}
 	parts := make([]StepPart, len(used))
 	for i := range used {
-		p := &parts[i]
-		p.Member = used[i].member
-		p.CPUs = used[i].cpus
-		if a.Exact {
-			p.CPUs = min(counts[i]*perTask, used[i].cpus)
-		}
-		if used[i].mem > 0 {
-			p.Memory = max(a.MemoryPerNode, a.MemoryPerCPU*int64(counts[i]*perTask))
-		}
+		parts[i].occupy(a, &used[i], counts[i]*perTask)
 	}
 	return parts, number(a.Distribution, parts, counts)
 }
@@ -327,7 +372,7 @@ func number(how string, parts []StepPart, counts []int) *api.Error {
 		}
 		plane = n
 	default:
-		return api.Errorf(api.CodeInvalid, "distribution %q: want block, cyclic or plane=N", how)
+		return api.Errorf(api.CodeInvalid, "distribution %q: want block, cyclic, plane=N or arbitrary", how)
 	}
 	next := 0
 	left := slices.Clone(counts)

@@ -16,7 +16,14 @@ const maxDigits = 9
 // Expand lists the names of a host list, in the order written, each once. Commas (and
 // blanks or line ends, as in a hosts file) separate; empty text is an empty list.
 func Expand(text string) ([]string, error) {
-	p := parser{text: text, seen: make(map[string]bool)}
+	return expand(parser{text: text, seen: make(map[string]bool)})
+}
+
+// Repeated is the same with each name as often, and where, it stands.
+func Repeated(text string) ([]string, error) { return expand(parser{text: text}) }
+
+func expand(p parser) ([]string, error) {
+	text := p.text
 	for p.skip(); p.at < len(text); p.skip() {
 		if err := p.item(); err != nil {
 			return nil, err
@@ -29,8 +36,8 @@ type parser struct {
 	text string
 	at   int
 	out  []string
-	made int // names so far, repeats included
-	seen map[string]bool
+	made int             // names so far, repeats included
+	seen map[string]bool // nil: repeats are kept
 }
 
 func separator(b byte) bool { return b == ',' || b == ' ' || b == '\t' || b == '\n' || b == '\r' }
@@ -64,10 +71,13 @@ func (p *parser) item() error {
 	}
 	p.made += len(names)
 	for _, n := range names {
-		if !p.seen[n] {
+		if p.seen != nil {
+			if p.seen[n] {
+				continue
+			}
 			p.seen[n] = true
-			p.out = append(p.out, n)
 		}
+		p.out = append(p.out, n)
 	}
 	return nil
 }

@@ -36,6 +36,8 @@ type Step struct {
 	CardNames map[string]string
 	// PerTask: each task sees so many cards of its own; 0: all of the step's on the node.
 	PerTask int
+	// CardsOf are places among the cards of the step on the node, for its tasks in turn; a place without a card is none.
+	CardsOf [][]int
 }
 
 // notOfStep are variables of the client's own that mean something else, or nothing, to a task:
@@ -179,6 +181,15 @@ func (s *Step) task(e *env, local, task int) []string {
 	cards := s.Reply.Nodes[s.Part].Cards
 	if n := s.PerTask; n > 0 {
 		cards = cards[min(local*n, len(cards)):min((local+1)*n, len(cards))]
+	}
+	if n := len(s.CardsOf); n > 0 {
+		var own []api.StepCard
+		for _, at := range s.CardsOf[local%n] {
+			if at < len(cards) {
+				own = append(own, cards[at])
+			}
+		}
+		cards = own
 	}
 	uuids, indexes := make([]string, len(cards)), make([]string, len(cards))
 	for i, c := range cards {

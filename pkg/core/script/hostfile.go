@@ -1,16 +1,16 @@
 package script
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
 	"gangd/pkg/core/hostlist"
 )
 
-// hostfile is the list of nodes that the text of a --nodefile names: on lines of their own or with commas between, a # begins a
-// comment. NAME*N, by which srun counts tasks there, is that node.
-func hostfile(text string) (string, error) {
-	var names []string
+// hostfile are the lists of nodes that the text of a file of them names: on lines of their own or with commas between, a # begins a
+// comment. NAME*N is that node, for N tasks.
+func hostfile(text string) (lists []string, times []int, err error) {
 	n := 0
 	for line := range strings.Lines(text) {
 		n++
@@ -19,18 +19,21 @@ func hostfile(text string) (string, error) {
 			continue
 		}
 		if c := line[0] | 0x20; (c < 'a' || c > 'z') && (c < '0' || c > '9') {
-			return "", bad("line "+strconv.Itoa(n)+" is no list of nodes", "write a node a line, or n1,n2 or n[1-4,7]")
+			return nil, nil, bad("line "+strconv.Itoa(n)+" is no list of nodes", "write a node a line, or n1,n2 or n[1-4,7]")
 		}
-		name, times, counted := strings.Cut(line, "*")
-		if counted && !strings.Contains(times, ",") {
+		count := 1
+		if name, word, counted := strings.Cut(line, "*"); counted && !strings.Contains(word, ",") {
 			line = strings.TrimSpace(name)
+			if count, err = strconv.Atoi(strings.TrimSpace(word)); err != nil || count < 1 || count > hostlist.MaxHosts {
+				return nil, nil, bad("line "+strconv.Itoa(n)+" counts no tasks", "write NODE*N")
+			}
 		}
-		names = append(names, line)
+		lists, times = append(lists, line), append(times, count)
 	}
-	if len(names) == 0 {
-		return "", bad("no node is named in it", "write a node a line")
+	if len(lists) == 0 {
+		return nil, nil, bad("no node is named in it", "write a node a line")
 	}
-	return strings.Join(names, ","), nil
+	return lists, times, nil
 }
 
 // NodesOf is the list of nodes of a file of them, which read gives the text of.
@@ -39,7 +42,31 @@ func NodesOf(file string, read func(file string) (string, error)) (hosts string,
 	if err != nil {
 		return "", err
 	}
-	return hostfile(text)
+	lists, _, err := hostfile(text)
+	return strings.Join(lists, ","), err
+}
+
+// TaskNodes are the nodes of a file that has one for each task, which read gives the text of.
+func TaskNodes(file string, read func(file string) (string, error)) (nodes []string, err error) {
+	text, err := read(file)
+	if err != nil {
+		return nil, err
+	}
+	lists, times, err := hostfile(text)
+	if err != nil {
+		return nil, err
+	}
+	for i := range lists {
+		names, err := hostlist.Repeated(lists[i])
+		if err != nil {
+			return nil, err
+		}
+		if len(nodes)+len(names)*times[i] > hostlist.MaxHosts {
+			return nil, bad("it names more than "+strconv.Itoa(hostlist.MaxHosts)+" nodes", "")
+		}
+		nodes = append(nodes, slices.Repeat(names, times[i])...)
+	}
+	return nodes, nil
 }
 
 // Nodefiles makes of each --nodefile among the settings the --nodelist that its file holds, which read gives the text of.

@@ -6,6 +6,23 @@ import (
 	"time"
 )
 
+// asIs takes the name of a file for its text.
+func asIs(text string) (string, error) { return text, nil }
+
+// A file with a node for each task: repeats count, and their places.
+func TestTaskNodes(t *testing.T) {
+	for text, want := range map[string]string{"n3\nn1\nn1\n": "n3 n1 n1", "n1*2\nn[3-4]*2 # both\nn1,n1": "n1 n1 n3 n4 n3 n4 n1 n1"} {
+		if got, err := TaskNodes(text, asIs); err != nil || strings.Join(got, " ") != want {
+			t.Errorf("%q: %q, %v, want %s", text, got, err, want)
+		}
+	}
+	for _, text := range []string{"", "n1*x", "n1*0", "n1*99999999", "n[1-60000]*60000"} {
+		if got, err := TaskNodes(text, asIs); err == nil {
+			t.Errorf("%q: %d nodes", text, len(got))
+		}
+	}
+}
+
 func TestHostfile(t *testing.T) {
 	for text, want := range map[string]string{
 		"n1\nn2\n":                       "n1,n2",
@@ -14,12 +31,12 @@ func TestHostfile(t *testing.T) {
 		"a1,z1\nA2\nZ9\n0a,9z":           "a1,z1,A2,Z9,0a,9z",
 		"a\nz\nA\nZ\n0\n9\n":             "a,z,A,Z,0,9",
 	} {
-		if got, err := hostfile(text); got != want || err != nil {
+		if got, err := NodesOf(text, asIs); got != want || err != nil {
 			t.Errorf("%q: %q, %v, want %q", text, got, err, want)
 		}
 	}
 	for text, want := range map[string]string{"": "no node", "#n1\n": "no node", "n1\n*x\n": "line 2", "[1-2]": "line 1", "{": "line 1", "@n1": "line 1", "/n1": "line 1", ":n1": "line 1"} {
-		if _, err := hostfile(text); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := NodesOf(text, asIs); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", text, err, want)
 		}
 	}

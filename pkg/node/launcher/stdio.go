@@ -127,7 +127,7 @@ func (l *launcher) openFile(pattern string, t *task) (*os.File, error) {
 	return f, err
 }
 
-// pattern fills in what differs between tasks and nodes: %t %n %N, with a width.
+// pattern fills in what differs between tasks and nodes: %t %s %n %N, with a width, and %%.
 func (l *launcher) pattern(p string, t *task) string {
 	var b strings.Builder
 	for i := 0; i < len(p); i++ {
@@ -145,6 +145,8 @@ func (l *launcher) pattern(p string, t *task) string {
 		}
 		width, _ := strconv.Atoi(cmp.Or(p[i+1:j], "0"))
 		switch p[j] {
+		case '%':
+			b.WriteByte('%')
 		case 't':
 			fmt.Fprintf(&b, "%0*d", min(width, 10), t.number)
 		case 's':

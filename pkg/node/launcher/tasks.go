@@ -48,7 +48,7 @@ func (l *launcher) launch() {
 		}
 	}
 	env := rankenv.Step{Reply: &b.Reply, Part: b.Part, Env: b.Env, Host: b.Client.Host, Port: b.Client.Port, Name: b.Client.JobName,
-		Extra: b.Client.Extra, Marker: l.start.Marker, Status: l.start.Status, PerTask: b.PerTask, Sockets: l.sockets, Watchdog: l.start.Watchdog,
+		Extra: b.Client.Extra, Marker: l.start.Marker, Status: l.start.Status, PerTask: b.PerTask, CardsOf: b.CardsOf, Sockets: l.sockets, Watchdog: l.start.Watchdog,
 		CheckpointDir: l.start.CheckpointDir, Checkpoints: l.handed(node.Tasks), CardNames: l.start.CardNames}
 	if in := l.start.InImage; in != nil {
 		if env.Image = in.Name; valueOf(b.Env, container.EnvName) != in.Name { // else the client runs in it, too

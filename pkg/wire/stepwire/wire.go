@@ -118,7 +118,9 @@ type Body struct {
 	Label      bool `json:"lines,omitempty"`
 	Unbuffered bool `json:"unbuffered,omitempty"`
 	PerTask    int  `json:"gpus_per_task,omitempty"` // each task sees so many cards of its own
-	PMI        bool `json:"pmi,omitempty"`           // tasks have a connection to a PMI server
+	// CardsOf are places among the step's cards on a node, for its tasks in turn; none: all cards, or PerTask.
+	CardsOf [][]int `json:"cards_of,omitempty"`
+	PMI     bool    `json:"pmi,omitempty"` // tasks have a connection to a PMI server
 	// Bind is which of the step's CPUs each task may use.
 	Bind cpus.Binding `json:"cpu_bind,omitzero"`
 	// TaskProlog and TaskEpilog are the user's programs around each task; empty: none.
