@@ -51,7 +51,7 @@ type ask struct {
 	tasksPerGPU           int
 	perTaskCards          bool // --gpu-bind leaves each task its own
 	noBind                bool
-	pmi                   bool
+	pmi, pmix             bool
 	box                   api.Container
 	taskProlog            string
 	taskEpilog            string
@@ -363,16 +363,29 @@ func setTime(a *ask, v string) error {
 const insteadOfPMI = "pmi2 serves MPICH, MVAPICH and Intel MPI; programs of Open MPI would each run alone, as rank 0 of 1: start them with its mpirun inside the allocation, which uses srun"
 
 func setMPI(a *ask, v string) error {
-	a.pmi = v == "pmi2"
-	switch v {
-	case "none", "openmpi", "pmi2":
+	a.pmi, a.pmix = v == "pmi2", isPMIx(v)
+	switch {
+	case a.pmi, a.pmix, v == "none", v == "openmpi":
 		return nil
-	case "list":
+	case v == "list":
 		a.helpTopic = "mpi"
 		return nil
 	}
 	return fmt.Errorf("%s is not offered: %s, or use --mpi=none", v, insteadOfPMI)
 }
+
+// isPMIx reports the names by which Slurm offers PMIx: pmix, and one for each version of it.
+func isPMIx(v string) bool {
+	version, ok := strings.CutPrefix(v, "pmix")
+	if n, versioned := strings.CutPrefix(version, "_v"); versioned {
+		_, err := strconv.ParseUint(n, 10, 8)
+		return ok && err == nil
+	}
+	return ok && version == ""
+}
+
+// withoutPMIx is said of a step that is to have PMIx. What labs start so rarely calls it.
+const withoutPMIx = "no PMIx is offered here: what calls it (programs of Open MPI) runs each task alone, as rank 0 of 1; start that with mpirun in the allocation, which uses srun"
 
 func setPorts(a *ask, v string) error {
 	if v == "" {

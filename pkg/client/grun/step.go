@@ -133,6 +133,9 @@ func (r *run) options(job api.JobRef, epoch int) (*stepclient.Options, error) {
 		return nil, err
 	}
 	o.Began = r.began
+	if r.pmix && r.quiet == 0 {
+		fmt.Fprintf(r.err, "%s: gangd: --mpi=pmix: %s\n", r.name, withoutPMIx)
+	}
 	if step, err := strconv.Atoi(os.Getenv("GANG_STEP_ID")); err == nil && job.String() == os.Getenv("GANG_JOB_ID") {
 		o.Within = &step
 	}

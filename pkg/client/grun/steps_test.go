@@ -114,3 +114,12 @@ func TestRelativeNodes(t *testing.T) {
 		}
 	}
 }
+
+// PMIx is taken under each of its names, and nothing is served.
+func TestPMIxIsTaken(t *testing.T) {
+	for v, want := range map[string][2]bool{"pmix": {false, true}, "pmix_v3": {false, true}, "pmix_v4": {false, true}, "pmi2": {true, false}, "none": {}, "openmpi": {}} {
+		if a := taken(t, "--mpi="+v); a.pmi != want[0] || a.pmix != want[1] {
+			t.Errorf("%s: pmi %t, pmix %t", v, a.pmi, a.pmix)
+		}
+	}
+}

@@ -206,6 +206,6 @@ var asked = []Option{
 		Set: func(a *ask, v string) error { a.help, a.helpTopic = true, v; return nil }},
 	{Long: "usage", Kind: noValue, List: exact, Group: groupInfo, Help: "one line", Set: func(a *ask, _ string) error { a.usage = true; return nil }},
 	{Long: "version", Short: 'V', Kind: noValue, List: exact, Group: groupInfo, Help: "version", Set: func(a *ask, _ string) error { a.version = true; return nil }},
-	{Long: "mpi", Kind: value, Arg: "none|pmi2|list", List: partial, Group: groupStep, Env: []string{"SLURM_MPI_TYPE"}, Help: "pmi2: serve PMI-1 and PMI-2 to programs of MPICH, MVAPICH and Intel MPI",
-		Note: "none (and openmpi, which means the same) and pmi2: pmix is refused; programs of Open MPI are started by its mpirun in the allocation, which uses srun", Set: setMPI},
+	{Long: "mpi", Kind: value, Arg: "none|pmi2|pmix|list", List: partial, Group: groupStep, Env: []string{"SLURM_MPI_TYPE"}, Help: "pmi2: serve PMI-1 and PMI-2 to programs of MPICH, MVAPICH and Intel MPI",
+		Note: "none (and openmpi, which means the same), pmi2, and pmix (pmix_vN), which is taken as none with a line in the step's error output; programs of Open MPI are started by its mpirun in the allocation, which uses srun", Set: setMPI},
 }

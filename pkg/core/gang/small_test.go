@@ -510,7 +510,7 @@ func TestRoomsInOrder(t *testing.T) {
 		want string
 	}{
 		{api.StepAsk{}, "n1 n2 n3"}, {asks(api.StepComponent{NodeList: []string{"n1"}}), "n1 n2 n3"}, {asks(api.StepComponent{NodeList: []string{"n3", "n3"}}), "n3 n1 n2"},
-		{asks(api.StepComponent{Relative: 2}), "n3 n1 n2"}, {asks(api.StepComponent{Relative: 3}), ""}, {asks(api.StepComponent{Relative: -1}), ""},
+		{asks(api.StepComponent{Relative: 2}), "n3"}, {asks(api.StepComponent{Relative: 1, NodeList: []string{"n1"}}), "n1 n2 n3"}, {asks(api.StepComponent{Relative: 3}), ""}, {asks(api.StepComponent{Relative: -1}), ""},
 		{asks(api.StepComponent{Exclude: []string{"n1"}}), "n2 n3"}, {asks(api.StepComponent{NodeList: []string{"n4"}}), ""},
 	} {
 		rooms, err := chooseRooms(&Job{}, &c.ask, roomsOf(1, 1, 1))

@@ -429,7 +429,7 @@ func TestImagesOfStepsAreBounded(t *testing.T) {
 func TestDistributions(t *testing.T) {
 	for how, want := range map[string]string{
 		"": "[0 1 2] [3] [4 5]", "block": "[0 1 2] [3] [4 5]", "cyclic": "[0 3 5] [1] [2 4]", "plane=2": "[0 1 5] [2] [3 4]", "plane=9": "[0 1 2] [3] [4 5]",
-		"plane=0": `distribution "plane=0": want plane=N`, "plane": `distribution "plane": want plane=N`, "arbitrary": `distribution "arbitrary": want block, cyclic or plane=N`,
+		"plane=0": `distribution "plane=0": want plane=N`, "plane": `distribution "plane": want plane=N`, "spiral": `distribution "spiral": want block, cyclic, plane=N or arbitrary`,
 	} {
 		parts := make([]StepPart, 3)
 		err := number(how, parts, []int{3, 1, 2})

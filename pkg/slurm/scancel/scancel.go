@@ -103,7 +103,7 @@ func parseTargets(words []string) ([]target, error) {
 	for _, w := range words {
 		for _, id := range cmdline.SplitIDs(w) {
 			t := target{text: id}
-			job, step, stepped := strings.Cut(id, ".")
+			job, step, stepped := strings.Cut(slurm.Own(id), ".")
 			if stepped {
 				if _, err := strconv.ParseUint(step, 10, 31); err != nil {
 					return nil, fmt.Errorf("Invalid job id %s", id)

@@ -100,7 +100,7 @@ func jobRef(s string) (api.JobRef, bool) {
 	if strings.HasPrefix(s, "@") {
 		return api.JobRef{}, false
 	}
-	ref, err := api.ParseJobRef(s)
+	ref, err := api.ParseJobRef(slurm.Own(s))
 	return ref, err == nil
 }
 

@@ -84,11 +84,13 @@ func stepLines(j *api.Job, s *api.Step) []string {
 	}
 }
 
-// listpids shows what runs of a job, or of all.
+// listpids shows what runs of a job, of one of its steps, or of all.
 func (c *call) listpids(args []string) int {
+	step := ""
 	q := &api.JobQuery{States: []api.JobState{api.JobRunning, api.JobCompleting}}
 	if len(args) > 0 {
-		job, _, _ := strings.Cut(args[0], ".")
+		var job string
+		job, step, _ = strings.Cut(args[0], ".")
 		ref, ok := jobRef(job)
 		if !ok {
 			c.errorf("Invalid job id: %s", args[0])
@@ -100,20 +102,33 @@ func (c *call) listpids(args []string) int {
 	if err != nil {
 		return c.failed("slurm_load_jobs error", err)
 	}
-	fmt.Fprintf(c.Out, "%-8s %-8s %-8s %-7s %-8s\n", "PID", "JOBID", "STEPID", "LOCALID", "GLOBALID")
+	on := "(null)"
+	if len(args) > 1 {
+		on = args[1]
+	}
+	runs := func(s api.Step) bool { return s.StepID == step }
+	if step != "" && !slices.ContainsFunc(reply.Jobs, func(j api.Job) bool { return slices.ContainsFunc(jobs.RunningSteps(&j), runs) }) {
+		c.say("StepId=%s does not exist on node %s.", args[0], on)
+		fmt.Fprintf(c.Out, pidRow, "PID", "JOBID", "STEPID", "LOCALID", "GLOBALID")
+		return 1
+	}
+	fmt.Fprintf(c.Out, pidRow, "PID", "JOBID", "STEPID", "LOCALID", "GLOBALID")
 	for i := range reply.Jobs {
 		j := &reply.Jobs[i]
 		local := map[string]int{}
 		for k := range j.Ranks {
 			r := &j.Ranks[k]
-			if r.PID != 0 && (len(args) < 2 || r.Node == args[1]) {
-				fmt.Fprintf(c.Out, "%-8d %-8d %-8s %-7d %-8d\n", r.PID, j.JobID, api.StepBatch, local[r.Node], r.Rank)
+			if r.PID != 0 && (step == "" || step == api.StepBatch) && (len(args) < 2 || r.Node == args[1]) {
+				fmt.Fprintf(c.Out, pidRow, strconv.Itoa(r.PID), strconv.FormatInt(j.JobID, 10), api.StepBatch, strconv.Itoa(local[r.Node]), strconv.Itoa(r.Rank))
 			}
 			local[r.Node]++
 		}
 	}
 	return 0
 }
+
+// pidRow is a line of listpids.
+const pidRow = "%-8s %-8s %-8s %-7s %-8s\n"
 
 // pidinfo finds the job of a process.
 func (c *call) pidinfo(args []string) int {

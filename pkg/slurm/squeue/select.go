@@ -26,7 +26,7 @@ func (q *squeue) select_(ctx context.Context, c *client.Client) error {
 	}
 	q.selectUsers()
 	for _, id := range q.jobs {
-		plain, _ := slurm.CutComponent(id) // all of its job are shown, as in Slurm
+		plain, _ := slurm.CutComponent(slurm.Own(id)) // all of its job are shown, as in Slurm
 		refs, err := api.ParseJobRefs(cmdline.WithoutLimit(plain))
 		if err != nil || strings.HasPrefix(id, "@") {
 			return fmt.Errorf("Invalid job id: %s", id)
