@@ -44,10 +44,16 @@ func (m *member) markAsks(procs []supervise.Process, stats map[int]proc.Stat, si
 	}
 	t := clock(unix.CLOCK_MONOTONIC)
 	if a.chain == nil {
-		for p, ok := stats[a.pid]; ok; p, ok = stats[p.PPID] {
-			a.chain = append(a.chain, p.PID)
+		// It may have ended by now, and who waits for it not have seen that.
+		if p, ok := proc.ReadStat(a.pid); ok {
+			for p, ok = stats[p.PPID]; ok; p, ok = stats[p.PPID] {
+				a.chain = append(a.chain, p.PID)
+			}
 		}
-		if a.since = t; a.chain == nil { // it is of another member, or has its answer already
+		if _, here := stats[a.pid]; here {
+			a.chain = append(a.chain, a.pid)
+		}
+		if a.since = t; a.chain == nil { // it is of another member, or its answer is known
 			a.pid = 0
 			return
 		}
