@@ -1,0 +1,165 @@
+package people
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+)
+
+// files are passwd, group and nsswitch.conf of this host, each read again when it is another or has changed.
+type files struct {
+	etc string
+
+	mu     sync.Mutex
+	passwd file[[]User]
+	group  file[[]groupLine]
+	order  file[map[string]bool]
+}
+
+type groupLine struct {
+	name    string
+	gid     uint32
+	members []string
+}
+
+// file is one that was read.
+type file[T any] struct {
+	was  syscall.Stat_t
+	read bool
+	has  T
+}
+
+// get reads a file whose identity, size or time is another than before. One that is not there is empty.
+func (f *file[T]) get(path string, parse func([]byte) T) T {
+	var st syscall.Stat_t
+	if err := syscall.Stat(path, &st); err != nil {
+		st = syscall.Stat_t{}
+	}
+	st.Atim = syscall.Timespec{}
+	if f.read && st == f.was {
+		return f.has
+	}
+	text, _ := os.ReadFile(path)
+	f.was, f.read, f.has = st, true, parse(text)
+	return f.has
+}
+
+func (f *files) users() []User {
+	return f.passwd.get(filepath.Join(f.etc, "passwd"), func(text []byte) (out []User) {
+		for line := range bytes.Lines(text) {
+			if u, ok := parseUser(strings.TrimSuffix(string(line), "\n")); ok {
+				out = append(out, u)
+			}
+		}
+		return out
+	})
+}
+
+func (f *files) groups() []groupLine {
+	return f.group.get(filepath.Join(f.etc, "group"), func(text []byte) (out []groupLine) {
+		for line := range bytes.Lines(text) {
+			if g, ok := parseGroup(strings.TrimSuffix(string(line), "\n")); ok {
+				out = append(out, g)
+			}
+		}
+		return out
+	})
+}
+
+// parseUser reads a line of passwd. What NIS once added (+, -) is no user.
+func parseUser(line string) (u User, ok bool) {
+	part := strings.Split(line, ":")
+	if len(part) < 7 || part[0] == "" || part[0][0] == '+' || part[0][0] == '-' || part[0][0] == '#' {
+		return u, false
+	}
+	uid, err1 := strconv.ParseUint(part[2], 10, 32)
+	gid, err2 := strconv.ParseUint(part[3], 10, 32)
+	return User{Name: part[0], UID: uint32(uid), GID: uint32(gid), Home: part[5], Shell: part[6]}, err1 == nil && err2 == nil
+}
+
+func parseGroup(line string) (g groupLine, ok bool) {
+	part := strings.Split(line, ":")
+	if len(part) < 4 || part[0] == "" || part[0][0] == '+' || part[0][0] == '-' || part[0][0] == '#' {
+		return g, false
+	}
+	gid, err := strconv.ParseUint(part[2], 10, 32)
+	return groupLine{name: part[0], gid: uint32(gid), members: strings.Split(part[3], ",")}, err == nil
+}
+
+func (f *files) byUID(uid uint32) (User, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, u := range f.users() {
+		if u.UID == uid {
+			return u, true
+		}
+	}
+	return User{}, false
+}
+
+func (f *files) byName(name string) (User, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, u := range f.users() {
+		if u.Name == name {
+			return u, true
+		}
+	}
+	return User{}, false
+}
+
+func (f *files) groupsOf(u User) []uint32 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var more []uint32
+	for _, g := range f.groups() {
+		for _, m := range g.members {
+			if m == u.Name {
+				more = append(more, g.gid)
+				break
+			}
+		}
+	}
+	return firstOnce(u.GID, more)
+}
+
+func (f *files) groupName(gid uint32) (string, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, g := range f.groups() {
+		if g.gid == gid {
+			return g.name, true
+		}
+	}
+	return "", false
+}
+
+// only: nsswitch.conf names nothing but files for a database. One that it does not name is as glibc has it: files,
+// and of initgroups: what it has for group, which is not asked for here.
+func (f *files) only(database string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	others := f.order.get(filepath.Join(f.etc, "nsswitch.conf"), func(text []byte) map[string]bool {
+		out := map[string]bool{"initgroups": true}
+		for line := range strings.Lines(string(text)) {
+			line, _, _ = strings.Cut(line, "#")
+			name, services, ok := strings.Cut(line, ":")
+			if !ok {
+				continue
+			}
+			name = strings.TrimSpace(name)
+			out[name] = false
+			for _, s := range strings.Fields(services) {
+				if s != "files" && s[0] != '[' && !strings.HasSuffix(s, "]") {
+					out[name] = true
+				}
+			}
+		}
+		return out
+	})
+	return !others[database]
+}
