@@ -88,12 +88,17 @@ func (s *conns) add(c net.Conn) {
 		_, _ = io.WriteString(c, tooMany)
 		_ = c.Close()
 	}
-	if t, ok := drop.(*tls.Conn); ok {
-		drop = t.NetConn() // without a last word, for which a listener would wait
-	}
 	if drop != nil {
-		_ = drop.Close()
+		_ = bare(drop).Close()
 	}
+}
+
+// bare is what is below TLS: closed without a last word, for which a listener would wait.
+func bare(c net.Conn) net.Conn {
+	if t, ok := c.(*tls.Conn); ok {
+		return t.NetConn()
+	}
+	return c
 }
 
 // hold counts a connection. It may have to be refused, or another one be dropped for it.
