@@ -29,9 +29,9 @@ type CronLine struct {
 
 // CrontabRequest is the body of POST /v1/crontab: a table in place of the one there was.
 type CrontabRequest struct {
-	User string    `json:"user,omitempty"`   // whose, which only admins say; empty: the caller's
-	Text string    `json:"text" bound:"any"` // empty: none any more
-	Jobs []CronJob `json:"jobs,omitempty"`   // of each line with a time, in their order
+	User string    `json:"user,omitempty"`                // whose, which only admins say; empty: the caller's
+	Text string    `json:"text" bound:"any"`              // empty: none any more
+	Jobs []CronJob `json:"jobs,omitempty" bound:"n=1000"` // of each line with a time, in their order
 }
 
 // CronJob is what a line asks for.

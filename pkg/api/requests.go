@@ -10,26 +10,26 @@ import (
 // alternatives, fields together narrow.
 type JobQuery struct {
 	Refs       []JobRef   `json:"refs,omitempty"`
-	Users      []string   `json:"users,omitempty"`
-	Names      []string   `json:"names,omitempty"`
-	Accounts   []string   `json:"accounts,omitempty"`
-	Partitions []string   `json:"partitions,omitempty"`
-	Nodes      []string   `json:"nodes,omitempty"`    // jobs with a member on one of these
-	States     []JobState `json:"states,omitempty"`   // empty: all that have not ended
-	All        bool       `json:"all,omitempty"`      // ended ones that are still in memory too
-	NoRanks    bool       `json:"no_ranks,omitempty"` // leave ranks[] out
-	Start      bool       `json:"start,omitempty"`    // say of waiting jobs when they are expected to start
-	Lines      bool       `json:"lines,omitempty"`    // only what the usual table shows, as [LinesType]
+	Users      []string   `json:"users,omitempty" bound:"n=1000"`
+	Names      []string   `json:"names,omitempty" bound:"n=1000"`
+	Accounts   []string   `json:"accounts,omitempty" bound:"n=1000"`
+	Partitions []string   `json:"partitions,omitempty" bound:"n=1000"`
+	Nodes      []string   `json:"nodes,omitempty" bound:"n=1000"` // jobs with a member on one of these
+	States     []JobState `json:"states,omitempty" bound:"n=64"`  // empty: all that have not ended
+	All        bool       `json:"all,omitempty"`                  // ended ones that are still in memory too
+	NoRanks    bool       `json:"no_ranks,omitempty"`             // leave ranks[] out
+	Start      bool       `json:"start,omitempty"`                // say of waiting jobs when they are expected to start
+	Lines      bool       `json:"lines,omitempty"`                // only what the usual table shows, as [LinesType]
 }
 
 // HistoryQuery is the body of POST /v1/history: jobs with their attempts, ended ones too.
 // The answer is one [JobDetail] a line ([HistoryType]), by id, without ranks. A reference that
 // names nothing gives nothing.
 type HistoryQuery struct {
-	Refs  []JobRef  `json:"refs,omitempty"`  // an array's id means all of it; empty: all jobs
-	Users []string  `json:"users,omitempty"` // empty: of everybody
-	Since time.Time `json:"since,omitzero"`  // jobs that have not ended, or ended after; zero: from the beginning
-	Until time.Time `json:"until,omitzero"`  // jobs that were submitted before or then; zero: no limit
+	Refs  []JobRef  `json:"refs,omitempty"`                 // an array's id means all of it; empty: all jobs
+	Users []string  `json:"users,omitempty" bound:"n=1000"` // empty: of everybody
+	Since time.Time `json:"since,omitzero"`                 // jobs that have not ended, or ended after; zero: from the beginning
+	Until time.Time `json:"until,omitzero"`                 // jobs that were submitted before or then; zero: no limit
 }
 
 // HistoryType is what a history is answered with: one JSON object a line.
@@ -87,9 +87,9 @@ const (
 // NodeAction is the body of POST /v1/nodes/{name}/drain, /resume, /fence and /forget.
 type NodeAction struct {
 	Reason   string    `json:"reason,omitempty" bound:"len=1024 text"`
-	Deadline time.Time `json:"deadline,omitzero"`  // of a drain: what is still there is stopped then, to run elsewhere
-	Down     bool      `json:"down,omitempty"`     // of a drain: what runs there is lost with the node, and stopped at once
-	Features []string  `json:"features,omitempty"` // of features: in place of those of the node's configuration
+	Deadline time.Time `json:"deadline,omitzero"`                // of a drain: what is still there is stopped then, to run elsewhere
+	Down     bool      `json:"down,omitempty"`                   // of a drain: what runs there is lost with the node, and stopped at once
+	Features []string  `json:"features,omitempty" bound:"n=256"` // of features: in place of those of the node's configuration
 }
 
 // LogQuery selects what GET /v1/log streams (as URL parameters).

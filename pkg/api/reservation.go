@@ -11,8 +11,8 @@ type Reservation struct {
 	Start    time.Time         `json:"start_time"` // of the occurrence that goes on or comes next
 	End      time.Time         `json:"end_time"`
 	Nodes    []string          `json:"nodes"`              // sorted
-	Users    []string          `json:"users,omitempty"`    // who may use it; empty: anybody of Accounts
-	Accounts []string          `json:"accounts,omitempty"` // under which accounts; empty: any
+	Users    []string          `json:"users,omitempty"`    // who may use it, sorted; empty: anybody of Accounts
+	Accounts []string          `json:"accounts,omitempty"` // under which accounts, sorted; empty: any
 	Flags    []ReservationFlag `json:"flags,omitempty"`    // sorted
 	Picked   bool              `json:"picked,omitempty"`   // its nodes were asked for by their number
 	By       string            `json:"created_by,omitempty"`
@@ -62,7 +62,13 @@ func (r *Reservation) Admits(user, account string) bool {
 	if len(r.Users)+len(r.Accounts) == 0 {
 		return false
 	}
-	return (len(r.Users) == 0 || slices.Contains(r.Users, user)) && (len(r.Accounts) == 0 || slices.Contains(r.Accounts, account))
+	return among(r.Users, user) && among(r.Accounts, account)
+}
+
+// among: a sorted list has it, or is empty and has all.
+func among(sorted []string, name string) bool {
+	_, there := slices.BinarySearch(sorted, name)
+	return there || len(sorted) == 0
 }
 
 // ReservationRequest is the body of POST /v1/reservations and of
@@ -75,9 +81,9 @@ type ReservationRequest struct {
 	Nodes    *[]string      `json:"nodes,omitempty"`       // "ALL" stands for every node that is known
 	// NodeCount asks for so many nodes, of Nodes if they are there too: those that are free then.
 	NodeCount *int               `json:"node_count,omitempty" bound:"..65536"`
-	Users     *[]string          `json:"users,omitempty"`
-	Accounts  *[]string          `json:"accounts,omitempty"`
-	Flags     *[]ReservationFlag `json:"flags,omitempty"`
+	Users     *[]string          `json:"users,omitempty" bound:"n=1000"`
+	Accounts  *[]string          `json:"accounts,omitempty" bound:"n=1000"`
+	Flags     *[]ReservationFlag `json:"flags,omitempty" bound:"n=16"`
 }
 
 // ReservationsReply is `gctl show reservation --json`.

@@ -56,7 +56,7 @@ type Settings struct {
 	CardNames            string        `json:"card_names" mapstructure:"card_names"`                 // [CardsByUUID], [CardsByNumber] or [CardsAuto]
 	Ports                string        `json:"ports" mapstructure:"ports"`                           // "FIRST-LAST", see [PortRange]; empty: none
 	UserJobs             int           `json:"user_jobs" mapstructure:"user_jobs"`                   // of one user that have not ended; 0: no cap
-	UserBytes            int64         `json:"user_bytes" mapstructure:"user_bytes"`                 // their scripts and environments; 0: no cap
+	UserBytes            int64         `json:"user_bytes" mapstructure:"user_bytes"`                 // their scripts, environments and options; 0: no cap
 	MaxJobs              int           `json:"max_jobs" mapstructure:"max_jobs"`                     // of everybody that have not ended; 0: no cap
 	KeepEnded            time.Duration `json:"keep_ended" mapstructure:"keep_ended"`                 // ended jobs stay in memory (and in gqueue -t all) so long
 	HistoryKeep          time.Duration `json:"history_keep" mapstructure:"history_keep"`             // ended jobs stay in the store so long; 0: for ever

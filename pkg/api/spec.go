@@ -1,6 +1,7 @@
 package api
 
 import (
+	"reflect"
 	"time"
 
 	"gangd/pkg/api/rlimit"
@@ -96,7 +97,7 @@ type Spec struct {
 	StallRetries  *int          `json:"stall_retries,omitempty"`
 	MinRun        time.Duration `json:"min_run_ns,omitempty"` // not preempted before it has run so long
 	NoRequeue     bool          `json:"no_requeue,omitempty"`
-	RequeueCauses []Cause       `json:"requeue_causes,omitempty"` // empty: all that the defaults allow
+	RequeueCauses []Cause       `json:"requeue_causes,omitempty" bound:"n=32"` // empty: all that the defaults allow
 	// MaxTimeTotal is how long all runs together may last, of a job that is run again after its
 	// time limit; 0: it is not.
 	MaxTimeTotal time.Duration `json:"max_time_total_ns,omitempty"`
@@ -150,7 +151,7 @@ type Spec struct {
 	SubmitHost string `json:"submit_host,omitempty"`
 }
 
-// TextBytes is what its script, arguments and environment come to.
+// TextBytes is about what it comes to: all that is written in it, and each entry of its lists. The name is the job's.
 func (s *Spec) TextBytes() int64 {
 	n := len(s.Script)
 	for _, list := range [][]string{s.Args, s.Env} {
@@ -158,14 +159,53 @@ func (s *Spec) TextBytes() int64 {
 			n += len(v)
 		}
 	}
-	return int64(n)
+	return int64(n) + s.OptionBytes()
 }
 
-// WithoutTexts is the specification without its script, arguments and environment: they are
-// nearly all of its size, and nobody but the nodes that run it looks at them.
+// OptionBytes is TextBytes of what is neither script, argument nor environment.
+func (s *Spec) OptionBytes() int64 {
+	c := *s
+	c.Name, c.Script, c.Args, c.Env = "", nil, nil, nil
+	return written(reflect.ValueOf(&c).Elem())
+}
+
+// entryBytes is about what an entry of a list takes beside what is written in it.
+const entryBytes = 16
+
+// written adds up texts, and the entries of lists.
+func written(v reflect.Value) (n int64) {
+	switch v.Kind() {
+	case reflect.String:
+		return int64(v.Len())
+	case reflect.Pointer:
+		if !v.IsNil() {
+			return written(v.Elem())
+		}
+	case reflect.Slice:
+		n = entryBytes * int64(v.Len())
+		for i := range v.Len() {
+			n += written(v.Index(i))
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if v.Type().Field(i).IsExported() {
+				n += written(v.Field(i))
+			}
+		}
+	}
+	return n
+}
+
+// WithoutTexts is the specification without its script, arguments and environment, and without the mounts and names of
+// variables of its container: they are nearly all of its size, and nobody but the nodes that run it looks at them.
 func (s *Spec) WithoutTexts() *Spec {
 	c := *s
 	c.Script, c.Args, c.Env = nil, nil, nil
+	if c.Container != nil && len(c.Container.Mounts)+len(c.Container.Env) > 0 {
+		box := *c.Container
+		box.Mounts, box.Env = nil, nil
+		c.Container = &box
+	}
 	return &c
 }
 
@@ -215,11 +255,11 @@ func (a *Asked) tasksOf(ranks, nodes int) int {
 // job: it has the feature [FeatureContainer].
 type Container struct {
 	Image    string           `json:"image" bound:"text"` // as pkg/core/container writes it: the absolute path of an unpacked or packed image, docker://HOST/NAME:TAG, docker-archive:FILE
-	Mounts   []ContainerMount `json:"mounts,omitempty" bound:"len=256"`
-	WorkDir  string           `json:"work_dir,omitempty" bound:"text"` // where ranks start, inside; empty: the job's working directory
-	Home     bool             `json:"home,omitempty"`                  // the user's home directory is shown
-	ReadOnly bool             `json:"read_only,omitempty"`             // nothing can be written but what is mounted
-	Env      []string         `json:"env,omitempty" bound:"len=1024"`  // names of variables that keep the job's value where the image has one
+	Mounts   []ContainerMount `json:"mounts,omitempty" bound:"n=256"`
+	WorkDir  string           `json:"work_dir,omitempty" bound:"text"`     // where ranks start, inside; empty: the job's working directory
+	Home     bool             `json:"home,omitempty"`                      // the user's home directory is shown
+	ReadOnly bool             `json:"read_only,omitempty"`                 // nothing can be written but what is mounted
+	Env      []string         `json:"env,omitempty" bound:"n=512 len=255"` // names of variables that keep the job's value where the image has one
 }
 
 // ContainerMount shows a directory or file of the node inside.

@@ -124,7 +124,7 @@ var accountRows = []row{
 	{"cards", between(0, 1<<20), "no cap", "Cards that its gangs may hold at a time."},
 	{"quota", between(0, 1<<20), "none", "Cards that are its own: lent to others while it does not use them, and taken back by preemption when it does."},
 	{"share", between(0, 1<<20), "1", "Weight in `order=fair`."},
-	{"users", nil, "everybody", "Who may name it. Jobs of a user that name none belong to the first account that lists him."},
+	{"users", nil, "everybody", "Who may name it. Jobs of a user that name none belong to the first account that lists him. An account without it is open to all, so that a cap of another (`cards`) can be left by naming it: where caps shall hold, every account lists its users."},
 	{"default", nil, "", "Jobs that name none, of users whom no account lists, belong to it. Without a default they belong to no account, and no account's `cards` bind them."},
 }
 
@@ -185,7 +185,7 @@ var settingRows = []row{
 	{"slurm_version", oneOf(api.SlurmVersions...), "", "The Slurm that the commands speak as, by Slurm's names: what --version says, and the shape of --json and --yaml. `GANG_SLURM_VERSION` says it for one caller."},
 	{"ports", portRange, "", "FIRST-LAST: out of them `--resv-ports` of grun and gsubmit gives ports that no other step or gang on the same nodes is told (`GANG_PORTS`). They should be free of services and outside the ephemeral range. Empty: none."},
 	{"user_jobs", between(0, 1<<30), "", "Jobs of one user that have not ended; an element of an array is one. `0`: no cap."},
-	{"user_bytes", atLeastBytes(0), "", "Scripts and environments of those, together; an array has one. `0`: no cap."},
+	{"user_bytes", atLeastBytes(0), "", "Scripts, environments and options of those, together; an array has one. `0`: no cap."},
 	{"max_jobs", between(0, 1<<30), "", "Jobs of all users that have not ended. `0`: no cap."},
 	{"keep_ended", atLeast(0), "", "Ended jobs stay in memory, and in `gqueue -t all`, for so long, of more than 50,000 those that ended last; a submission that is repeated with the key of one gives its id."},
 	{"history_keep", atLeast(0), "", "Ended jobs, and events of nodes, are forgotten so long after their end. `off`: they are not for their age."},

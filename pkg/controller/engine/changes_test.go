@@ -236,7 +236,7 @@ func TestDependencyChecks(t *testing.T) {
 		{on(api.Condition{Kind: api.AfterOK, Job: 1, Index: new(0), Delay: 0}), true}, {on(api.Condition{Kind: api.AfterOK, Job: 1, Index: new(-1)}), false}, {on(api.Condition{Kind: api.AfterOK, Job: 1, Delay: -1}), false},
 		{on(api.Condition{Kind: api.AfterOK, Job: -1}), false}, {on(api.Condition{Kind: api.AfterOK}), false}, {on(api.Condition{Kind: api.AfterSingle}), true}, {on(api.Condition{Kind: api.AfterSingle, Job: 1}), false}, {on(api.Condition{Kind: "x", Job: 1}), false},
 	} {
-		err := checkDependency(c.d)
+		err := checkDependency(c.d, 1)
 		var refused *api.Error
 		if errors.As(err, &refused); (err == nil) != c.ok || refused != nil && (refused.Reason != api.ReasonDependency || refused.Code != api.CodeInvalid) {
 			t.Errorf("%d: %v", i, err)
@@ -538,7 +538,7 @@ func TestWhyInFull(t *testing.T) {
 	if list := r.show(r.view.job(waits), false); list.Reason != "Resources" || list.Why != "room for 0 of 1 rank now, each needs 1 CPU" {
 		t.Errorf("the list has %s: %s", list.Reason, list.Why)
 	}
-	text, err := r.Lines(&api.JobQuery{Refs: byID(waits).Refs}, me.UID)
+	text, err := r.Lines(t.Context(), &api.JobQuery{Refs: byID(waits).Refs}, me.UID)
 	if err != nil || !strings.Contains(string(text), "Resources") {
 		t.Errorf("%q, %v", text, err)
 	}
@@ -595,7 +595,7 @@ func TestWhatASubmissionWouldDo(t *testing.T) {
 	if got := ask(func(q *api.SubmitRequest) { q.Spec.Partition, q.Spec.Begin = "high", time.Now().Add(time.Hour) }); !strings.Contains(got.Why, "; if that were now, it would take the place of job 1: ") {
 		t.Errorf("%+v", got)
 	}
-	if jobs, _ := r.List(&api.JobQuery{All: true}, me.UID); len(jobs) != 1 || jobs[0].State != api.JobReserved {
+	if jobs, _ := r.List(t.Context(), &api.JobQuery{All: true}, me.UID); len(jobs) != 1 || jobs[0].State != api.JobReserved {
 		t.Errorf("%+v", jobs)
 	}
 	for want, ids := range map[string][]int64{"job 1": {1}, "jobs 1, 9": {1, 9}} {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -110,12 +109,18 @@ func (e *Engine) each(ctx context.Context, verb string, q *api.JobQuery, who Cal
 	if err := e.known(q); err != nil {
 		return nil, err
 	}
-	jobs, missing := e.Find(q, who.UID)
-	reply := &api.CancelReply{SchemaVersion: api.SchemaVersion, Results: []api.CancelResult{}}
-	for _, m := range missing {
-		reply.Results = append(reply.Results, api.CancelResult{Ref: m.ref.String(), Error: e.missing(ctx, m, may)})
+	jobs, missing, err := e.Find(ctx, q, who.UID)
+	if err != nil {
+		return nil, err
 	}
-	named := len(q.Refs) > 0
+	reply := &api.CancelReply{SchemaVersion: api.SchemaVersion, Results: []api.CancelResult{}}
+	for i, m := range missing {
+		if i < maxPastAsked {
+			m.err = e.missing(ctx, m, may)
+		}
+		reply.Results = append(reply.Results, api.CancelResult{Ref: m.ref.String(), Error: m.err})
+	}
+	named, names := len(q.Refs) > 0, setOf(q.Names)
 	results := make([]*api.CancelResult, len(jobs))
 	sem := make(chan struct{}, maxBatch)
 	var wg sync.WaitGroup
@@ -126,10 +131,13 @@ func (e *Engine) each(ctx context.Context, verb string, q *api.JobQuery, who Cal
 			}
 			continue // a selection by name or state means "of mine"
 		}
-		if !in(q.Names, j.Name) {
+		if names != nil && !names[j.Name] {
 			results[i] = &api.CancelResult{Error: &api.Error{Code: api.CodeConflict, Message: fmt.Sprintf("%s is a component of job %s: the components of a heterogeneous job are one gang",
 				strings.Join(q.Names, ","), j.Ref()), Hint: fmt.Sprintf("to %s all of it give its id: %s", verb, j.Ref())}}
 			continue
+		}
+		if ctx.Err() != nil {
+			break // nobody is there to be answered, and what was not begun is not done
 		}
 		sem <- struct{}{}
 		wg.Go(func() {
@@ -139,6 +147,9 @@ func (e *Engine) each(ctx context.Context, verb string, q *api.JobQuery, who Cal
 		})
 	}
 	wg.Wait()
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
 	going := goingArrays(q, jobs, results)
 	for i, r := range results {
 		if r != nil {
@@ -155,10 +166,9 @@ func (e *Engine) each(ctx context.Context, verb string, q *api.JobQuery, who Cal
 // goingArrays are the arrays that were named as such and of which some elements have not ended. Those
 // that have are no mistake of who named the array.
 func goingArrays(q *api.JobQuery, jobs []*gang.Job, results []*api.CancelResult) map[int64]bool {
-	going := map[int64]bool{}
+	going, named := map[int64]bool{}, setOf(q.Refs)
 	for i, j := range jobs {
-		whole := func(r api.JobRef) bool { return r.Index < 0 && r.ID == j.ArrayID }
-		if j.ArrayID != 0 && results[i] != nil && !overAlready(results[i]) && slices.ContainsFunc(q.Refs, whole) {
+		if j.ArrayID != 0 && results[i] != nil && !overAlready(results[i]) && named[api.JobRef{ID: j.ArrayID, Index: -1}] {
 			going[j.ArrayID] = true
 		}
 	}
@@ -169,9 +179,13 @@ func overAlready(r *api.CancelResult) bool {
 	return r.Error != nil && r.Error.Code == api.CodeAlreadyEnded
 }
 
+// maxPastAsked is for how many references of one call it is looked whether there was such a job: each is a
+// read of the store. Of others it is said that there is none.
+const maxPastAsked = 1000
+
 // missing tells "ended long ago" from "never was" for a job that has left memory.
 func (e *Engine) missing(ctx context.Context, m refError, may Allowed) *api.Error {
-	if m.ref.Last > 0 || m.ref.Index >= 0 {
+	if m.ref.Last > 0 || m.ref.Index >= 0 || m.ref.ID >= e.view.next() {
 		return m.err
 	}
 	j, err := e.store.Job(ctx, m.ref.ID)

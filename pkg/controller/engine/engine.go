@@ -90,6 +90,9 @@ type Options struct {
 	// Leads says whether this controller leads at this moment, where it is one of several; nil: it is
 	// the only one. One that does not any more commits nothing, tells nothing and ends.
 	Leads func() bool
+	// NameOf is what somebody is called now, as far as that is known without asking anybody; nil: jobs keep the names
+	// that they came with.
+	NameOf func(uid uint32) (name string, known bool)
 	// Archive takes ended jobs before they are forgotten, durably; nil: there is no archive.
 	Archive func(ctx context.Context, past []Past) error
 }
@@ -197,6 +200,7 @@ func (e *Engine) Run(ctx context.Context) error {
 	var sweeper sync.WaitGroup
 	sweeper.Go(func() { e.sweep(sweeping) })
 	sweeper.Go(func() { e.keepHistory(sweeping) })
+	sweeper.Go(func() { e.keepNames(sweeping) })
 	sweeper.Go(func() { e.outbox.run(sweeping) })
 	defer sweeper.Wait()
 	defer stop()

@@ -38,7 +38,17 @@ func (e *Engine) PutPartition(ctx context.Context, req *api.PartitionRequest, ch
 	if err := checkName("partition", req.Name); err != nil {
 		return err
 	}
-	_, err := e.Do(ctx, gang.PutPartition{Ask: *req, Old: change, By: who.User})
+	ask := *req
+	if ask.Nodes != nil {
+		nodes := unique(*ask.Nodes)
+		if len(nodes) != 1 || !strings.EqualFold(nodes[0], "ALL") {
+			if err := e.known(&api.JobQuery{Nodes: nodes}); err != nil {
+				return err
+			}
+		}
+		ask.Nodes = &nodes
+	}
+	_, err := e.Do(ctx, gang.PutPartition{Ask: ask, Old: change, By: who.User})
 	return err
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -47,43 +48,54 @@ func notInMemory(ref api.JobRef) *api.Error {
 }
 
 // Find gives the jobs in memory that a query selects, by id, and one error for each of
-// its references that names none of them. uid is whose jobs @ means.
-func (e *Engine) Find(q *api.JobQuery, uid uint32) ([]*gang.Job, []refError) {
-	match := matcher(q)
+// its references that names none of them. uid is whose jobs @ means. It costs what the jobs and
+// the query come to, one beside the other, and ends when ctx does.
+func (e *Engine) Find(ctx context.Context, q *api.JobQuery, uid uint32) ([]*gang.Job, []refError, error) {
+	s := selectionOf(q)
 	if len(q.Refs) == 0 {
-		return e.view.snapshot(match), nil
+		out, err := e.view.choose(ctx, s.matches)
+		return out, nil, err
 	}
 	var out []*gang.Job
 	var missing []refError
 	seen := map[int64]bool{}
-	for _, ref := range q.Refs {
-		jobs := e.byRef(ref, uid)
+	refs := unique(q.Refs)
+	for i, jobs := range e.byRefs(refs, uid) {
+		if i%lookEvery == 0 && ctx.Err() != nil {
+			return nil, nil, context.Cause(ctx)
+		}
 		if len(jobs) == 0 {
-			missing = append(missing, refError{ref, notInMemory(ref)})
+			missing = append(missing, refError{refs[i], notInMemory(refs[i])})
 		}
 		for _, j := range jobs {
 			// A job asked for by id is shown whatever its state, as squeue does within
 			// MinJobAge; the other filters still narrow.
-			if !seen[j.ID] && (match(j) || len(q.States) == 0 && matchBut(q, j)) {
+			if !seen[j.ID] && (s.matches(j) || len(q.States) == 0 && s.narrows(j)) {
 				seen[j.ID] = true
 				out = append(out, j)
 			}
 		}
 	}
-	slices.SortFunc(out, func(a, b *gang.Job) int { return int(a.ID - b.ID) })
-	return out, missing
+	slices.SortFunc(out, func(a, b *gang.Job) int { return cmp.Compare(a.ID, b.ID) })
+	return out, missing, nil
 }
+
+// lookEvery is after how many jobs a long loop looks whether its caller is still there.
+const lookEvery = 1024
 
 // known refuses a partition or node that does not exist: an empty answer to a mistyped name
 // looks like an empty queue.
 func (e *Engine) known(q *api.JobQuery) error {
-	var parts []string
-	for _, p := range e.policy().Partitions {
-		parts = append(parts, p.Name)
-	}
-	for _, p := range q.Partitions {
-		if !slices.Contains(parts, p) {
-			return &api.Error{Code: api.CodeNotFound, Message: fmt.Sprintf("no partition %q", p), Hint: "partitions here: " + strings.Join(parts, ", "), Reason: api.ReasonPartition, Subject: p}
+	if len(q.Partitions) > 0 {
+		var parts []string
+		for _, p := range e.policy().Partitions {
+			parts = append(parts, p.Name)
+		}
+		there := setOf(parts)
+		for _, p := range q.Partitions {
+			if !there[p] {
+				return &api.Error{Code: api.CodeNotFound, Message: fmt.Sprintf("no partition %q", p), Hint: "partitions here: " + strings.Join(parts, ", "), Reason: api.ReasonPartition, Subject: p}
+			}
 		}
 	}
 	e.view.mu.RLock()
@@ -103,41 +115,70 @@ type refError struct {
 
 // byRef resolves one reference among the jobs in memory: an array's id means all of it.
 func (e *Engine) byRef(ref api.JobRef, uid uint32) []*gang.Job {
+	return e.byRefs([]api.JobRef{ref}, uid)[0]
+}
+
+// byRefs resolves references, each at its place in the answer. Many may be of one array, or count
+// from the newest job on: both are walked once for all of them.
+func (e *Engine) byRefs(refs []api.JobRef, uid uint32) [][]*gang.Job {
+	out := make([][]*gang.Job, len(refs))
+	last := 0
+	for _, ref := range refs {
+		last = max(last, ref.Last)
+	}
 	v := &e.view
 	v.mu.RLock()
 	defer v.mu.RUnlock()
-	switch {
-	case ref.Last > 0:
-		if j := v.last(ref.Last, uid); j != nil {
-			return v.element(j.ID, -1)
+	newest := v.newest(last, uid)
+	found := map[int64][]*gang.Job{}          // by the id that was named
+	elements := map[int64]map[int]*gang.Job{} // of arrays, by index
+	of := func(id int64) []*gang.Job {
+		jobs, there := found[id]
+		if !there {
+			jobs = v.whole(id)
+			found[id] = jobs
 		}
-		return nil
-	default:
-		return v.element(ref.ID, ref.Index)
+		return jobs
 	}
+	for i, ref := range refs {
+		switch {
+		case ref.Last > len(newest):
+		case ref.Last > 0:
+			out[i] = of(newest[ref.Last-1])
+		case ref.Index < 0:
+			out[i] = of(ref.ID)
+		default:
+			if elements[ref.ID] == nil {
+				elements[ref.ID] = map[int]*gang.Job{}
+				for _, j := range of(ref.ID) {
+					if j.ArrayID == ref.ID {
+						elements[ref.ID][j.ArrayIndex] = j
+					}
+				}
+			}
+			if j := elements[ref.ID][ref.Index]; j != nil {
+				out[i] = []*gang.Job{j}
+			}
+		}
+	}
+	return out
 }
 
-// last is the nth newest submission of a user; an array counts once.
-func (v *view) last(n int, uid uint32) *gang.Job {
-	for _, s := range slices.Backward(v.jobs) {
-		j := s.job
-		if j == nil || j.UID != uid || j.ArrayID != 0 && j.ArrayID != j.ID {
-			continue
-		}
-		if n--; n == 0 {
-			return j
+// newest are the ids of a user's newest n submissions, the newest first; an array counts once.
+func (v *view) newest(n int, uid uint32) (ids []int64) {
+	for i := len(v.jobs) - 1; i >= 0 && len(ids) < n; i-- {
+		if j := v.jobs[i].job; j != nil && j.UID == uid && (j.ArrayID == 0 || j.ArrayID == j.ID) {
+			ids = append(ids, j.ID)
 		}
 	}
-	return nil
+	return ids
 }
 
-// element gives a job, one element of an array, or (index -1) all of the array.
-func (v *view) element(id int64, index int) []*gang.Job {
-	if index < 0 {
-		j := v.get(id).job
-		if j != nil && j.ArrayID != id {
-			return []*gang.Job{j}
-		}
+// whole gives all of an array by its id, or the job of that number.
+func (v *view) whole(id int64) []*gang.Job {
+	j := v.get(id).job
+	if j != nil && j.ArrayID != id {
+		return []*gang.Job{j}
 	}
 	// The elements of an array have consecutive ids from the array's own on; some may
 	// have left memory.
@@ -146,43 +187,100 @@ func (v *view) element(id int64, index int) []*gang.Job {
 		if j.ArrayID != id {
 			break
 		}
-		if index < 0 || j.ArrayIndex == index {
-			out = append(out, j)
-		}
+		out = append(out, j)
 	}
 	return out
 }
 
-// matcher is the query without its references; jobs that have ended match only when asked
-// for by All or States.
-func matcher(q *api.JobQuery) func(*gang.Job) bool {
-	return func(j *gang.Job) bool {
-		state := gang.JobState(j)
-		if len(q.States) > 0 {
-			if !slices.Contains(q.States, state) {
-				return false
+// selection is a query made ready to be held against many jobs: its lists are sets, where nil
+// stands for any.
+type selection struct {
+	users, names, accounts, partitions, nodes map[string]bool
+	uids                                      map[uint32]bool // of those of users that are numbers
+	states                                    map[api.JobState]bool
+	all                                       bool
+}
+
+func selectionOf(q *api.JobQuery) *selection {
+	s := &selection{users: setOf(q.Users), names: setOf(q.Names), accounts: setOf(q.Accounts), partitions: setOf(q.Partitions),
+		nodes: setOf(q.Nodes), states: setOf(q.States), all: q.All}
+	for _, name := range q.Users {
+		if uid, err := strconv.ParseUint(name, 10, 32); err == nil {
+			if s.uids == nil {
+				s.uids = map[uint32]bool{}
 			}
-		} else if !q.All && state.Ended() {
+			s.uids[uint32(uid)] = true
+		}
+	}
+	return s
+}
+
+// user: the job is of one of those that are asked for, by name or number.
+func (s *selection) user(j *gang.Job) bool { return s.users == nil || s.users[j.User] || s.uids[j.UID] }
+
+// unique is a list without what is in it twice, in its order.
+func unique[S comparable](list []S) []S {
+	if len(list) < 2 {
+		return list
+	}
+	seen := make(map[S]bool, len(list))
+	return slices.DeleteFunc(slices.Clone(list), func(s S) bool {
+		again := seen[s]
+		seen[s] = true
+		return again
+	})
+}
+
+// setOf is a list to be looked up in, nil of an empty one.
+func setOf[S comparable](list []S) map[S]bool {
+	if len(list) == 0 {
+		return nil
+	}
+	out := make(map[S]bool, len(list))
+	for _, s := range list {
+		out[s] = true
+	}
+	return out
+}
+
+// matches is the query without its references; jobs that have ended match only when asked
+// for by All or States.
+func (s *selection) matches(j *gang.Job) bool {
+	state := gang.JobState(j)
+	if s.states != nil {
+		if !s.states[state] {
 			return false
 		}
-		return matchBut(q, j)
+	} else if !s.all && state.Ended() {
+		return false
 	}
+	return s.narrows(j)
 }
 
-// matchBut is the query without references and states.
-func matchBut(q *api.JobQuery, j *gang.Job) bool {
-	return in(q.Users, j.User) && (in(q.Names, j.Name) || j.Spec.HasComponent(q.Names)) && in(q.Accounts, j.Spec.Account) &&
-		inAny(q.Partitions, j.Partition) && (len(q.Nodes) == 0 || slices.ContainsFunc(j.Members, func(m gang.Member) bool {
-		return slices.Contains(q.Nodes, m.Node)
-	}))
+// narrows is the query without references and states.
+func (s *selection) narrows(j *gang.Job) bool {
+	return s.user(j) && (s.names == nil || s.names[j.Name] || s.component(j)) &&
+		(s.accounts == nil || s.accounts[j.Spec.Account]) && (s.partitions == nil || s.partition(j)) && (s.nodes == nil || s.node(j))
 }
 
-// inAny is in for one of several partitions, of which any would do for the job.
-func inAny(list []string, partitions string) bool {
-	return len(list) == 0 || slices.ContainsFunc(strings.Split(partitions, ","), func(p string) bool { return slices.Contains(list, p) })
+// component: one of the job's has a name that is asked for.
+func (s *selection) component(j *gang.Job) bool {
+	return slices.ContainsFunc(j.Spec.Roles[:j.Spec.Components()], func(r api.Role) bool { return s.names[r.Component.JobName] })
 }
 
-func in(list []string, s string) bool { return len(list) == 0 || slices.Contains(list, s) }
+// partition: one of several, of which any would do for the job, is asked for.
+func (s *selection) partition(j *gang.Job) bool {
+	for name := range strings.SplitSeq(j.Partition, ",") {
+		if s.partitions[name] {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *selection) node(j *gang.Job) bool {
+	return slices.ContainsFunc(j.Members, func(m gang.Member) bool { return s.nodes[m.Node] })
+}
 
 // One finds the single job a reference names, in memory or in the store.
 func (e *Engine) One(ctx context.Context, ref api.JobRef, uid uint32) (*gang.Job, error) {
@@ -215,8 +313,8 @@ func (e *Engine) One(ctx context.Context, ref api.JobRef, uid uint32) (*gang.Job
 }
 
 // Lines answers a query in the form of [api.LinesType].
-func (e *Engine) Lines(q *api.JobQuery, uid uint32) ([]byte, error) {
-	jobs, err := e.selected(q, uid)
+func (e *Engine) Lines(ctx context.Context, q *api.JobQuery, uid uint32) ([]byte, error) {
+	jobs, err := e.selected(ctx, q, uid)
 	if err != nil {
 		return nil, err
 	}
@@ -246,21 +344,21 @@ func (e *Engine) lines(jobs []*gang.Job) []byte {
 }
 
 // selected is who a query is about, an error when it names only what is not there.
-func (e *Engine) selected(q *api.JobQuery, uid uint32) ([]*gang.Job, error) {
+func (e *Engine) selected(ctx context.Context, q *api.JobQuery, uid uint32) ([]*gang.Job, error) {
 	if err := e.known(q); err != nil {
 		return nil, err
 	}
-	jobs, missing := e.Find(q, uid)
-	if len(jobs) == 0 && len(missing) > 0 {
+	jobs, missing, err := e.Find(ctx, q, uid)
+	if err == nil && len(jobs) == 0 && len(missing) > 0 {
 		return nil, missing[0].err
 	}
-	return jobs, nil
+	return jobs, err
 }
 
 // List answers a query with what people see.
-func (e *Engine) List(q *api.JobQuery, uid uint32) ([]api.Job, error) {
+func (e *Engine) List(ctx context.Context, q *api.JobQuery, uid uint32) ([]api.Job, error) {
 	var out []api.Job
-	err := e.EachListed(q, uid, func(j *api.Job) error {
+	err := e.EachListed(ctx, q, uid, func(j *api.Job) error {
 		out = append(out, *j)
 		return nil
 	})
@@ -269,12 +367,15 @@ func (e *Engine) List(q *api.JobQuery, uid uint32) ([]api.Job, error) {
 
 // EachListed calls fn with each job of such an answer: 100,000 of them at a time are more than
 // one caller should have in memory.
-func (e *Engine) EachListed(q *api.JobQuery, uid uint32, fn func(*api.Job) error) error {
-	jobs, err := e.selected(q, uid)
+func (e *Engine) EachListed(ctx context.Context, q *api.JobQuery, uid uint32, fn func(*api.Job) error) error {
+	jobs, err := e.selected(ctx, q, uid)
 	if err != nil {
 		return err
 	}
-	for _, j := range jobs {
+	for i, j := range jobs {
+		if i%lookEvery == 0 && ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
 		shown := e.show(j, !q.NoRanks)
 		if err := fn(&shown); err != nil {
 			return err
@@ -311,11 +412,14 @@ func (e *Engine) Expect(ctx context.Context) (fill func(*api.Job), err error) {
 
 // Detail shows a job with its attempts.
 func (e *Engine) Detail(ctx context.Context, j *gang.Job) (*api.JobDetail, error) {
+	d := &api.JobDetail{SchemaVersion: api.SchemaVersion, Job: e.show(j, true), Attempts: []api.Attempt{}}
+	if j.Epoch == 0 { // it had no nodes yet, and the store has nothing of it but its row
+		return d, nil
+	}
 	rows, err := e.store.Epochs(ctx, j.ID)
 	if err != nil {
 		return nil, err
 	}
-	d := &api.JobDetail{SchemaVersion: api.SchemaVersion, Job: e.show(j, true), Attempts: []api.Attempt{}}
 	steps, err := e.store.Steps(ctx, j.ID)
 	if err != nil {
 		return nil, err

@@ -324,7 +324,7 @@ func TestLists(t *testing.T) {
 		{byID(a, 99), []int64{a}, ""}, {byID(99), nil, "no job 99; list jobs with gqueue, ended ones with gacct"}, {byID(98, 99), nil, "no job 98; list jobs with gqueue, ended ones with gacct"}, {api.JobQuery{Users: []string{"bob"}}, nil, ""}, {api.JobQuery{Accounts: []string{"x"}}, nil, ""},
 		{api.JobQuery{Names: []string{"job", "x"}}, []int64{b}, ""}, {api.JobQuery{Names: []string{"x"}}, nil, ""},
 	} {
-		jobs, err := r.List(&c.q, me.UID)
+		jobs, err := r.List(t.Context(), &c.q, me.UID)
 		var got []int64
 		for i := range jobs {
 			got = append(got, jobs[i].JobID)
@@ -332,7 +332,7 @@ func TestLists(t *testing.T) {
 		if errText(err) != c.err || !slices.Equal(got, c.want) {
 			t.Errorf("%d: %v, %v, want %v, %s", i, got, err, c.want, c.err)
 		}
-		text, err := r.Lines(&c.q, me.UID)
+		text, err := r.Lines(t.Context(), &c.q, me.UID)
 		if errText(err) != c.err || err == nil && string(text) != string(r.LinesOf(c.want)) {
 			t.Errorf("%d: lines %q, %v", i, text, err)
 		}
@@ -340,15 +340,15 @@ func TestLists(t *testing.T) {
 	if one, all, none := r.LinesOf([]int64{b}), r.LinesOf([]int64{99, b}), r.LinesOf(nil); string(one) != string(all) || len(one) <= len(none) || len(none) == 0 {
 		t.Errorf("%q, %q and %q", one, all, none)
 	}
-	if jobs, _ := r.List(&api.JobQuery{}, me.UID); len(jobs[0].Ranks) != 2 {
+	if jobs, _ := r.List(t.Context(), &api.JobQuery{}, me.UID); len(jobs[0].Ranks) != 2 {
 		t.Errorf("with ranks %+v", jobs[0].Ranks)
 	}
-	if jobs, _ := r.List(&api.JobQuery{NoRanks: true}, me.UID); len(jobs[0].Ranks) != 0 {
+	if jobs, _ := r.List(t.Context(), &api.JobQuery{NoRanks: true}, me.UID); len(jobs[0].Ranks) != 0 {
 		t.Errorf("without ranks %+v", jobs[0].Ranks)
 	}
 	stop := errors.New("enough")
 	seen := 0
-	if err := r.EachListed(&api.JobQuery{All: true}, me.UID, func(*api.Job) error { seen++; return stop }); err != stop || seen != 1 {
+	if err := r.EachListed(t.Context(), &api.JobQuery{All: true}, me.UID, func(*api.Job) error { seen++; return stop }); err != stop || seen != 1 {
 		t.Errorf("%d seen, %v", seen, err)
 	}
 }
@@ -523,9 +523,8 @@ func TestLastAndElements(t *testing.T) {
 	put(3, 2, 1, 5)
 	put(4, 0, -1, 6)
 	for n, want := range map[int]int64{1: 2, 2: 1, 3: 0} {
-		j := e.view.last(n, 5)
-		if (j == nil) != (want == 0) || j != nil && j.ID != want {
-			t.Errorf("the last but %d is %+v, want %d", n-1, j, want)
+		if ids := e.view.newest(n, 5); len(ids) == n != (want != 0) || len(ids) == n && ids[n-1] != want {
+			t.Errorf("the last %d are %v, want %d as the last of them", n, ids, want)
 		}
 	}
 	ids := func(jobs []*gang.Job) (out []int64) {
@@ -559,14 +558,14 @@ func TestMatches(t *testing.T) {
 		{api.JobQuery{Accounts: []string{"vision"}}, true}, {api.JobQuery{Accounts: []string{"speech"}}, false}, {api.JobQuery{Partitions: []string{"night"}}, true}, {api.JobQuery{Partitions: []string{"day"}}, false},
 		{api.JobQuery{Nodes: []string{"n2"}}, true}, {api.JobQuery{Nodes: []string{"n3"}}, false}, {api.JobQuery{States: []api.JobState{api.JobRunning}}, true}, {api.JobQuery{States: []api.JobState{api.JobPending}}, false},
 	} {
-		if got := matcher(&c.q)(j); got != c.want {
+		if got := selectionOf(&c.q).matches(j); got != c.want {
 			t.Errorf("%d: %t", i, got)
 		}
 	}
 	over := j.Copy()
 	over.Verdict = &gang.Verdict{State: api.JobFailed}
 	for all, want := range map[bool]bool{false: false, true: true} {
-		if got := matcher(&api.JobQuery{All: all})(over); got != want {
+		if got := selectionOf(&api.JobQuery{All: all}).matches(over); got != want {
 			t.Errorf("one that is over, all %t: %t", all, got)
 		}
 	}

@@ -16,12 +16,28 @@ import (
 // that an array or afterany of the last one says better.
 const maxConditions = 1000
 
-func checkDependency(d *api.Dependency) error {
+// maxWaits bounds the conditions of one submission, each counted for each element of its array: the core weighs
+// them all in one round, and keeps for each who waits for it.
+const maxWaits = 50_000
+
+// checkDependency refuses what can't be weighed; what is said twice counts once. So many jobs are to have it.
+func checkDependency(d *api.Dependency, jobs int) error {
 	if d == nil {
 		return nil
 	}
 	if n := len(d.On); n == 0 || n > maxConditions {
 		return api.Errorf(api.CodeInvalid, "a dependency on %d conditions: want 1 to %d", n, maxConditions).About(api.ReasonDependency, "")
+	}
+	said := map[string]bool{}
+	d.On = slices.DeleteFunc(slices.Clone(d.On), func(c api.Condition) bool {
+		text := c.String()
+		again := said[text]
+		said[text] = true
+		return again
+	})
+	if n := len(d.On); n*jobs > maxWaits {
+		return &api.Error{Code: api.CodeInvalid, Reason: api.ReasonDependency, Message: fmt.Sprintf("a dependency on %d conditions for each of %d elements: want at most %d in all", n, jobs, maxWaits),
+			Hint: "let one small job wait for them, and the array for that job"}
 	}
 	for i := range d.On {
 		c := &d.On[i]
@@ -42,11 +58,13 @@ func recall(ctx context.Context, st store.Store, d *api.Dependency, have func(id
 		return nil, nil
 	}
 	var out []*gang.Job
+	asked := map[int64]bool{0: true}
 	for i := range d.On {
 		id := d.On[i].Job
-		if id == 0 {
+		if asked[id] {
 			continue
 		}
+		asked[id] = true
 		j := have(id)
 		if j == nil {
 			var err error

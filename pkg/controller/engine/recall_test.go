@@ -112,7 +112,7 @@ func TestDependenciesOfOtherClients(t *testing.T) {
 		{&api.Dependency{On: []api.Condition{{Kind: api.AfterSingle, Job: 3}}}, "dependency singleton: want a kind and a job, for singleton none"},
 		{&api.Dependency{On: []api.Condition{{Kind: api.AfterOK, Job: 3, Index: &index}}}, "dependency afterok:3_-1: want a kind and a job, for singleton none"},
 	} {
-		if err := checkDependency(c.d); err == nil || !strings.HasSuffix(err.Error(), c.want) {
+		if err := checkDependency(c.d, 1); err == nil || !strings.HasSuffix(err.Error(), c.want) {
 			t.Errorf("%v, want %s", err, c.want)
 		}
 	}
@@ -168,5 +168,34 @@ func TestRecallOfAnArray(t *testing.T) {
 	past.err = errors.New("no disk")
 	if _, err := recall(t.Context(), past, afterok(4), func(int64) *gang.Job { return nil }); err == nil || err.Error() != "read array 4: no disk" {
 		t.Errorf("%v", err)
+	}
+}
+
+// TestConditionsOfAnArray: what the core has to weigh and keep is bounded for all elements together, and what is said
+// twice counts once.
+func TestConditionsOfAnArray(t *testing.T) {
+	on := func(n int, kind api.DependencyKind) *api.Dependency {
+		d := &api.Dependency{}
+		for i := range n {
+			c := api.Condition{Kind: kind, Job: int64(1 + i)}
+			if kind == api.AfterSingle {
+				c.Job = 0
+			}
+			d.On = append(d.On, c)
+		}
+		return d
+	}
+	for _, c := range []struct {
+		d    *api.Dependency
+		jobs int
+		ok   bool
+	}{{on(1000, api.AfterOK), 1, true}, {on(5, api.AfterOK), 10000, true}, {on(6, api.AfterOK), 10000, false}, {on(1000, api.AfterSingle), 10000, true}} {
+		if err := checkDependency(c.d, c.jobs); (err == nil) != c.ok {
+			t.Errorf("%d conditions for %d jobs: %v", len(c.d.On), c.jobs, err)
+		}
+	}
+	twice := on(2, api.AfterSingle)
+	if err := checkDependency(twice, 1); err != nil || len(twice.On) != 1 {
+		t.Errorf("%v, %v", twice.On, err)
 	}
 }

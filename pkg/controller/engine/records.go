@@ -21,6 +21,9 @@ func (e *Engine) History(ctx context.Context, q *api.HistoryQuery, uid uint32, f
 		return err
 	}
 	for _, j := range jobs {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
 		d, err := e.Detail(ctx, j)
 		if err != nil {
 			return err
@@ -40,16 +43,13 @@ func (e *Engine) recorded(ctx context.Context, q *api.HistoryQuery, uid uint32) 
 	if len(q.Refs) == 0 {
 		jobs, err = e.recordedBetween(ctx, q)
 	} else {
-		for i := 0; i < len(q.Refs) && err == nil; i++ {
-			var some []*gang.Job
-			some, err = e.recordedAs(ctx, q.Refs[i], uid)
-			jobs = append(jobs, some...)
-		}
+		jobs, err = e.recordedAs(ctx, q.Refs, uid)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("history: %w", err)
 	}
-	jobs = slices.DeleteFunc(jobs, func(j *gang.Job) bool { return !within(q, j) })
+	of := selectionOf(&api.JobQuery{Users: q.Users})
+	jobs = slices.DeleteFunc(jobs, func(j *gang.Job) bool { return !of.user(j) || !within(q, j) })
 	// Stable, and memory came first: a job that ended meanwhile is in both, and newest there.
 	slices.SortStableFunc(jobs, func(a, b *gang.Job) int { return cmp.Compare(a.ID, b.ID) })
 	return slices.CompactFunc(jobs, func(a, b *gang.Job) bool { return a.ID == b.ID }), nil
@@ -70,33 +70,62 @@ func (e *Engine) recordedBetween(ctx context.Context, q *api.HistoryQuery) ([]*g
 	return append(jobs, old...), err
 }
 
-// recordedAs are the jobs that a reference names; none is no error.
-func (e *Engine) recordedAs(ctx context.Context, ref api.JobRef, uid uint32) ([]*gang.Job, error) {
-	if ref.Last > 0 {
-		return e.byRef(ref, uid), nil
+// recordedAs are the jobs that references name; one that names none is no error. What is asked for of one
+// array is read with it, once.
+func (e *Engine) recordedAs(ctx context.Context, refs []api.JobRef, uid uint32) (jobs []*gang.Job, err error) {
+	refs = unique(refs)
+	elements := map[int64]map[int]bool{} // by the id of their array
+	for _, ref := range refs {
+		if ref.Last == 0 && ref.Index >= 0 {
+			if elements[ref.ID] == nil {
+				elements[ref.ID] = map[int]bool{}
+			}
+			elements[ref.ID][ref.Index] = true
+		}
 	}
-	if ref.Index < 0 {
-		j, err := e.One(ctx, ref, uid)
-		if err != nil && api.CodeOf(err) != api.CodeNotFound {
+	next := e.view.next()
+	for i, found := range e.byRefs(refs, uid) {
+		ref := refs[i]
+		if i%lookEvery == 0 && ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		if ref.Last > 0 {
+			jobs = append(jobs, found...)
+			continue
+		}
+		if ref.ID >= next {
+			continue // no job has had the number
+		}
+		if ref.Index < 0 {
+			j, err := e.One(ctx, ref, uid)
+			if err != nil && api.CodeOf(err) != api.CodeNotFound {
+				return nil, err
+			}
+			if err == nil && j.ArrayID != ref.ID {
+				jobs = append(jobs, j)
+				continue
+			}
+		}
+		wanted := elements[ref.ID]
+		if ref.Index >= 0 && wanted == nil {
+			continue // with an earlier one of the array
+		}
+		all, err := e.elements(ctx, ref.ID)
+		if err != nil && !errors.Is(err, store.ErrNotFound) {
 			return nil, err
 		}
-		if err == nil && j.ArrayID != ref.ID {
-			return []*gang.Job{j}, nil
+		if ref.Index >= 0 {
+			delete(elements, ref.ID)
+			all = slices.DeleteFunc(all, func(j *gang.Job) bool { return !wanted[j.ArrayIndex] })
 		}
+		jobs = append(jobs, all...)
 	}
-	all, err := e.elements(ctx, ref.ID)
-	if ref.Index >= 0 {
-		all = slices.DeleteFunc(all, func(j *gang.Job) bool { return j.ArrayIndex != ref.Index })
-	}
-	if errors.Is(err, store.ErrNotFound) {
-		err = nil
-	}
-	return all, err
+	return jobs, nil
 }
 
-// within: a job is of these users and was known in this time.
+// within: a job was known in this time.
 func within(q *api.HistoryQuery, j *gang.Job) bool {
-	if !in(q.Users, j.User) || !q.Until.IsZero() && j.Submit.After(q.Until) {
+	if !q.Until.IsZero() && j.Submit.After(q.Until) {
 		return false
 	}
 	ended := j.End

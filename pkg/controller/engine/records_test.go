@@ -184,7 +184,7 @@ func TestNamesOfComponents(t *testing.T) {
 		{Name: api.ComponentName(1), Count: 1, CPUsPerRank: 1, Component: &api.Component{JobName: "side"}}}
 	id := r.submit("k", s)
 	for name, found := range map[string]int{"lead": 1, "side": 1, "other": 0} {
-		if jobs, _ := r.Find(&api.JobQuery{Names: []string{name}}, me.UID); len(jobs) != found {
+		if jobs, _, _ := r.Find(t.Context(), &api.JobQuery{Names: []string{name}}, me.UID); len(jobs) != found {
 			t.Errorf("%s: %d found", name, len(jobs))
 		}
 	}

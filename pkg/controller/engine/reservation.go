@@ -165,10 +165,9 @@ func (e *Engine) nodesOf(r *api.Reservation, asked []string) error {
 		asked = known
 	}
 	for _, n := range asked {
-		if slices.Contains(known, n) {
-			continue
+		if _, there := slices.BinarySearch(known, n); !there {
+			return gang.NoNode(n, known)
 		}
-		return gang.NoNode(n, known)
 	}
 	r.Nodes = sortedNames(asked)
 	return nil

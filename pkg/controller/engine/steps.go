@@ -28,6 +28,9 @@ func (e *Engine) BeginStep(ctx context.Context, j *gang.Job, r *api.StepRequest)
 	if err := checkStep(&r.Ask); err != nil {
 		return nil, err
 	}
+	if err := onMembers(j, &r.Ask); err != nil {
+		return nil, err
+	}
 	if err := e.checkImages(j, r.Ask.Container); err != nil {
 		return nil, err
 	}
@@ -62,6 +65,37 @@ func (e *Engine) BeginStep(ctx context.Context, j *gang.Job, r *api.StepRequest)
 			return nil, errStopped
 		}
 	}
+}
+
+// onMembers refuses nodes that the allocation does not have, and leaves out of those that are excluded what has no
+// part in it: the core need not go through a list that is longer than the allocation.
+func onMembers(j *gang.Job, a *api.StepAsk) error {
+	if len(a.NodeList)+len(a.Exclude)+len(a.More) == 0 {
+		return nil
+	}
+	members := make(map[string]bool, len(j.Members))
+	for i := range j.Members {
+		members[j.Members[i].Node] = true
+	}
+	narrow := func(c *api.StepComponent) error {
+		c.NodeList = unique(c.NodeList)
+		for _, n := range c.NodeList {
+			if !members[n] && len(members) > 0 {
+				return api.Errorf(api.CodeUnsatisfiable, "node %s is not in the allocation of job %d", n, j.ID).About(api.ReasonOutside, n)
+			}
+		}
+		c.Exclude = slices.DeleteFunc(unique(c.Exclude), func(n string) bool { return !members[n] })
+		return nil
+	}
+	if err := narrow(&a.StepComponent); err != nil {
+		return err
+	}
+	for i := range a.More {
+		if err := narrow(&a.More[i]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func newSecret() (string, error) {

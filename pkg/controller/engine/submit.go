@@ -179,11 +179,19 @@ func fullest(s *api.Spec) int {
 	return s.Size
 }
 
+// maxTypes bounds the types of cards that a job names: each card's model is held against all of them.
+const maxTypes = 64
+
 // checkConstraints refuses what can't be read, also while no node is known.
 func checkConstraints(s *api.Spec) error {
-	texts := []string{s.Constraint, s.Prefer}
+	texts, types := []string{s.Constraint, s.Prefer}, []string{s.GPUType}
 	for i := range s.Roles {
-		texts = append(texts, s.Roles[i].Constraint)
+		texts, types = append(texts, s.Roles[i].Constraint), append(types, s.Roles[i].GPUType)
+	}
+	for _, text := range types {
+		if n := 1 + strings.Count(text, "|"); n > maxTypes {
+			return api.Errorf(api.CodeInvalid, "gpu_type names %d types, at most %d are accepted", n, maxTypes)
+		}
 	}
 	for _, text := range texts {
 		if _, err := cluster.ParseConstraint(text); err != nil {
@@ -251,7 +259,7 @@ func (e *Engine) partition(s *api.Spec) (*api.Partition, []string, error) {
 		return &all[i], []string{all[i].Name}, mayQueue(&all[i])
 	}
 	var first *api.Partition
-	names := strings.Split(s.Partition, ",")
+	names := unique(strings.Split(s.Partition, ","))
 	for _, name := range names {
 		i := slices.IndexFunc(all, func(p api.Partition) bool { return p.Name == name })
 		if i < 0 {
@@ -285,11 +293,7 @@ func (e *Engine) componentPartitions(s *api.Spec) error {
 			}
 			return err
 		}
-		for _, name := range names {
-			if !slices.Contains(all, name) {
-				all = append(all, name)
-			}
-		}
+		all = unique(append(all, names...))
 		c.Partition, s.Roles[i].Component = strings.Join(names, ","), &c
 	}
 	if all != nil {
@@ -344,13 +348,24 @@ func checkSpec(s *api.Spec, a *api.Array) error {
 	if err := checkExec(s); err != nil {
 		return err
 	}
-	if err := checkDependency(s.Dependency); err != nil {
-		return err
-	}
+	elements := 1
 	if a != nil {
-		return checkArray(a)
+		if err := checkArray(a); err != nil {
+			return err
+		}
+		elements = len(a.Indices)
 	}
-	return nil
+	eachOnce(s)
+	return checkDependency(s.Dependency, elements)
+}
+
+// eachOnce takes out of lists of nodes what they say twice. Plans look names up in them for each node.
+func eachOnce(s *api.Spec) {
+	s.NodeList, s.Exclude = unique(s.NodeList), unique(s.Exclude)
+	for i := range s.Components() {
+		c := s.Roles[i].Component
+		c.NodeList, c.Exclude = unique(c.NodeList), unique(c.Exclude)
+	}
 }
 
 // checkWords refuses words that stand for one of few things and for none of them.

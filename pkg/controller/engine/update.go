@@ -77,7 +77,7 @@ func checkUpdate(r *api.UpdateRequest, who Caller) error {
 		return api.Errorf(api.CodeInvalid, "--priority and --nice exclude each other")
 	}
 	if r.Dependency != nil && len(r.Dependency.On) > 0 {
-		return checkDependency(r.Dependency)
+		return checkDependency(r.Dependency, 1)
 	}
 	return nil
 }
@@ -262,7 +262,7 @@ func (e *Engine) again(ctx context.Context, j *gang.Job, r *api.RerunRequest) (*
 
 // elements are those of an array, in memory and in the store.
 func (e *Engine) elements(ctx context.Context, array int64) ([]*gang.Job, error) {
-	out := e.view.snapshot(func(j *gang.Job) bool { return j.ArrayID == array })
+	out := slices.DeleteFunc(e.byRef(api.JobRef{ID: array, Index: -1}, 0), func(j *gang.Job) bool { return j.ArrayID != array })
 	have := make(map[int64]bool, len(out))
 	for _, j := range out {
 		have[j.ID] = true

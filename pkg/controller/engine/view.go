@@ -2,6 +2,7 @@ package engine
 
 import (
 	"cmp"
+	"context"
 	"iter"
 	"maps"
 	"slices"
@@ -249,6 +250,23 @@ func (v *view) snapshot(keep func(*gang.Job) bool) []*gang.Job {
 		}
 	}
 	return out
+}
+
+// choose is snapshot for what may take long over each job, or has a caller who may go away: the lock is held
+// only while pointers are copied.
+func (v *view) choose(ctx context.Context, keep func(*gang.Job) bool) ([]*gang.Job, error) {
+	all := v.snapshot(func(*gang.Job) bool { return true })
+	out := all[:0]
+	for i, j := range all {
+		if i%lookEvery == 0 && ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		if keep(j) {
+			out = append(out, j)
+		}
+	}
+	clear(all[len(out):])
+	return out, nil
 }
 
 func (v *view) job(id int64) *gang.Job {

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"gangd/pkg/api"
 	"gangd/pkg/core/gang"
 	"gangd/pkg/core/sched"
 	"gangd/pkg/lab/disk"
@@ -29,10 +30,10 @@ func TestDrop(t *testing.T) {
 			t.Fatalf("%d places for %d jobs, counted %d", len(v.jobs), len(got), v.known)
 		}
 	}
-	if j := v.last(1, 7); j == nil || j.ID != 1 {
-		t.Errorf("the newest is %+v", j)
+	if ids := v.newest(1, 7); !slices.Equal(ids, []int64{1}) {
+		t.Errorf("the newest is %v", ids)
 	}
-	if len(v.element(50, -1)) != 0 {
+	if len(v.whole(50)) != 0 {
 		t.Error("a purged job is found")
 	}
 	v.putJob(&gang.Job{ID: 101, Wishes: new(gang.Wishes), Past: &gang.Past{}})
@@ -48,7 +49,8 @@ func TestDrop(t *testing.T) {
 
 // TestElement: an array is all its elements, and one of them is the one, the first too.
 func TestElement(t *testing.T) {
-	v := &view{}
+	e := &Engine{}
+	v := &e.view
 	for i := range 3 {
 		v.putJob(&gang.Job{ID: int64(4 + i), ArrayID: 4, ArrayIndex: 2 * i, Wishes: new(gang.Wishes), Past: &gang.Past{}})
 	}
@@ -59,7 +61,7 @@ func TestElement(t *testing.T) {
 		want  []int64
 	}{{4, -1, []int64{4, 5, 6}}, {4, 0, []int64{4}}, {4, 2, []int64{5}}, {4, 1, nil}, {5, -1, []int64{5}}, {7, -1, []int64{7}}, {7, 0, nil}, {8, -1, nil}} {
 		var got []int64
-		for _, j := range v.element(c.id, c.index) {
+		for _, j := range e.byRef(api.JobRef{ID: c.id, Index: c.index}, 0) {
 			got = append(got, j.ID)
 		}
 		if !slices.Equal(got, c.want) {

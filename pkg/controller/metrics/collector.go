@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"context"
 	"strconv"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -63,7 +64,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 			}
 		}
 	}
-	jobs, err := c.view.List(&api.JobQuery{}, 0)
+	jobs, err := c.view.List(context.Background(), &api.JobQuery{}, 0)
 	if err != nil {
 		return // an empty cluster has no jobs to count
 	}

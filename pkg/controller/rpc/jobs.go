@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 
 	"gangd/pkg/api"
@@ -16,6 +17,13 @@ import (
 )
 
 func (s *Server) submit(r *http.Request, id auth.Identity, req *api.SubmitRequest) (*api.SubmitReply, error) {
+	if req.TestOnly {
+		done, err := s.plans.take(r.Context(), id.UID, manyPlans)
+		if err != nil {
+			return nil, err
+		}
+		defer done()
+	}
 	return s.Engine.Submit(r.Context(), req, caller(id))
 }
 
@@ -25,7 +33,7 @@ func (s *Server) query(w http.ResponseWriter, r *http.Request, id auth.Identity)
 		return err
 	}
 	if q.Lines {
-		lines, err := s.Engine.Lines(&q, id.UID)
+		lines, err := s.Engine.Lines(r.Context(), &q, id.UID)
 		if err != nil {
 			return err
 		}
@@ -42,7 +50,7 @@ func (s *Server) query(w http.ResponseWriter, r *http.Request, id auth.Identity)
 		}
 	}
 	out := newJobsWriter(w)
-	err := s.Engine.EachListed(&q, id.UID, func(j *api.Job) error {
+	err := s.Engine.EachListed(r.Context(), &q, id.UID, func(j *api.Job) error {
 		fill(j)
 		return out.put(j)
 	})
@@ -98,6 +106,13 @@ func (s *Server) history(w http.ResponseWriter, r *http.Request, id auth.Identit
 	if err := read(r, &q); err != nil {
 		return err
 	}
+	// A command of somebody whom its host has no name for asks by number. The history is found by name.
+	for i, name := range q.Users {
+		if name == strconv.FormatUint(uint64(id.UID), 10) {
+			q.Users[i] = id.User
+		}
+	}
+	q.Users = slices.Compact(slices.Sorted(slices.Values(q.Users)))
 	w.Header().Set("Content-Type", api.HistoryType)
 	w.Header().Set("Trailer", "Gang-Error")
 	out := json.NewEncoder(w)
@@ -174,6 +189,11 @@ func (s *Server) why(r *http.Request, id auth.Identity) (*api.WhyReply, error) {
 	if err != nil {
 		return nil, err
 	}
+	done, err := s.plans.take(r.Context(), id.UID, manyPlans)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
 	return s.Engine.Explain(r.Context(), j)
 }
 
@@ -273,7 +293,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request, id auth.Identity
 		}
 		return reply(w, api.EventsReply{SchemaVersion: api.SchemaVersion, Events: append([]api.Event{}, evs...), More: more})
 	}
-	done, err := s.stream(id)
+	done, err := s.stream(r, id)
 	if err != nil {
 		return err
 	}
@@ -319,7 +339,7 @@ func (s *Server) logs(w http.ResponseWriter, r *http.Request, id auth.Identity) 
 		return err
 	}
 	if q.Follow {
-		done, err := s.stream(id)
+		done, err := s.stream(r, id)
 		if err != nil {
 			return err
 		}

@@ -20,6 +20,11 @@ const writePatience = 10 * time.Second
 var manyLists = &api.Error{Code: api.CodeTooMany, RetryAfter: 1, Message: fmt.Sprintf("%d lists of yours wait already, the most that may", turnsWaiting),
 	Hint: "ask once and for less: gqueue -j ID, gqueue --me, or follow with gqueue --watch"}
 
+// manyPlans refuses a user more of them: each plans the whole queue anew, which takes a processor as long as a
+// real plan does.
+var manyPlans = &api.Error{Code: api.CodeTooMany, RetryAfter: 1, Message: fmt.Sprintf("%d questions of yours what would start wait already, the most that may", turnsWaiting),
+	Hint: "ask for one job at a time: gqueue --why ID, gsubmit --test-only"}
+
 // listing is a handler whose answer may be long: it waits for its turn, and a reader who stops
 // is cut.
 func (s *Server) listing(h handler) handler {

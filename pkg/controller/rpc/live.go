@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"gangd/pkg/api"
@@ -27,9 +28,10 @@ const (
 	// how busy cards are. A look that takes long is followed by a pause of sweepShare times as much.
 	liveSweep  = 2 * time.Second
 	sweepShare = 50
-	// liveFrames may wait for a reader. One that is further behind is cut: it comes again and is
-	// told all, so that what is held for it is bounded.
+	// liveFrames may wait for a reader, and liveBytes in them beside the first. One that is further behind is cut: it
+	// comes again and is told all, so that what is held for it is bounded.
 	liveFrames = 64
+	liveBytes  = 4 << 20
 	// liveBeat is how often a line that says nothing is sent: a reader knows by it that the
 	// controller lives, and the controller that the reader does.
 	liveBeat = 5 * time.Second
@@ -61,11 +63,12 @@ type liveReader struct {
 	nodes  bool // it wants them as well
 	joined bool // it has been told all; frames before that are none of its own
 	frames chan []byte
+	held   atomic.Int64 // bytes of frames that wait
 }
 
 // liveQueue streams the queue as it changes.
 func (s *Server) liveQueue(w http.ResponseWriter, r *http.Request, id auth.Identity) error {
-	done, err := s.stream(id)
+	done, err := s.stream(r, id)
 	if err != nil {
 		return err
 	}
@@ -87,6 +90,7 @@ func (s *Server) liveQueue(w http.ResponseWriter, r *http.Request, id auth.Ident
 			if !ok {
 				return nil // cut, or the controller ends
 			}
+			reader.held.Add(-int64(len(f)))
 			frame = f
 		case <-beat.C:
 		}
@@ -172,12 +176,17 @@ func (l *live) give(frame []byte, readers []*liveReader) {
 		if !l.readers[r] {
 			continue
 		}
-		select {
-		case r.frames <- frame:
-		default:
-			delete(l.readers, r)
-			close(r.frames)
+		behind := len(r.frames) > 0 && r.held.Load()+int64(len(frame)) > liveBytes
+		if !behind {
+			select {
+			case r.frames <- frame:
+				r.held.Add(int64(len(frame)))
+				continue
+			default:
+			}
 		}
+		delete(l.readers, r)
+		close(r.frames)
 	}
 }
 
@@ -231,7 +240,7 @@ func (g *liveGatherer) run(ctx context.Context) {
 		fresh, nodes := g.l.newcomers()
 		began := time.Now()
 		if len(fresh) > 0 || !began.Before(next) {
-			g.sweep(fresh, nodes)
+			g.sweep(ctx, fresh, nodes)
 			next = time.Now().Add(max(liveSweep, sweepShare*time.Since(began)))
 		} else {
 			g.changes()
@@ -273,9 +282,9 @@ func (g *liveGatherer) changes() {
 }
 
 // sweep looks at everything: newcomers are told all of it, the others what is different.
-func (g *liveGatherer) sweep(fresh map[*liveReader]bool, nodes bool) {
+func (g *liveGatherer) sweep(ctx context.Context, fresh map[*liveReader]bool, nodes bool) {
 	g.take()
-	lines, err := g.e.Lines(&api.JobQuery{All: true}, 0)
+	lines, err := g.e.Lines(ctx, &api.JobQuery{All: true}, 0)
 	if err != nil {
 		return
 	}

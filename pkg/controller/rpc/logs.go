@@ -39,7 +39,7 @@ func (s *Server) logsOf(w http.ResponseWriter, r *http.Request, id auth.Identity
 	if err != nil {
 		return err
 	}
-	done, err := s.stream(id)
+	done, err := s.stream(r, id)
 	if err != nil {
 		return err
 	}

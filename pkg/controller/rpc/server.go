@@ -55,6 +55,7 @@ type Server struct {
 
 	lists   turns
 	bodies  turns
+	plans   turns
 	streams streams
 	live    live
 }

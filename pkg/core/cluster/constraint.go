@@ -131,9 +131,10 @@ func ParseConstraint(text string) (*Constraint, error) {
 	return p.constraint(t)
 }
 
-// What the texts of strangers may cost: recursion, and subsets of counts that a layout goes
-// through.
+// What the texts of strangers may cost: recursion, names that each node is held against, and subsets
+// of counts that a layout goes through.
 const (
+	maxFeatures        = 256
 	maxConstraintDepth = 32
 	maxAlternatives    = 64
 	maxCounts          = 6

@@ -11,6 +11,7 @@ type constraintParser struct {
 	text  string
 	at    int
 	depth int
+	names int
 }
 
 func (p *constraintParser) any() (*term, error) { return p.list("|", true, p.all) }
@@ -81,6 +82,9 @@ func (p *constraintParser) uncounted() (*term, error) {
 	}
 	if p.at == from {
 		return nil, p.fail("a feature")
+	}
+	if p.names++; p.names > maxFeatures {
+		return nil, p.wrong(&term{at: from}, "more than "+strconv.Itoa(maxFeatures)+" features", "name fewer")
 	}
 	name := p.text[from:p.at]
 	return &term{Features: &Features{text: name, feature: name}, at: from}, nil

@@ -89,8 +89,12 @@ func (w *World) putCrontab(ev PutCrontab) Outcome {
 	t := &api.Crontab{User: ev.User, Text: ev.Text, Lines: []api.CronLine{}, By: ev.By, Time: w.now.Wall}
 	out := Outcome{Applied: true}
 	if old != nil {
+		stays := make(map[int64]bool, len(stay))
+		for _, id := range stay {
+			stays[id] = true
+		}
 		for _, l := range old.Lines {
-			if !slices.Contains(stay, l.JobID) {
+			if !stays[l.JobID] {
 				w.lineGone(w.jobs[l.JobID])
 			}
 		}

@@ -84,6 +84,10 @@ func (a *array) tally(j *Job, by int) {
 	if j.Verdict != nil || !j.Start.IsZero() {
 		a.begun += by
 	}
+	// One that begins again does so later: the latest start never goes back.
+	if j.Start.After(a.start) {
+		a.start = j.Start
+	}
 	if j.Verdict != nil {
 		a.over += by
 		if j.Verdict.State != api.JobCompleted {
@@ -431,7 +435,7 @@ func (w *World) standArray(j *Job, c *api.Condition, first *Job) status {
 		if a.begun < n || c.Delay == 0 {
 			return when(a.begun < n, unmet, met)
 		}
-		return w.delayed(j, w.lastStart(first).Add(c.Delay).Sub(w.now.Wall))
+		return w.delayed(j, a.start.Add(c.Delay).Sub(w.now.Wall))
 	case api.AfterAny:
 		return when(a.over == n, met, unmet)
 	case api.AfterNotOK:
@@ -445,16 +449,6 @@ func when(is bool, a, b status) status {
 		return a
 	}
 	return b
-}
-
-// lastStart is when the last element of an array began.
-func (w *World) lastStart(first *Job) (t time.Time) {
-	for id := first.ID; id < first.ID+int64(first.Array.Count); id++ {
-		if e := w.jobs[id]; e != nil && e.job.Start.After(t) {
-			t = e.job.Start
-		}
-	}
-	return t
 }
 
 // delayed judges the job again when the first of its delays passes.

@@ -34,7 +34,7 @@ func (w *World) mayHold(ev *Submit, count int) *api.Error {
 	}
 	if bytes := specOverhead + ev.Spec.TextBytes(); w.set.UserBytes > 0 && !w.holds(ev) && h.bytes+bytes > w.set.UserBytes {
 		return &api.Error{Code: api.CodeTooMany, Hint: "leave out of the environment what the jobs do not need: --export=NAME,NAME; or make them one array, which counts once",
-			Message: fmt.Sprintf("scripts and environments of the jobs of %s that have not ended have %d bytes, this one has %d, and a user may have %d (user_bytes)", ev.User, h.bytes, bytes, w.set.UserBytes)}
+			Message: fmt.Sprintf("scripts, environments and options of the jobs of %s that have not ended have %d bytes, this one has %d, and a user may have %d (user_bytes)", ev.User, h.bytes, bytes, w.set.UserBytes)}
 	}
 	return nil
 }

@@ -179,12 +179,20 @@ func components(n int) string {
 // chooseRooms puts the members that a step may use in the order in which they are tried.
 func chooseRooms(j *Job, a *api.StepAsk, all []room) ([]room, *api.Error) {
 	var first []room
+	places, listed, out := make(map[string]int, len(all)), map[string]bool{}, make(map[string]bool, len(a.Exclude))
+	for at := range all {
+		places[all[at].node] = at
+	}
+	for _, name := range a.Exclude {
+		out[name] = true
+	}
 	for _, name := range a.NodeList {
-		at := slices.IndexFunc(all, func(r room) bool { return r.node == name })
-		if at < 0 {
+		at, there := places[name]
+		if !there {
 			return nil, api.Errorf(api.CodeUnsatisfiable, "node %s is not in the allocation of job %d", name, j.ID).About(api.ReasonOutside, name)
 		}
-		if !slices.ContainsFunc(first, func(r room) bool { return r.node == name }) {
+		if !listed[name] {
+			listed[name] = true
 			first = append(first, all[at])
 		}
 	}
@@ -193,12 +201,11 @@ func chooseRooms(j *Job, a *api.StepAsk, all []room) ([]room, *api.Error) {
 	}
 	rest := all[a.Relative:]
 	for _, r := range rest {
-		listed := slices.ContainsFunc(first, func(f room) bool { return f.node == r.node })
-		if !listed && !slices.Contains(a.Exclude, r.node) {
+		if !listed[r.node] && !out[r.node] {
 			first = append(first, r)
 		}
 	}
-	return slices.DeleteFunc(first, func(r room) bool { return slices.Contains(a.Exclude, r.node) }), nil
+	return slices.DeleteFunc(first, func(r room) bool { return out[r.node] }), nil
 }
 
 // layStep takes the first nodes with room for at least one task, as many as were asked for

@@ -3,6 +3,7 @@ package gang
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
@@ -11,15 +12,16 @@ import (
 // array is what the elements of one array have to know of each other.
 type array struct {
 	limit   int
-	waiting []int64 // elements that have not ended, by id
-	active  int     // elements that are admitted
-	above   int     // so many were admitted when a person lowered the limit below that; fewer as they end
-	offered int     // elements that may be admitted next
-	live    int     // elements in memory
-	begun   int     // elements in memory that have begun, or will not
-	over    int     // elements in memory that have ended
-	bad     int     // those of them that did not complete
-	due     bool    // the first element's time in memory is over; it stays while others do, with their key
+	waiting []int64   // elements that have not ended, by id
+	active  int       // elements that are admitted
+	above   int       // so many were admitted when a person lowered the limit below that; fewer as they end
+	offered int       // elements that may be admitted next
+	live    int       // elements in memory
+	begun   int       // elements in memory that have begun, or will not
+	start   time.Time // the latest at which one began
+	over    int       // elements in memory that have ended
+	bad     int       // those of them that did not complete
+	due     bool      // the first element's time in memory is over; it stays while others do, with their key
 }
 
 func (w *World) submit(ev Submit) Outcome {

@@ -306,6 +306,8 @@ func (w *World) Step(now Instant, ev Event) Outcome {
 		return w.beginStep(ev)
 	case StepStop:
 		return w.stopStep(ev)
+	case Named:
+		return w.named(ev)
 	case LettersDone:
 		return w.lettersDone(ev)
 	case Stalled:

@@ -56,8 +56,12 @@ func checkKnown(what string, reason api.Reason, asked []string, names func() []s
 		return nil
 	}
 	known := names()
+	there := make(map[string]bool, len(known))
+	for _, name := range known {
+		there[name] = true
+	}
 	for _, name := range asked {
-		if slices.Contains(known, name) {
+		if there[name] {
 			continue
 		}
 		all := slices.Clone(known)

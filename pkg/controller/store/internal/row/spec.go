@@ -24,7 +24,7 @@ func DecodeSpec(hash string, data []byte) (*api.Spec, error) {
 // Options decodes specs without their names and texts, and gives all that are the same then one value: of a hundred
 // thousand rows nearly everything is name and text.
 type Options struct {
-	known map[string]*api.Spec // by the text of what is left
+	known map[string]options // by the text of what is left
 	left  []byte
 }
 
@@ -40,17 +40,24 @@ func (o *Options) Decode(hash string, data []byte) (s *api.Spec, texts int64, er
 		s.Name = ""
 		return s, whole.TextBytes(), nil
 	}
-	if s = o.known[string(o.left)]; s != nil {
-		return s, texts, nil
+	if had, there := o.known[string(o.left)]; there {
+		return had.spec, texts + had.bytes, nil
 	}
 	if s, err = DecodeSpec(hash, o.left); err != nil {
 		return nil, 0, err
 	}
 	if o.known == nil {
-		o.known = map[string]*api.Spec{}
+		o.known = map[string]options{}
 	}
-	o.known[string(o.left)] = s
-	return s, texts, nil
+	had := options{s.WithoutTexts(), s.OptionBytes()}
+	o.known[string(o.left)] = had
+	return had.spec, texts + had.bytes, nil
+}
+
+// options are a spec without its texts, and what the texts in its options come to.
+type options struct {
+	spec  *api.Spec
+	bytes int64
 }
 
 // cut leaves the fields that are neither name nor text, and gives the size of the texts; false: it is not a row with a checksum.
