@@ -18,7 +18,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strconv"
 	"sync/atomic"
@@ -39,6 +38,7 @@ import (
 	"gangd/pkg/wire/auth"
 	"gangd/pkg/wire/dirlock"
 	"gangd/pkg/wire/lifesign"
+	"gangd/pkg/wire/people"
 	"gangd/pkg/wire/session"
 )
 
@@ -159,7 +159,7 @@ func operator(cfg *config.Controller) string {
 	case len(cfg.Admins) > 0:
 		return cfg.Admins[0]
 	case cfg.SingleUser:
-		return auth.UserName(uint32(os.Geteuid()))
+		return people.Me(context.Background())
 	}
 	return "root"
 }
@@ -169,6 +169,10 @@ func newProcess(cfg *config.Controller, opt Options, vault auth.Vault) (*process
 	p := &process{cfg: cfg, vault: vault, log: opt.Log, m: metrics.New(api.Version), guard: auth.NewGuard(cfg.SingleUser, cfg.Admins)}
 	p.parts = engine.Options{
 		Clock: engine.SystemClock(), Log: opt.Log, Settings: cfg.Settings, Record: p.m, Version: api.Version,
+		NameOf: func(uid uint32) (string, bool) {
+			u, known := people.Here.Known(uid)
+			return u.Name, known
+		},
 		AcceptStore: opt.AcceptStore, Run: runName(),
 		Policy: cfg.Policy(), Sign: opt.Signs.Loop(), Operator: operator(cfg),
 	}
@@ -340,7 +344,9 @@ func (p *process) listen(calls http.Handler) ([]listener, error) {
 		}
 		mux := http.NewServeMux()
 		mux.HandleFunc("GET /metrics", p.metrics)
-		ms := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}
+		door := auth.NewDoor(metricsConns)
+		ms := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, WriteTimeout: time.Minute,
+			MaxHeaderBytes: 16 << 10, ConnState: door.ConnState}
 		out = append(out, listener{cfg.MetricsListen, func() error { return ms.Serve(l) }, stopper(ms)})
 	}
 	return out, nil

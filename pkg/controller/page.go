@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
@@ -8,12 +9,12 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"os/user"
-	"strconv"
-	"sync/atomic"
+	"path/filepath"
 	"time"
 
 	"gangd/pkg/controller/web"
+	"gangd/pkg/wire/auth"
+	"gangd/pkg/wire/people"
 )
 
 // page is what people look at in a browser.
@@ -21,12 +22,17 @@ type page struct {
 	p    *process
 	tls  *tls.Config // nil: on this host alone, where nobody listens in
 	key  []byte
+	over *web.Ended
 	url  string
 	link http.Handler
 }
 
-// pageConns bounds the connections of all browsers: each of a few dozen kilobytes.
-const pageConns = 1024
+// pageConns bounds the connections of all browsers, each of a few dozen kilobytes, and metricsConns those of who
+// collects figures.
+const (
+	pageConns    = 1024
+	metricsConns = 64
+)
 
 // openPage reads what the page needs, so that a start without it is refused.
 func (p *process) openPage() error {
@@ -42,6 +48,9 @@ func (p *process) openPage() error {
 	if g.key, err = p.pageKey(); err != nil {
 		return err
 	}
+	if g.over, err = web.OpenEnded(filepath.Join(p.pageDir(), "web.ended"), time.Now()); err != nil {
+		return err
+	}
 	p.page = g
 	p.srv.Web = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { g.link.ServeHTTP(w, r) })
 	return nil
@@ -53,11 +62,11 @@ func (p *process) pageKey() ([]byte, error) {
 	if p.issuer != nil {
 		return p.issuer.CA.Secret("web")
 	}
-	if p.cfg.Dir != "" {
-		return web.KeyFile(p.cfg.Dir)
-	}
-	return web.KeyFile(p.cfg.StateDir)
+	return web.KeyFile(p.pageDir())
 }
+
+// pageDir is where controllers that share a directory have what the page keeps, else this one has.
+func (p *process) pageDir() string { return cmp.Or(p.cfg.Dir, p.cfg.StateDir) }
 
 func pageTLS(cert, key, proxyCA string) (*tls.Config, error) {
 	if cert == "" {
@@ -93,35 +102,21 @@ func (g *page) listener(calls http.Handler) (listener, error) {
 	if g.url == "" {
 		g.url = pageURL(cfg.WebListen, l.Addr(), g.tls != nil)
 	}
-	site, err := web.New(web.Options{Calls: calls, User: g.p.guard.User, Lookup: lookup, Key: g.key, Guest: cfg.WebGuest == "queue", URL: g.url, Log: g.p.log})
+	door := auth.NewDoor(pageConns)
+	site, err := web.New(web.Options{Calls: calls, User: g.p.guard.User, Lookup: people.Here.ByName, Key: g.key, Guest: cfg.WebGuest == "queue", URL: g.url, Log: g.p.log, Known: door.Known, Ended: g.over})
 	if err != nil {
 		_ = l.Close()
 		return listener{}, err
 	}
 	g.link = site.Links()
 	hs := &http.Server{Handler: site, TLSConfig: g.tls, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
-		MaxHeaderBytes: 16 << 10, ConnState: atMost(pageConns), ErrorLog: slog.NewLogLogger(g.p.log.Handler(), slog.LevelDebug)}
+		MaxHeaderBytes: 16 << 10, ConnState: door.ConnState, ConnContext: door.ConnContext, ErrorLog: slog.NewLogLogger(g.p.log.Handler(), slog.LevelDebug)}
 	g.p.log.Info("page", "url", g.url)
 	serve := func() error { return hs.Serve(l) }
 	if g.tls != nil {
 		serve = func() error { return hs.ServeTLS(l, "", "") }
 	}
 	return listener{cfg.WebListen, serve, stopper(hs)}, nil
-}
-
-// atMost closes connections that come when there are so many.
-func atMost(n int64) func(net.Conn, http.ConnState) {
-	var held atomic.Int64
-	return func(c net.Conn, state http.ConnState) {
-		switch state {
-		case http.StateNew:
-			if held.Add(1) > n {
-				_ = c.Close()
-			}
-		case http.StateClosed, http.StateHijacked:
-			held.Add(-1)
-		}
-	}
 }
 
 // pageURL is the address of the page where the site says no other.
@@ -138,18 +133,4 @@ func pageURL(listen string, at net.Addr, secure bool) string {
 		}
 	}
 	return scheme + net.JoinHostPort(host, port)
-}
-
-// lookup finds a user that the site's proxy names.
-func lookup(name string) (uid, gid uint32, err error) {
-	u, err := user.Lookup(name)
-	if err != nil {
-		return 0, 0, err
-	}
-	n, err1 := strconv.ParseUint(u.Uid, 10, 32)
-	m, err2 := strconv.ParseUint(u.Gid, 10, 32)
-	if err1 != nil || err2 != nil {
-		return 0, 0, fmt.Errorf("user %s has the uid %s and the gid %s", name, u.Uid, u.Gid)
-	}
-	return uint32(n), uint32(m), nil
 }

@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"os/user"
 	"regexp"
 	"slices"
 	"strconv"
@@ -24,6 +23,7 @@ import (
 	"gangd/pkg/client/jobs"
 	"gangd/pkg/client/output"
 	"gangd/pkg/client/program"
+	"gangd/pkg/wire/people"
 )
 
 const (
@@ -47,11 +47,7 @@ func NewGtop() *cobra.Command {
   gtop --me          what is mine
   gtop --filter=n3   what runs on n3, by the start`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			me := ""
-			if u, err := user.Current(); err == nil {
-				me = u.Username
-			}
-			t := newTop(me)
+			t := newTop(people.Me(cmd.Context()))
 			t.mine, t.ended, t.filter = mine, ended, filter
 			out, ok := output.File(cmd.OutOrStdout())
 			if s := screenOf(cmd.OutOrStdout()); !ok || !s.terminal {

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"os/user"
+	"strconv"
 	"strings"
 	"time"
 
@@ -20,6 +21,7 @@ import (
 	"gangd/pkg/core/cmdline"
 	"gangd/pkg/core/cron"
 	"gangd/pkg/slurm"
+	"gangd/pkg/wire/people"
 )
 
 // call is one run of the command.
@@ -80,8 +82,8 @@ func (c *call) do(ctx context.Context, rest []string) (err error) {
 		return cmdline.Status(1)
 	}
 	if c.user == "" {
-		c.owner, err = user.Current()
-	} else if c.owner, err = user.Lookup(c.user); err != nil {
+		c.owner, err = lookup(ctx, strconv.Itoa(os.Getuid()))
+	} else if c.owner, err = lookup(ctx, c.user); errors.Is(err, people.ErrUnknown) {
 		err = fmt.Errorf("Could not find user %s", c.user) //nolint:staticcheck // Slurm's words
 	}
 	if err != nil {
@@ -307,4 +309,16 @@ func (c *call) edited(text string) (string, error) {
 	}
 	b, err := os.ReadFile(f.Name())
 	return string(b), err
+}
+
+// lookup finds who a table is of, by name or number. Whom this host has no name for is who he says himself.
+func lookup(ctx context.Context, name string) (*user.User, error) {
+	u, err := people.Here.Find(ctx, name)
+	if err != nil {
+		if name == strconv.Itoa(os.Getuid()) {
+			return user.Current()
+		}
+		return nil, err
+	}
+	return &user.User{Username: u.Name, HomeDir: u.Home}, nil
 }

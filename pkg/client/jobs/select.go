@@ -1,30 +1,36 @@
 package jobs
 
 import (
+	"context"
+	"errors"
 	"os"
-	"os/user"
 	"slices"
 	"strconv"
 	"strings"
 
 	"gangd/pkg/api"
+	"gangd/pkg/wire/people"
 )
 
 // User is the names under which a user's jobs may be known, of a name or a number; ok is false
-// when this host knows no such user.
+// when this host knows no such user. The controller knows whose jobs a number means, so that nobody is
+// looked up for one.
 func User(name string) (names []string, ok bool) {
-	if _, err := strconv.ParseUint(name, 10, 32); err == nil {
+	if uid, err := strconv.ParseUint(name, 10, 32); err == nil {
 		names = append(names, name)
-		if u, err := user.LookupId(name); err == nil {
-			names = append(names, u.Username)
+		if u, there := people.Here.Local(uint32(uid)); there {
+			names = append(names, u.Name)
 		}
 		return names, true
 	}
-	u, err := user.Lookup(name)
-	if err != nil {
+	u, err := people.Here.ByName(context.Background(), name)
+	switch {
+	case err == nil:
+		return []string{u.Name}, true
+	case errors.Is(err, people.ErrUnknown):
 		return nil, false
 	}
-	return []string{u.Username}, true
+	return []string{name}, true // this host can't say: the controller can
 }
 
 // Me is who runs the command, by number and by name: either may be what the controller's host

@@ -1,12 +1,15 @@
 package program
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
 	"os/user"
 	"strconv"
 	"syscall"
+
+	"gangd/pkg/wire/people"
 )
 
 // What is wrong with a user or group that [Become] is asked for.
@@ -33,27 +36,21 @@ func Become(who, group string) error {
 		return err
 	}
 	if who != "" {
-		u, err := user.Lookup(who)
-		if err != nil {
-			u, err = user.LookupId(who)
-		}
-		if err != nil {
+		u, err := people.Here.Find(context.Background(), who)
+		switch {
+		case errors.Is(err, people.ErrUnknown):
 			return errNoUser
-		}
-		if uid, err = strconv.Atoi(u.Uid); err != nil {
+		case err != nil:
 			return err
 		}
-		if uid != os.Getuid() {
-			ids, err := u.GroupIds()
+		if uid = int(u.UID); uid != os.Getuid() {
+			ids, err := people.Here.Groups(context.Background(), u)
 			if err != nil {
 				return fmt.Errorf("groups of %s: %w", who, err)
 			}
-			groups = nil
-			for _, id := range append(ids, u.Gid) { // the last is the user's own
-				if gid, err = strconv.Atoi(id); err != nil {
-					return err
-				}
-				groups = append(groups, gid)
+			groups, gid = nil, int(u.GID)
+			for _, id := range ids {
+				groups = append(groups, int(id))
 			}
 		}
 	}

@@ -1,17 +1,19 @@
 package rpc
 
 import (
+	"context"
+	"errors"
 	"net/http"
-	"os/user"
 	"strconv"
 
 	"gangd/pkg/api"
 	"gangd/pkg/controller/engine"
 	"gangd/pkg/wire/auth"
+	"gangd/pkg/wire/people"
 )
 
 func (s *Server) crontab(r *http.Request, id auth.Identity) (*api.CrontabReply, error) {
-	owner, err := crontabOwner(r.URL.Query().Get("user"), id)
+	owner, err := crontabOwner(r.Context(), r.URL.Query().Get("user"), id)
 	if err != nil {
 		return nil, err
 	}
@@ -19,7 +21,7 @@ func (s *Server) crontab(r *http.Request, id auth.Identity) (*api.CrontabReply, 
 }
 
 func (s *Server) putCrontab(r *http.Request, id auth.Identity, req *api.CrontabRequest) (*api.CrontabReply, error) {
-	owner, err := crontabOwner(req.User, id)
+	owner, err := crontabOwner(r.Context(), req.User, id)
 	if err != nil {
 		return nil, err
 	}
@@ -27,27 +29,21 @@ func (s *Server) putCrontab(r *http.Request, id auth.Identity, req *api.CrontabR
 }
 
 // crontabOwner is whose table is meant, if the caller may say so.
-func crontabOwner(name string, id auth.Identity) (engine.Caller, error) {
+func crontabOwner(ctx context.Context, name string, id auth.Identity) (engine.Caller, error) {
 	if name == "" || name == id.User {
 		return caller(id), nil
 	}
-	u, err := user.Lookup(name)
-	if err != nil {
-		if !id.Admin {
-			return engine.Caller{}, api.Errorf(api.CodePermission, "the cron table of another user is an admin's to read and change")
-		}
-		return engine.Caller{}, api.Errorf(api.CodeNotFound, "no user %q on the controller's host", name)
+	u, err := people.User{}, error(people.ErrUnknown)
+	if id.Admin || name == strconv.FormatUint(uint64(id.UID), 10) { // nobody else has names looked up
+		u, err = people.Here.Find(ctx, name)
 	}
-	uid, err := strconv.ParseUint(u.Uid, 10, 32)
-	if err != nil {
-		return engine.Caller{}, err
-	}
-	gid, err := strconv.ParseUint(u.Gid, 10, 32)
-	if err != nil {
-		return engine.Caller{}, err
-	}
-	if !auth.Allow(auth.OpCrontab, id, uint32(uid)) {
+	switch {
+	case !id.Admin && (err != nil || u.UID != id.UID) || err == nil && !auth.Allow(auth.OpCrontab, id, u.UID):
 		return engine.Caller{}, api.Errorf(api.CodePermission, "the cron table of another user is an admin's to read and change")
+	case errors.Is(err, people.ErrUnknown):
+		return engine.Caller{}, api.Errorf(api.CodeNotFound, "no user %q on the controller's host", name)
+	case err != nil:
+		return engine.Caller{}, api.Errorf(api.CodeConflict, "%v", err)
 	}
-	return engine.Caller{UID: uint32(uid), GID: uint32(gid), User: u.Username}, nil
+	return engine.Caller{UID: u.UID, GID: u.GID, User: u.Name}, nil
 }

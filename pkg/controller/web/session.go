@@ -29,6 +29,14 @@ const (
 	sessionLife = 12 * time.Hour
 )
 
+// What a signed cookie is: a session, or what a browser's calls through the site's proxy are known by. One is not
+// taken for the other.
+const (
+	ofSession   = "session "
+	ofProxy     = "proxy "
+	proxySuffix = "-proxy" // of the cookie's name
+)
+
 // seat is what a session's cookie says.
 type seat struct {
 	UID    uint32 `json:"u"`
@@ -105,7 +113,7 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	seat.Until, seat.Secret = s.o.Now().Add(sessionLife).Unix(), random()
-	http.SetCookie(w, s.cookie(s.seal(&seat), int(sessionLife.Seconds())))
+	http.SetCookie(w, s.cookie(s.name, s.seal(&seat, ofSession), int(sessionLife.Seconds())))
 	http.Redirect(w, r, "/", http.StatusSeeOther)
 }
 
@@ -114,12 +122,23 @@ func (s *Server) logout(w http.ResponseWriter, r *http.Request) {
 		fail(w, api.Errorf(api.CodePermission, "this call does not come from the page"))
 		return
 	}
-	http.SetCookie(w, s.cookie("", -1))
+	for name, of := range map[string]string{s.name: ofSession, s.name + proxySuffix: ofProxy} {
+		st, ok := s.seated(r, name, of)
+		if !ok {
+			continue
+		}
+		if err := s.o.Ended.end(&st, s.o.Now()); err != nil {
+			s.o.Log.Error("page: a session can't be ended", "err", err)
+			fail(w, api.Errorf(api.CodeUnavailable, "the session could not be ended: %v", err))
+			return
+		}
+		http.SetCookie(w, s.cookie(name, "", -1))
+	}
 	w.WriteHeader(http.StatusNoContent)
 }
 
-func (s *Server) cookie(value string, age int) *http.Cookie {
-	return &http.Cookie{Name: s.name, Value: value, Path: "/", MaxAge: age, HttpOnly: true, Secure: s.tls, SameSite: http.SameSiteStrictMode}
+func (s *Server) cookie(name, value string, age int) *http.Cookie {
+	return &http.Cookie{Name: name, Value: value, Path: "/", MaxAge: age, HttpOnly: true, Secure: s.tls, SameSite: http.SameSiteStrictMode}
 }
 
 // cookieName differs between clusters: a browser sends a host's cookies to all of its ports.
@@ -142,17 +161,17 @@ func (s *Server) token(secret string) string {
 	return base64.RawURLEncoding.EncodeToString(mac(s.o.Key, "csrf "+secret))
 }
 
-func (s *Server) seal(st *seat) string {
+func (s *Server) seal(st *seat, of string) string {
 	b, _ := json.Marshal(st) // numbers and strings
 	text := base64.RawURLEncoding.EncodeToString(b)
-	return text + "." + base64.RawURLEncoding.EncodeToString(mac(s.o.Key, "session "+text))
+	return text + "." + base64.RawURLEncoding.EncodeToString(mac(s.o.Key, of+text))
 }
 
 // open reads a session's cookie; ok is false for what was not made here, or is over.
-func (s *Server) open(value string) (st seat, ok bool) {
+func (s *Server) open(value, of string) (st seat, ok bool) {
 	text, sign, _ := strings.Cut(value, ".")
 	given, err := base64.RawURLEncoding.DecodeString(sign)
-	if err != nil || !hmac.Equal(given, mac(s.o.Key, "session "+text)) {
+	if err != nil || !hmac.Equal(given, mac(s.o.Key, of+text)) {
 		return st, false
 	}
 	b, err := base64.RawURLEncoding.DecodeString(text)

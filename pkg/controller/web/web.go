@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"crypto/subtle"
 	"encoding/json"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/wire/auth"
+	"gangd/pkg/wire/people"
 )
 
 const (
@@ -33,13 +35,17 @@ const (
 type Options struct {
 	Calls http.Handler // the documented calls, for requests with an identity
 	// User makes the identity of a person on this host; Lookup finds one by name.
-	User   func(uid, gid uint32) auth.Identity
-	Lookup func(name string) (uid, gid uint32, err error)
+	User   func(ctx context.Context, uid, gid uint32) auth.Identity
+	Lookup func(ctx context.Context, name string) (people.User, error)
 	Key    []byte // signs sessions
 	Guest  bool   // whoever comes may look at the queue
 	URL    string // of the page, as people reach it
 	Log    *slog.Logger
 	Now    func() time.Time // nil: the clock
+	// Ended are the sessions that somebody has logged out of.
+	Ended *Ended
+	// Known is told of a call whose caller has shown who he is; nil: nobody wants to know.
+	Known func(ctx context.Context, uid uint32)
 }
 
 // Server serves the page.
@@ -78,6 +84,9 @@ func New(o Options) (*Server, error) {
 	s := &Server{o: o, host: u.Hostname(), tls: u.Scheme == "https", files: files, mux: http.NewServeMux()}
 	s.name = cookieName(o.Key, s.tls)
 	s.mux.HandleFunc("GET /login", s.login)
+	s.mux.HandleFunc("HEAD /login", func(w http.ResponseWriter, _ *http.Request) { // programs that look at links do not log in
+		w.Header().Set("Cache-Control", "no-store")
+	})
 	s.mux.HandleFunc("POST /logout", s.logout)
 	s.mux.HandleFunc("GET /whoami", s.whoami)
 	for _, pattern := range passed {
@@ -102,6 +111,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	if s.tls {
+		h.Set("Strict-Transport-Security", "max-age=31536000")
+	}
 	if !s.ours(r.Host) {
 		fail(w, &api.Error{Code: api.CodePermission, Message: fmt.Sprintf("this page is not %q", r.Host), Hint: "open " + s.o.URL + ", or set web_url to the name under which people reach it"})
 		return
@@ -136,17 +148,28 @@ type session struct {
 
 // caller finds out who calls.
 func (s *Server) caller(r *http.Request) session {
+	who := s.stranger()
 	if r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
-		return s.proxied(r)
-	}
-	if c, err := r.Cookie(s.name); err == nil {
-		if seat, ok := s.open(c.Value); ok {
-			if id := s.identity(&seat); id.Kind != auth.KindNone {
-				return session{id, seat.Secret}
-			}
+		who = s.proxied(r)
+	} else if seat, ok := s.seated(r, s.name, ofSession); ok {
+		if id := s.identity(r.Context(), &seat); id.Kind != auth.KindNone {
+			who = session{id, seat.Secret}
 		}
 	}
-	return s.stranger()
+	if who.id.Kind != auth.KindNone && who.id.Kind != auth.KindGuest && s.o.Known != nil {
+		s.o.Known(r.Context(), who.id.UID)
+	}
+	return who
+}
+
+// seated is what a cookie says, unless it is over, or was logged out of.
+func (s *Server) seated(r *http.Request, name, of string) (seat, bool) {
+	c, err := r.Cookie(name)
+	if err != nil {
+		return seat{}, false
+	}
+	st, ok := s.open(c.Value, of)
+	return st, ok && !s.o.Ended.has(&st)
 }
 
 // nobody is the uid of guests, as files of nobody have it.
@@ -165,21 +188,25 @@ func (s *Server) proxied(r *http.Request) session {
 	if len(names) != 1 || names[0] == "" {
 		return s.stranger()
 	}
-	uid, gid, err := s.o.Lookup(names[0])
-	if err != nil || uid == 0 {
+	u, err := s.o.Lookup(r.Context(), names[0])
+	if err != nil || u.UID == 0 {
 		s.o.Log.Warn("page: the proxy names a user who is none here", "user", names[0], "from", r.RemoteAddr, "err", err)
 		return session{id: auth.Nobody}
 	}
 	node := r.TLS.PeerCertificates[0].Subject.CommonName
-	id := auth.Identity{Kind: auth.KindRelay, UID: uid, GID: gid, User: names[0], Node: node, Login: true}
-	return session{id, "proxy " + names[0]}
+	id := auth.Identity{Kind: auth.KindRelay, UID: u.UID, GID: u.GID, User: u.Name, Node: node, Login: true}
+	// Who he is the proxy says with each call. What his calls are known by as the page's is a cookie of this browser.
+	if st, ok := s.seated(r, s.name+proxySuffix, ofProxy); ok && st.UID == id.UID && st.Relay == node {
+		return session{id, st.Secret}
+	}
+	return session{id: id}
 }
 
 // identity is of a session: by the kernel's word as it would be now, so that who is no admin any more
 // is none here, or by that of a login host.
-func (s *Server) identity(seat *seat) auth.Identity {
+func (s *Server) identity(ctx context.Context, seat *seat) auth.Identity {
 	if seat.Relay == "" {
-		return s.o.User(seat.UID, seat.GID)
+		return s.o.User(ctx, seat.UID, seat.GID)
 	}
 	if seat.UID == 0 {
 		return auth.Nobody
@@ -202,6 +229,7 @@ func (s *Server) pass(w http.ResponseWriter, r *http.Request) {
 		_ = http.NewResponseController(w).SetReadDeadline(s.o.Now().Add(bodyPatience))
 		r.Body = http.MaxBytesReader(w, r.Body, bodyMax)
 	}
+	w.Header().Set("Cache-Control", "no-store") // what one may see is not for who comes to this browser next
 	clean := r.Clone(auth.With(r.Context(), who.id))
 	clean.TLS = nil // the calls know no certificate but a node's
 	for name := range clean.Header {
@@ -229,6 +257,11 @@ func (s *Server) meant(r *http.Request, who session) bool {
 // whoami tells the page who looks at it.
 func (s *Server) whoami(w http.ResponseWriter, r *http.Request) {
 	who := s.caller(r)
+	if who.id.Kind == auth.KindRelay && who.secret == "" && r.Method == http.MethodGet {
+		st := seat{UID: who.id.UID, Relay: who.id.Node, Until: s.o.Now().Add(sessionLife).Unix(), Secret: random()}
+		who.secret = st.Secret
+		http.SetCookie(w, s.cookie(s.name+proxySuffix, s.seal(&st, ofProxy), int(sessionLife.Seconds())))
+	}
 	out := struct {
 		User    string `json:"user"`
 		UID     uint32 `json:"uid"`

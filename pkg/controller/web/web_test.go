@@ -6,18 +6,19 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/json"
-	"errors"
 	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"gangd/pkg/api"
 	"gangd/pkg/wire/auth"
+	"gangd/pkg/wire/people"
 )
 
 // site is a page before calls that say who called.
@@ -31,21 +32,24 @@ func start(t *testing.T, guest bool) *site {
 	t.Helper()
 	s := &site{t: t, now: time.Unix(1e9, 0)}
 	users := map[string]uint32{"ada": 1000, "bob": 3000, "root": 0}
-	var err error
-	s.Server, err = New(Options{
+	over, err := OpenEnded(filepath.Join(t.TempDir(), "ended"), s.now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Server, err = New(Options{Ended: over,
 		Calls: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			id, _ := auth.From(r.Context())
 			_ = json.NewEncoder(w).Encode(id)
 		}),
-		User: func(uid, gid uint32) auth.Identity {
-			return auth.Identity{Kind: auth.KindUser, UID: uid, GID: gid, User: auth.UserName(uid), Admin: uid == 2000}
+		User: func(ctx context.Context, uid, gid uint32) auth.Identity {
+			return auth.Identity{Kind: auth.KindUser, UID: uid, GID: gid, User: nameOf(ctx, uid), Admin: uid == 2000}
 		},
-		Lookup: func(name string) (uint32, uint32, error) {
+		Lookup: func(_ context.Context, name string) (people.User, error) {
 			uid, ok := users[name]
 			if !ok {
-				return 0, 0, errors.New("unknown user")
+				return people.User{}, people.ErrUnknown
 			}
-			return uid, uid, nil
+			return people.User{Name: name, UID: uid, GID: uid}, nil
 		},
 		Key: []byte("0123456789abcdef0123456789abcdef"), Guest: guest, URL: "http://page.example:7421", Log: slog.New(slog.DiscardHandler),
 		Now: func() time.Time { return s.now },
@@ -54,6 +58,11 @@ func start(t *testing.T, guest bool) *site {
 		t.Fatal(err)
 	}
 	return s
+}
+
+func nameOf(ctx context.Context, uid uint32) string {
+	name, _ := people.Here.Name(ctx, uid)
+	return name
 }
 
 // ask makes a request of a browser.
@@ -258,8 +267,112 @@ func TestProxies(t *testing.T) {
 	if w := s.ask("POST", "/v1/cancel", cert, bob); w.Code != 403 {
 		t.Errorf("without a token: %d", w.Code)
 	}
-	if w := s.ask("POST", "/v1/cancel", cert, bob, header(csrfHeader, s.csrf(cert, bob))); w.Code != 200 {
-		t.Errorf("with it: %d %s", w.Code, w.Body)
+	// The token is of a browser, which a cookie tells from others, for a day of work, and until somebody logs out there.
+	browser := func() (cookie func(*http.Request), token string) {
+		w := s.ask("GET", "/whoami", cert, bob)
+		var me struct{ CSRF string }
+		cookies := w.Result().Cookies()
+		if json.Unmarshal(w.Body.Bytes(), &me) != nil || me.CSRF == "" || len(cookies) != 1 {
+			t.Fatal(w.Body)
+		}
+		return func(r *http.Request) { r.AddCookie(cookies[0]) }, me.CSRF
+	}
+	mine, token := browser()
+	other, another := browser()
+	if token == another || s.csrf(cert, bob, mine) != token {
+		t.Errorf("two browsers have the tokens %s and %s, the first then %s", token, another, s.csrf(cert, bob, mine))
+	}
+	cancel := func(what string, want int, change ...func(*http.Request)) {
+		t.Helper()
+		if w := s.ask("POST", "/v1/cancel", append(change, cert)...); w.Code != want {
+			t.Errorf("%s: %d %s", what, w.Code, w.Body)
+		}
+	}
+	cancel("with it", 200, bob, mine, header(csrfHeader, token))
+	cancel("another browser's token", 403, bob, other, header(csrfHeader, token))
+	cancel("without the cookie", 403, bob, header(csrfHeader, token))
+	cancel("another user in the same browser", 403, header(proxyHeader, "ada"), mine, header(csrfHeader, token))
+	if w := s.ask("GET", "/v1/nodes", mine); w.Code != 403 {
+		t.Errorf("the cookie without the proxy: %d %s", w.Code, w.Body)
+	}
+	if w := s.ask("POST", "/logout", cert, bob, mine, header(csrfHeader, token)); w.Code != 204 {
+		t.Errorf("logout: %d %s", w.Code, w.Body)
+	}
+	cancel("after logout", 403, bob, mine, header(csrfHeader, token))
+	cancel("the other after it", 200, bob, other, header(csrfHeader, another))
+	s.now = s.now.Add(sessionLife)
+	cancel("a day later", 403, bob, other, header(csrfHeader, another))
+}
+
+// TestLoggedOut: a session that was ended is over on the server, whoever kept its cookie, and after a restart.
+func TestLoggedOut(t *testing.T) {
+	s := start(t, false)
+	first, second := s.login(ada), s.login(ada)
+	token := s.csrf(first)
+	if w := s.ask("HEAD", "/v1/nodes", first); w.Code != 200 {
+		t.Errorf("before: %d", w.Code)
+	}
+	if w := s.ask("POST", "/logout", first, header(csrfHeader, token)); w.Code != 204 {
+		t.Fatalf("logout: %d %s", w.Code, w.Body)
+	}
+	check := func(when string) {
+		t.Helper()
+		if w := s.ask("GET", "/v1/nodes", first); w.Code != 403 {
+			t.Errorf("%s its cookie is still %d %s", when, w.Code, w.Body)
+		}
+		if w := s.ask("POST", "/v1/cancel", first, header(csrfHeader, token)); w.Code != 403 {
+			t.Errorf("%s it may still change something: %d", when, w.Code)
+		}
+		if id := who(t, s.ask("GET", "/v1/nodes", second)); id.UID != ada.UID {
+			t.Errorf("%s the other session is %+v", when, id)
+		}
+	}
+	check("at once")
+	again, err := OpenEnded(s.o.Ended.path, s.now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.o.Ended = again
+	check("after a restart")
+	later, err := OpenEnded(s.o.Ended.path, s.now.Add(sessionLife))
+	if err != nil || len(later.of) > 0 {
+		t.Errorf("%d are kept when they would have been over: %v", len(later.of), err)
+	}
+	if _, err := os.Stat(later.path); !os.IsNotExist(err) {
+		t.Errorf("the file is left: %v", err)
+	}
+}
+
+// TestLookingAtALink: programs that look what is behind a link do not use it up.
+func TestLookingAtALink(t *testing.T) {
+	s := start(t, false)
+	path, _ := s.link(ada)
+	if w := s.ask("HEAD", path); w.Code != 200 || len(w.Result().Cookies()) > 0 {
+		t.Errorf("HEAD: %d, %v", w.Code, w.Result().Cookies())
+	}
+	if w := s.ask("GET", path); w.Code != http.StatusSeeOther {
+		t.Errorf("then GET: %d %s", w.Code, w.Body)
+	}
+}
+
+// TestNothingIsKept: what one user may see is in no cache for the next, and a page over TLS stays on it.
+func TestNothingIsKept(t *testing.T) {
+	s := start(t, false)
+	me := s.login(ada)
+	for _, pattern := range passed {
+		method, path, _ := strings.Cut(pattern, " ")
+		path = strings.NewReplacer("{ref}", "1", "{name}", "n1", "{card}", "0").Replace(path)
+		w := s.ask(method, path, me, header(csrfHeader, s.csrf(me)))
+		if got := w.Header().Get("Cache-Control"); w.Code != 200 || got != "no-store" {
+			t.Errorf("%s: %d, Cache-Control %q", pattern, w.Code, got)
+		}
+		if got := w.Header().Get("Strict-Transport-Security"); got != "" {
+			t.Errorf("%s without TLS: %q", pattern, got)
+		}
+	}
+	s.tls = true
+	if got := s.ask("GET", "/").Header().Get("Strict-Transport-Security"); !strings.HasPrefix(got, "max-age=") {
+		t.Errorf("over TLS: %q", got)
 	}
 }
 

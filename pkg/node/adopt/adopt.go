@@ -8,11 +8,11 @@ package adopt
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"os/user"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -25,6 +25,7 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/node/proc"
 	"gangd/pkg/node/shim"
+	"gangd/pkg/wire/people"
 )
 
 // Login is who logs in, and what the site lets pass.
@@ -177,26 +178,26 @@ func Main(args []string, stdout, stderr io.Writer) int {
 
 // lookup fills in what this node's user database says.
 func (l *Login) lookup() error {
-	u, err := user.Lookup(l.Name)
+	ctx := context.Background() // each look-up has a deadline of its own
+	u, err := people.Here.ByName(ctx, l.Name)
 	if err != nil {
-		return err
+		return fmt.Errorf("user %s: %w", l.Name, err)
 	}
-	uid, err1 := strconv.ParseUint(u.Uid, 10, 32)
-	gid, err2 := strconv.ParseUint(u.Gid, 10, 32)
-	if err := errors.Join(err1, err2); err != nil {
-		return err
-	}
-	l.UID, l.GID, l.Home = uint32(uid), uint32(gid), u.HomeDir
+	l.UID, l.GID, l.Home = u.UID, u.GID, u.Home
 	if len(l.Pass) == 0 {
 		return nil
 	}
-	ids, err := u.GroupIds()
+	ids, err := people.Here.Groups(ctx, u)
 	if err != nil {
 		return fmt.Errorf("groups of %s: %w", l.Name, err)
 	}
 	for _, id := range ids {
-		if g, err := user.LookupGroupId(id); err == nil {
-			l.Groups = append(l.Groups, g.Name)
+		name, err := people.Here.GroupName(ctx, id)
+		if err != nil && !errors.Is(err, people.ErrUnknown) {
+			return fmt.Errorf("groups of %s: %w", l.Name, err)
+		}
+		if err == nil {
+			l.Groups = append(l.Groups, name)
 		}
 	}
 	return nil

@@ -195,7 +195,7 @@ func (d *daemon) ReadLog(ctx context.Context, q api.LogRead, w io.Writer) error 
 	if err == nil || ctx.Err() != nil {
 		return nil
 	}
-	return logError(err, strings.TrimSpace(stderr.String()), api.CodeInternal)
+	return logError(err, strings.TrimSpace(stderr.String()), api.CodeConflict) // a device, say: the file's own matter
 }
 
 // AppendLog implements [session.Agent]: in a process of the user, as ReadLog.

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"os"
-	"os/user"
 	"strconv"
 	"strings"
 	"sync"
@@ -14,6 +13,7 @@ import (
 	"gangd/pkg/core/rankenv"
 	"gangd/pkg/node/gpu"
 	"gangd/pkg/node/proc"
+	"gangd/pkg/wire/people"
 )
 
 // owners knows whose the processes are that hold VRAM. What was found out is kept as long as
@@ -23,7 +23,6 @@ type owners struct {
 
 	mu    sync.Mutex
 	known map[int]owner
-	names map[uint32]string
 }
 
 // owner is whose a process is.
@@ -63,7 +62,7 @@ func (o owner) whose(key api.MemberKey) gpu.Whose {
 }
 
 func newOwners(member func(int) (api.MemberKey, bool)) *owners {
-	return &owners{member: member, known: map[int]owner{}, names: map[uint32]string{}}
+	return &owners{member: member, known: map[int]owner{}}
 }
 
 func (o *owners) of(pid int) owner {
@@ -94,7 +93,7 @@ func (o *owners) only(listed map[int]bool) {
 	}
 }
 
-// user names who a process belongs to; names are looked up once. o.mu is held.
+// user names who a process belongs to, as far as that is known: nobody waits for a directory here.
 func (o *owners) user(pid int) string {
 	info, err := os.Stat("/proc/" + strconv.Itoa(pid))
 	if err != nil {
@@ -104,15 +103,10 @@ func (o *owners) user(pid int) string {
 	if !ok {
 		return ""
 	}
-	name, known := o.names[st.Uid]
-	if !known {
-		name = strconv.FormatUint(uint64(st.Uid), 10)
-		if u, err := user.LookupId(name); err == nil {
-			name = u.Username
-		}
-		o.names[st.Uid] = name
+	if u, known := people.Here.Known(st.Uid); known {
+		return u.Name
 	}
-	return name
+	return strconv.FormatUint(uint64(st.Uid), 10)
 }
 
 // rankOf reads the rank that a process was started in, -1 when it does not say.

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net"
 	"os"
-	"os/user"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -19,6 +18,7 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/node/gpu"
 	"gangd/pkg/node/shim"
+	"gangd/pkg/wire/people"
 	"gangd/pkg/wire/session"
 )
 
@@ -144,7 +144,7 @@ func TestAnUserIsAskedForAgain(t *testing.T) {
 			<-hold
 			return here
 		}
-		return foundUser{err: user.UnknownUserError("ada")}
+		return foundUser{err: people.ErrUnknown}
 	}}
 	first := make(chan *api.Refusal)
 	go func() { _, refusal := a.resolve("ada", 7, 7); first <- refusal }()

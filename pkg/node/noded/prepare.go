@@ -109,6 +109,11 @@ func (d *daemon) shimSpec(k api.MemberKey, dir string, body *api.AssignmentBody,
 	if refusal != nil {
 		return nil, refusal
 	}
+	if acc.name != body.User { // what he is called here is what his processes are told
+		own := *body
+		own.User = acc.name
+		body = &own
+	}
 	var err error
 	// The number at the end makes names fresh even when the daemon died between two tries of
 	// one epoch: a cgroup that was killed once kills what is later cloned into it.

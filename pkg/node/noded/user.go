@@ -1,20 +1,21 @@
 package noded
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
-	"os/user"
 	"slices"
-	"strconv"
 	"sync"
 	"time"
 
 	"gangd/pkg/api"
+	"gangd/pkg/wire/people"
 )
 
 // account is a user as this machine knows it.
 type account struct {
+	name     string
 	uid, gid uint32
 	groups   []uint32
 	home     string
@@ -52,11 +53,11 @@ func (a *accounts) resolve(name string, uid, gid uint32) (*account, *api.Refusal
 			return nil, refuse(api.BlameUser, "this node runs everything as uid %d (single-user), the job is of %s (uid %d)", own, name, uid)
 		}
 		home, _ := os.UserHomeDir()
-		return &account{uid: uid, gid: gid, home: home}, nil
+		return &account{name: name, uid: uid, gid: gid, home: home}, nil
 	}
 	k := a.lookup(name)
 	switch {
-	case errors.As(k.err, new(user.UnknownUserError)):
+	case errors.Is(k.err, people.ErrUnknown):
 		return nil, refuse(api.BlameSite, "user %s is not known on this node", name)
 	case k.err != nil:
 		return nil, refuse(api.BlameSite, "user %s: %v", name, k.err) // its directory service is down, say
@@ -98,37 +99,25 @@ func (a *accounts) lookup(name string) foundUser {
 	return q.answer
 }
 
+// lookupAccount asks this machine's files and directory. Who has no name at the controller is looked up by his number.
 func lookupAccount(name string, groups bool) foundUser {
-	u, err := user.Lookup(name)
+	ctx := context.Background() // each look-up has a deadline of its own
+	u, err := people.Here.Find(ctx, name)
 	if err != nil {
 		return foundUser{err: err}
 	}
-	acc := &account{home: u.HomeDir}
-	uid, err := strconv.ParseUint(u.Uid, 10, 32)
-	if err != nil {
+	acc := &account{name: u.Name, uid: u.UID, gid: u.GID, home: u.Home}
+	if acc.groups, err = people.Here.Groups(ctx, u); err != nil {
 		return foundUser{err: err}
-	}
-	gid, err := strconv.ParseUint(u.Gid, 10, 32)
-	if err != nil {
-		return foundUser{err: err}
-	}
-	acc.uid, acc.gid = uint32(uid), uint32(gid)
-	ids, err := u.GroupIds()
-	if err != nil {
-		return foundUser{err: fmt.Errorf("groups: %w", err)}
 	}
 	var names []string
-	for _, id := range ids {
-		n, err := strconv.ParseUint(id, 10, 32)
-		if err != nil {
+	for i := 0; groups && i < len(acc.groups); i++ {
+		g, err := people.Here.GroupName(ctx, acc.groups[i])
+		if err != nil && !errors.Is(err, people.ErrUnknown) {
 			return foundUser{err: err}
 		}
-		acc.groups = append(acc.groups, uint32(n))
-		if !groups {
-			continue
-		}
-		if g, err := user.LookupGroupId(id); err == nil { // a gid without a name is in no group that could be allowed
-			names = append(names, g.Name)
+		if err == nil { // a gid without a name is in no group that could be allowed
+			names = append(names, g)
 		}
 	}
 	return foundUser{account: acc, groups: names}

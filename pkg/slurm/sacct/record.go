@@ -1,8 +1,8 @@
 package sacct
 
 import (
+	"context"
 	"fmt"
-	"os/user"
 	"slices"
 	"strconv"
 	"time"
@@ -10,6 +10,7 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/client/jobs"
 	"gangd/pkg/core/table/jobfield"
+	"gangd/pkg/wire/people"
 )
 
 // record is one line of sacct.
@@ -254,12 +255,8 @@ func (r *record) cancelledBy() (uint32, bool) {
 	if name == "" || name == r.job.User {
 		return r.job.UID, name != ""
 	}
-	u, err := user.Lookup(name)
-	if err != nil {
-		return 0, false
-	}
-	uid, err := strconv.ParseUint(u.Uid, 10, 32)
-	return uint32(uid), err == nil
+	u, err := people.Here.Find(context.Background(), name)
+	return u.UID, err == nil
 }
 
 // exit is CODE:SIGNAL.

@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/user"
-	"strconv"
 	"strings"
 	"time"
 
@@ -16,6 +14,7 @@ import (
 	"gangd/pkg/core/cmdline"
 	"gangd/pkg/core/cmdline/when"
 	"gangd/pkg/core/table/accttable"
+	"gangd/pkg/wire/people"
 )
 
 // clock is the wall clock, a variable so that tests stand still.
@@ -165,11 +164,7 @@ func (a *ask) read(args []string) error {
 		return err
 	}
 	if len(a.users) == 0 && !a.everybody && len(a.jobs) == 0 && os.Getuid() != 0 {
-		u, err := user.LookupId(strconv.Itoa(os.Getuid()))
-		if err != nil {
-			return err
-		}
-		a.users = []string{u.Username}
+		a.users = []string{people.Me(context.Background())}
 	}
 	return nil
 }

@@ -3,12 +3,12 @@ package sacctmgr
 import (
 	"cmp"
 	"context"
-	"os/user"
 	"slices"
 	"time"
 
 	"gangd/pkg/api"
 	"gangd/pkg/client"
+	"gangd/pkg/wire/people"
 )
 
 // look is how far back jobs are looked at for the accounts that they named.
@@ -19,16 +19,12 @@ var clock = time.Now
 
 // myself is who calls, a variable for tests.
 var myself = func() string {
-	u, err := user.Current()
-	if err != nil {
-		return ""
-	}
-	return u.Username
+	return people.Me(context.Background())
 }
 
 // knownUser: this host has such a user; a variable for tests.
 var knownUser = func(name string) bool {
-	_, err := user.Lookup(name)
+	_, err := people.Here.ByName(context.Background(), name)
 	return err == nil
 }
 

@@ -2,9 +2,9 @@ package scontrol
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"os"
-	"os/user"
 	"slices"
 	"strconv"
 	"strings"
@@ -15,6 +15,7 @@ import (
 	"gangd/pkg/core/cmdline/when"
 	"gangd/pkg/core/hostlist"
 	"gangd/pkg/slurm"
+	"gangd/pkg/wire/people"
 )
 
 // show is "show ENTITY[=ID] [ID]".
@@ -133,8 +134,8 @@ func slurmUser(site *api.Site) string {
 		name = site.Operator
 	}
 	id := "4294967294" // nobody of this host
-	if u, err := user.Lookup(name); err == nil {
-		id = u.Uid
+	if u, err := people.Here.ByName(context.Background(), name); err == nil {
+		id = strconv.FormatUint(uint64(u.UID), 10)
 	}
 	return name + "(" + id + ")"
 }

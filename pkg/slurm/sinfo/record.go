@@ -2,7 +2,8 @@ package sinfo
 
 import (
 	"cmp"
-	"os/user"
+	"context"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"gangd/pkg/core/table/column"
 	"gangd/pkg/core/table/jobfield"
 	"gangd/pkg/slurm"
+	"gangd/pkg/wire/people"
 )
 
 // record is one line: nodes that are alike, in a partition.
@@ -175,8 +177,8 @@ func reasonUser(n *api.Node) string {
 
 func reasonUserLong(n *api.Node) string {
 	who := reasonUser(n)
-	if u, err := user.Lookup(who); err == nil {
-		return who + "(" + u.Uid + ")"
+	if u, err := people.Here.ByName(context.Background(), who); err == nil {
+		return fmt.Sprintf("%s(%d)", who, u.UID)
 	}
 	return who
 }

@@ -265,18 +265,18 @@ func TestControllerJoinNeedsAName(t *testing.T) {
 func TestCallerNeedsAllWords(t *testing.T) {
 	g := &Guard{}
 	by := subject{kind: controllerKind, name: "b"}
-	name := UserName(0)
+	name := nameOf(t, 0)
 	for _, c := range [][2]string{{"0 ", "0"}, {"0", "0"}, {"x " + name, "0"}, {"0 " + name, "x"}, {"0 " + name, ""}, {"4294967296 " + name, "0"}, {"a " + name, "0"}, {"0 " + name, "a"}} {
-		if id := g.caller(by, c[0], c[1]); id.Kind != KindNone || id.Why != "" {
+		if id := g.caller(t.Context(), by, c[0], c[1]); id.Kind != KindNone || id.Why != "" {
 			t.Errorf("%q: %+v", c, id)
 		}
 	}
-	if id := g.caller(by, "0 "+name, "0"); id.Kind != KindUser || !id.Admin || id.Host {
+	if id := g.caller(t.Context(), by, "0 "+name, "0"); id.Kind != KindUser || !id.Admin || id.Host {
 		t.Errorf("root: %+v", id)
 	}
 	r := httptest.NewRequest("GET", "/", nil)
 	VouchFor(r, Identity{UID: 40010, GID: 110, User: "ada"})
-	if id := g.caller(by, r.Header.Get(userHeader), r.Header.Get(groupHeader)); id != (Identity{Kind: KindUser, UID: 40010, GID: 110, User: "40010"}) {
+	if id := g.caller(t.Context(), by, r.Header.Get(userHeader), r.Header.Get(groupHeader)); id != (Identity{Kind: KindUser, UID: 40010, GID: 110, User: "40010"}) {
 		t.Errorf("%v: %+v", r.Header, id)
 	}
 }

@@ -1,12 +1,12 @@
 package auth
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
 	"net/http"
 	"os"
-	"os/user"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gangd/pkg/api"
+	"gangd/pkg/wire/people"
 )
 
 const (
@@ -38,17 +39,26 @@ type Guard struct {
 	// nil: no node may. Login hosts need not be asked about: their certificate says it.
 	Vouches func(node string, uid uint32) bool
 
+	// People are the users of this host; nil: those of [people.Here].
+	People *people.Directory
+
 	live  *calls // nil: revocations cut nothing
 	conns *conns
 }
+
+func (g *Guard) people() *people.Directory { return cmp.Or(g.People, people.Here) }
 
 // NewGuard is the guard of a controller that runs as the calling process.
 func NewGuard(singleUser bool, admins []string) *Guard {
 	return &Guard{SingleUser: singleUser, Owner: uint32(os.Geteuid()), Admins: admins, live: newCalls(), conns: newConns()}
 }
 
+// peerKey is of the kernel's word for who is at the other end of a unix socket.
+type peerKey struct{}
+
 // ConnContext is for [http.Server.ConnContext]: it reads who is at the other end of a unix
-// socket. A TLS connection has no certificate yet at this point; see [Guard.Handler].
+// socket. What he is called is looked up by [Guard.Handler], for it may take long, and nobody else can
+// connect before this returns. A TLS connection has no certificate yet at this point.
 func (g *Guard) ConnContext(ctx context.Context, c net.Conn) context.Context {
 	ctx = context.WithValue(ctx, connKey{}, c)
 	u, ok := c.(*net.UnixConn)
@@ -59,9 +69,7 @@ func (g *Guard) ConnContext(ctx context.Context, c net.Conn) context.Context {
 	if err != nil {
 		return With(ctx, Nobody)
 	}
-	id := g.user(cred.Uid, cred.Gid)
-	id.Asker = AskerOf(cred)
-	return With(ctx, id)
+	return context.WithValue(ctx, peerKey{}, *cred)
 }
 
 // AskerOf names a process of this machine by its credentials.
@@ -99,39 +107,23 @@ func PeerCredentials(c *net.UnixConn) (*unix.Ucred, error) {
 
 // User is a person on this host, as the kernel's word would make them: for what is made to last by
 // who had it.
-func (g *Guard) User(uid, gid uint32) Identity {
-	id := g.user(uid, gid)
+func (g *Guard) User(ctx context.Context, uid, gid uint32) Identity {
+	id := g.user(ctx, uid, gid)
 	id.Host = false
 	return id
 }
 
-func (g *Guard) user(uid, gid uint32) Identity {
+func (g *Guard) user(ctx context.Context, uid, gid uint32) Identity {
 	host := uid == 0 || g.SingleUser && uid == g.Owner
 	if g.SingleUser && !host {
 		return Nobody
 	}
-	name := UserName(uid)
+	name, err := g.people().Name(ctx, uid)
+	if err != nil {
+		return refused("%v; try again", err)
+	}
 	return Identity{Kind: KindUser, UID: uid, GID: gid, User: name, Host: host,
 		Admin: host || slices.Contains(g.Admins, name)}
-}
-
-// UserName is the uid's name on this host, or its digits: a person without an entry may
-// still use the cluster where nodes know them by the same digits.
-func UserName(uid uint32) string {
-	digits := strconv.FormatUint(uint64(uid), 10)
-	if u, err := user.LookupId(digits); err == nil {
-		return u.Username
-	}
-	return digits
-}
-
-// KnowsUser says whether a name or digits may be a user's: digits may be anybody's, see [UserName].
-func KnowsUser(name string) bool {
-	if _, err := strconv.ParseUint(name, 10, 32); err == nil {
-		return true
-	}
-	_, err := user.Lookup(name)
-	return err == nil
 }
 
 // Handler puts the identity of a TLS connection into its requests and passes on. It
@@ -147,6 +139,11 @@ func (g *Guard) Handler(next http.Handler) http.Handler {
 			defer r.Body.Close()
 		}
 		if r.TLS == nil {
+			if peer, ok := r.Context().Value(peerKey{}).(unix.Ucred); ok {
+				id := g.user(r.Context(), peer.Uid, peer.Gid)
+				id.Asker = AskerOf(&peer)
+				r = r.WithContext(With(r.Context(), id))
+			}
 			next.ServeHTTP(w, r)
 			return
 		}
@@ -178,11 +175,11 @@ func (g *Guard) certified(r *http.Request) Identity {
 	claim, claimed := r.Header[userHeader]
 	switch {
 	case claimed && who.kind == controllerKind:
-		return asked(r, g.caller(who, strings.Join(claim, ""), r.Header.Get(groupHeader)))
+		return asked(r, g.caller(r.Context(), who, strings.Join(claim, ""), r.Header.Get(groupHeader)))
 	case who.kind == controllerKind:
 		return Nobody
 	case claimed:
-		return asked(r, g.vouched(who, strings.Join(claim, "")))
+		return asked(r, g.vouched(r.Context(), who, strings.Join(claim, "")))
 	case who.kind == loginKind:
 		return Identity{Kind: KindLogin, Node: who.name}
 	}
@@ -199,7 +196,7 @@ func asked(r *http.Request, id Identity) Identity {
 	return id
 }
 
-func (g *Guard) vouched(by subject, claim string) Identity {
+func (g *Guard) vouched(ctx context.Context, by subject, claim string) Identity {
 	digits, name, _ := strings.Cut(claim, " ")
 	uid, err := strconv.ParseUint(digits, 10, 32)
 	if err != nil || name == "" {
@@ -208,16 +205,23 @@ func (g *Guard) vouched(by subject, claim string) Identity {
 	// Where the controller has a name for the uid too they must agree: a node that maps
 	// somebody's uid to another name must gain nothing. An admin is a user like any other here:
 	// a host's word gives nobody more than its users have.
-	known := UserName(uint32(uid))
 	switch {
 	case g.SingleUser:
 		return refused("this controller serves the person who started it alone (single_user), on its own host")
 	case uid == 0 || name == "root":
 		return refused("no relay speaks for root; use the controller's host")
-	case known != digits && known != name:
+	}
+	known, err := g.people().Name(ctx, uint32(uid))
+	switch {
+	case err != nil:
+		return refused("%v; try again", err)
+	case known != digits && known != name && name != digits:
 		return renamed(uid, name, by, known)
 	case by.kind != loginKind && (g.Vouches == nil || !g.Vouches(by.name, uint32(uid))):
 		return refused("%s is a compute node: it speaks only for users with a job on it; use a login host", by.name)
+	}
+	if name == digits { // who has no name there may have one here
+		name = known
 	}
 	id := Identity{Kind: KindRelay, UID: uint32(uid), User: name, Node: by.name, Login: by.kind == loginKind}
 	if slices.Contains(g.Admins, name) {
@@ -228,17 +232,21 @@ func (g *Guard) vouched(by subject, claim string) Identity {
 
 // caller is who called another controller of the cluster on its host, which is as if he had called here: the other has
 // the key of the CA too. But nodes' sessions are none of its calls.
-func (g *Guard) caller(by subject, claim, group string) Identity {
+func (g *Guard) caller(ctx context.Context, by subject, claim, group string) Identity {
 	digits, name, _ := strings.Cut(claim, " ")
 	uid, err := strconv.ParseUint(digits, 10, 32)
 	gid, err2 := strconv.ParseUint(group, 10, 32)
 	if err != nil || err2 != nil || name == "" {
 		return Nobody
 	}
-	if known := UserName(uint32(uid)); known != digits && known != name {
+	known, err := g.people().Name(ctx, uint32(uid))
+	switch {
+	case err != nil:
+		return refused("%v; try again", err)
+	case known != digits && known != name && name != digits:
 		return renamed(uid, name, by, known)
 	}
-	id := g.user(uint32(uid), uint32(gid))
+	id := g.user(ctx, uint32(uid), uint32(gid))
 	id.Host = false
 	return id
 }

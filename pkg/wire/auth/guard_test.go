@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"gangd/pkg/api"
+	"gangd/pkg/wire/people"
 )
 
 // me is who runs the test.
@@ -80,15 +81,20 @@ func TestPeerOfUnixSocket(t *testing.T) {
 func TestUserOfTheCluster(t *testing.T) {
 	g := &Guard{SingleUser: true, Owner: 4242}
 	for _, uid := range []uint32{0, 4242} {
-		if id := g.User(uid, 7); id.Kind != KindUser || id.UID != uid || id.GID != 7 || !id.Admin || id.Host {
+		if id := g.User(t.Context(), uid, 7); id.Kind != KindUser || id.UID != uid || id.GID != 7 || !id.Admin || id.Host {
 			t.Errorf("%d: %+v", uid, id)
 		}
 	}
-	for name, want := range map[string]bool{"0": true, "4294967295": true, "root": true, "4294967296": false, "": false, "no-such-user": false, "-1": false} {
-		if KnowsUser(name) != want {
-			t.Errorf("%q: %v", name, !want)
-		}
+}
+
+// nameOf is what this host calls somebody.
+func nameOf(t *testing.T, uid uint32) string {
+	t.Helper()
+	name, err := people.Here.Name(t.Context(), uid)
+	if err != nil {
+		t.Fatal(err)
 	}
+	return name
 }
 
 // certificate is one that the authority has issued.
@@ -150,13 +156,13 @@ func TestCut(t *testing.T) {
 
 func TestSingleUserKnowsNobodyElse(t *testing.T) {
 	g := &Guard{SingleUser: true, Owner: 1000, Admins: []string{"4242"}}
-	if id := g.user(4242, 4242); id != Nobody {
+	if id := g.user(t.Context(), 4242, 4242); id != Nobody {
 		t.Errorf("another user: %+v", id)
 	}
-	if id := g.user(0, 0); !id.Admin || !id.Host {
+	if id := g.user(t.Context(), 0, 0); !id.Admin || !id.Host {
 		t.Errorf("root: %+v", id)
 	}
-	if id := g.user(1000, 1000); !id.Admin || !id.Host {
+	if id := g.user(t.Context(), 1000, 1000); !id.Admin || !id.Host {
 		t.Errorf("owner: %+v", id)
 	}
 }
@@ -185,7 +191,7 @@ func TestRelayNeverRootNorAdmin(t *testing.T) {
 		{"", Guard{Vouches: anyone}, false},
 		{"x ada", Guard{Vouches: anyone}, false},
 	} {
-		id := tt.guard.vouched(subject{"n1", nodeKind}, tt.claim)
+		id := tt.guard.vouched(t.Context(), subject{"n1", nodeKind}, tt.claim)
 		if why := map[bool]string{true: "no relay speaks for root; use the controller's host"}[strings.HasPrefix(tt.claim, "0 ") || strings.HasSuffix(tt.claim, " root")]; !tt.ok && why != "" && id.Why != why {
 			t.Errorf("%q: %s", tt.claim, id.Why)
 		}

@@ -202,9 +202,9 @@ func TestOwnerOfAClusterOfMany(t *testing.T) {
 		{Guard{Owner: 4242}, 4242, Identity{Kind: KindUser, UID: 4242, GID: 7, User: "4242"}},
 		{Guard{Owner: 4242, SingleUser: true}, 4242, Identity{Kind: KindUser, UID: 4242, GID: 7, User: "4242", Admin: true, Host: true}},
 		{Guard{Owner: 4242, Admins: []string{"4242"}}, 4242, Identity{Kind: KindUser, UID: 4242, GID: 7, User: "4242", Admin: true}},
-		{Guard{Owner: 4242}, 0, Identity{Kind: KindUser, GID: 7, User: UserName(0), Admin: true, Host: true}},
+		{Guard{Owner: 4242}, 0, Identity{Kind: KindUser, GID: 7, User: nameOf(t, 0), Admin: true, Host: true}},
 	} {
-		if got := c.g.user(c.uid, 7); got != c.want {
+		if got := c.g.user(t.Context(), c.uid, 7); got != c.want {
 			t.Errorf("%+v: %+v", c.g, got)
 		}
 	}

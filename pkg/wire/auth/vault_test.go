@@ -108,7 +108,7 @@ func TestControllerSpeaksForItsCallers(t *testing.T) {
 	if got := speak(other, Identity{UID: 0, GID: 0, User: "root"}); got.Kind != KindUser || !got.Admin || got.Host {
 		t.Errorf("root: %+v", got)
 	}
-	if got := speak(other, Identity{UID: 1, GID: 7, User: UserName(1)}); got.Kind != KindUser || got.GID != 7 || got.Admin != (UserName(1) == "daemon") {
+	if got := speak(other, Identity{UID: 1, GID: 7, User: nameOf(t, 1)}); got.Kind != KindUser || got.GID != 7 || got.Admin != (nameOf(t, 1) == "daemon") {
 		t.Errorf("uid 1: %+v", got)
 	}
 	if got := speak(other, Identity{UID: 0, User: "somebody"}); got.Kind != KindNone || !strings.Contains(got.Why, "somebody on b") {

@@ -20,6 +20,7 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/wire/auth"
 	"gangd/pkg/wire/dirlock"
+	"gangd/pkg/wire/people"
 )
 
 const (
@@ -153,7 +154,16 @@ func closeIdle(ctx context.Context, up *http.Transport) {
 	}
 }
 
-type peerKey struct{}
+type (
+	peerKey struct{}
+	nameKey struct{}
+)
+
+// called is the name of who calls, as this host knows it.
+func called(ctx context.Context) string {
+	name, _ := ctx.Value(nameKey{}).(string)
+	return name
+}
 
 type askerKey struct{}
 
@@ -186,7 +196,12 @@ func (o *Options) handler(up http.RoundTripper) http.Handler {
 			answer(w, &api.Error{Code: api.CodePermission, Message: "no relay speaks for root",
 				Hint: "run this on the controller's host, or as a user"})
 		default:
-			ctx, done := o.leads.begin(r.Context())
+			name, err := people.Here.Name(r.Context(), uid)
+			if err != nil {
+				answer(w, &api.Error{Code: api.CodePermission, Message: err.Error(), Hint: "try again"})
+				return
+			}
+			ctx, done := o.leads.begin(context.WithValue(r.Context(), nameKey{}, name))
 			defer done()
 			proxy.ServeHTTP(w, r.WithContext(ctx))
 		}
@@ -201,7 +216,7 @@ func (o *Options) rewrite(p *httputil.ProxyRequest) {
 	p.Out.Header.Del("Upgrade")
 	p.Out.Header.Del("Connection")
 	uid, _ := p.In.Context().Value(peerKey{}).(uint32)
-	auth.Vouch(p.Out, uid, auth.UserName(uid))
+	auth.Vouch(p.Out, uid, called(p.In.Context()))
 	if a, ok := p.In.Context().Value(askerKey{}).(api.Asker); ok {
 		auth.VouchAsker(p.Out, a)
 	}

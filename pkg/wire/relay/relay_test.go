@@ -27,6 +27,7 @@ import (
 	"gangd/pkg/client"
 	"gangd/pkg/client/program"
 	"gangd/pkg/wire/auth"
+	"gangd/pkg/wire/people"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -218,7 +219,10 @@ func here(t *testing.T) api.Asker {
 
 func TestSpeaksForItsUser(t *testing.T) {
 	s := newSite(t, true)
-	name := auth.UserName(caller())
+	name, err := people.Here.Name(t.Context(), caller())
+	if err != nil {
+		t.Fatal(err)
+	}
 	want := auth.Identity{Kind: auth.KindRelay, UID: caller(), User: name, Node: "login1", Login: true, Asker: here(t)}
 	for _, h := range []http.Header{
 		{},
@@ -256,7 +260,10 @@ func TestComputeNodeAsksTheController(t *testing.T) {
 // An admin's call through a relay is a user's: the host that speaks for them could say it of anybody.
 func TestAdminsAreUsersHere(t *testing.T) {
 	s := newSite(t, true)
-	name := auth.UserName(caller())
+	name, err := people.Here.Name(t.Context(), caller())
+	if err != nil {
+		t.Fatal(err)
+	}
 	s.guard.Admins = []string{name}
 	got := s.whoami(caller(), nil).ID
 	want := auth.Identity{Kind: auth.KindRelay, UID: caller(), User: name, Node: "login1", Login: true, Asker: here(t), Why: "through a relay an admin is an ordinary user; use the controller's host"}
