@@ -10,6 +10,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/client"
+	"gangd/pkg/core/table/column"
 )
 
 func newOutbox() *cobra.Command {
@@ -63,7 +64,7 @@ func writeOutbox(w io.Writer, out *api.OutboxReply) error {
 	}
 	for i := range out.GivenUp {
 		l := &out.GivenUp[i]
-		if _, err := fmt.Fprintf(w, "%s: given up after a day: %s of job %s to %s: %s\n", l.User, l.Type, l.Ref, cmp.Or(l.To, l.Target), l.Error); err != nil {
+		if _, err := fmt.Fprintf(w, "%s: given up after a day: %s of job %s to %s: %s\n", l.User, l.Type, l.Ref, column.Printable(cmp.Or(l.To, l.Target)), column.Printable(l.Error)); err != nil {
 			return err
 		}
 	}

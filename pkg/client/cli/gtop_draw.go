@@ -326,10 +326,10 @@ func window(first, at, height, rows int) int {
 
 // fit cuts and fills a text to so many columns; 0 leaves it.
 func fit(text string, width int) string {
+	text = column.Printable(text)
 	if width <= 0 {
 		return text
 	}
-	text = column.Printable(text)
 	w := displaywidth.String(text)
 	if w > width {
 		var b strings.Builder

@@ -20,6 +20,7 @@ import (
 	"gangd/pkg/core/hostlist"
 	"gangd/pkg/core/rankenv"
 	"gangd/pkg/core/script"
+	"gangd/pkg/core/table/column"
 	"gangd/pkg/slurm"
 	"gangd/pkg/wire/hold"
 )
@@ -303,7 +304,7 @@ func (a *allocation) messages() {
 	}()
 	_ = a.r.client.FollowEvents(ctx, a.ref(), -1, func(ev api.Event) error {
 		if ev.Type == api.EventMessage {
-			fmt.Fprintf(a.r.err, "%s: %s\n", a.r.name, ev.Text)
+			fmt.Fprintf(a.r.err, "%s: %s\n", a.r.name, column.Printable(ev.Text))
 		}
 		return nil
 	})

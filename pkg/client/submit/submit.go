@@ -20,6 +20,7 @@ import (
 	"gangd/pkg/core/cmdline"
 	"gangd/pkg/core/outpath"
 	"gangd/pkg/core/script"
+	"gangd/pkg/core/table/column"
 	"gangd/pkg/wire/limits"
 )
 
@@ -327,7 +328,7 @@ func (s *submission) submit(ctx context.Context) error {
 	defer s.tell()
 	switch {
 	case s.req.TestOnly:
-		fmt.Fprintln(s.out, strings.TrimRight(reply.Why, "\n"))
+		fmt.Fprintln(s.out, column.Lines(strings.TrimRight(reply.Why, "\n")))
 		return nil
 	case s.req.Parsable:
 		TellID(s.out, s.err, s.program, reply.JobID, fmt.Sprintf("%d%s\n", reply.JobID, s.where(";")))

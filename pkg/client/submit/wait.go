@@ -12,6 +12,7 @@ import (
 	"gangd/pkg/client"
 	"gangd/pkg/client/program"
 	"gangd/pkg/client/statusline"
+	"gangd/pkg/core/table/column"
 )
 
 // waitPatience is how long --wait bears a controller that does not answer: an upgrade or a
@@ -112,7 +113,7 @@ func (s *submission) exitStatus(ref api.JobRef, j *api.Job) int {
 		if text != "" {
 			text = ": " + text
 		}
-		fmt.Fprintf(s.err, "gsubmit: job %s %s%s\n", ref, j.State, text)
+		fmt.Fprintf(s.err, "gsubmit: job %s %s%s\n", ref, j.State, column.Printable(text))
 	}
 	switch {
 	case j.Signal > 0:

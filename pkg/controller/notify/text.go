@@ -18,12 +18,16 @@ func id(l *api.Letter) string { return fmt.Sprintf("%d-%x", l.ID, l.Time.UnixMil
 // line of text without what would begin another.
 func plain(s string) string {
 	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || r == '\u2028' || r == '\u2029' {
+		if unicode.IsControl(r) || r == '\u2028' || r == '\u2029' || unicode.Is(unicode.Bidi_Control, r) {
 			return ' '
 		}
 		return r
 	}, s)
 }
+
+// chat is a text for a program that formats what it is sent: nothing in it calls a channel together, is a link under another
+// name, or looks like words of the site. A word joiner, which nobody sees, parts what would be a mention or a link.
+var chat = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", "@", "@\u2060", "](", "]\u2060(", "*", "\u2217", "`", "'").Replace
 
 // subject says an event in the words of Slurm's mails, which people have filters for.
 func subject(l *api.Letter) string {

@@ -24,7 +24,7 @@ import (
 // Formats of a webhook's body.
 const (
 	FormatGang = "gang" // all of each letter
-	FormatText = "text" // {"text": "..."}, as Slack, Mattermost and Teams take it
+	FormatText = "text" // {"text": "..."}, without what they would format, as Slack, Mattermost and Teams take it
 )
 
 // maxAnswer is what is read of an answer; nothing of it is kept.
@@ -94,7 +94,7 @@ func (h *Webhook) Send(ctx context.Context, all []*api.Letter, now time.Time) er
 
 func (h *Webhook) body(all []*api.Letter) ([]byte, error) {
 	if h.Format == FormatText {
-		return json.Marshal(map[string]string{"text": title(all) + "\n" + body(all)})
+		return json.Marshal(map[string]string{"text": chat(title(all) + "\n" + body(all))})
 	}
 	d := delivery{SchemaVersion: api.SchemaVersion, Title: title(all)}
 	for _, l := range all {

@@ -14,6 +14,7 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/core/cmdline"
 	"gangd/pkg/core/measure"
+	"gangd/pkg/core/table/column"
 	"gangd/pkg/slurm"
 )
 
@@ -314,9 +315,9 @@ func (a *seffTable) write(columns []seffColumn, rows [][]string) error {
 	for _, r := range rows {
 		cells := make([]string, len(r))
 		for i := range r {
-			cells[i] = r[i]
+			cells[i] = column.Printable(r[i])
 			if !plain {
-				cells[i] = columns[i].fill(r[i])
+				cells[i] = columns[i].fill(cells[i])
 			}
 		}
 		b.WriteString(strings.TrimRight(strings.Join(cells, between), " ") + "\n")

@@ -10,6 +10,7 @@ import (
 	"gangd/pkg/client"
 	"gangd/pkg/core/cmdline"
 	"gangd/pkg/core/cmdline/when"
+	"gangd/pkg/core/table/column"
 	"gangd/pkg/slurm"
 )
 
@@ -90,7 +91,7 @@ func lastAttempts(q *api.HistoryQuery) (out []*used, err error) {
 // lines is what seff says. What is not known says so: a job that used nothing and one of which nothing is known are two.
 func (u *used) lines() string {
 	var b strings.Builder
-	say := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	say := func(format string, args ...any) { b.WriteString(column.Lines(fmt.Sprintf(format, args...)) + "\n") }
 	state, cpus, nodes := u.plainState(), max(u.cpus(), 1), max(u.nodes(), 1)
 	say("Job ID: %d", u.job.JobID)
 	if u.job.ArrayIndex != nil {

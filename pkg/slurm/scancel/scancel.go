@@ -15,6 +15,7 @@ import (
 	"gangd/pkg/client/jobs"
 	"gangd/pkg/core/cmdline"
 	"gangd/pkg/core/hostlist"
+	"gangd/pkg/core/table/column"
 	"gangd/pkg/core/table/jobfield"
 	"gangd/pkg/slurm"
 )
@@ -346,7 +347,7 @@ func (c *scancel) agreed(j *api.Job, id, step string) bool {
 		what = "step_id=" + id + "." + step
 	}
 	for {
-		fmt.Fprintf(c.Out, "Cancel %s name=%s partition=%s [y/n]? ", what, j.Name, j.Partition)
+		fmt.Fprintf(c.Out, "Cancel %s name=%s partition=%s [y/n]? ", what, column.Printable(j.Name), j.Partition)
 		line, err := c.input.ReadString('\n')
 		switch strings.ToLower(strings.TrimSpace(line)) {
 		case "y", "yes":

@@ -9,6 +9,7 @@ import (
 
 	"gangd/pkg/client"
 	"gangd/pkg/core/cmdline"
+	"gangd/pkg/core/table/column"
 	"gangd/pkg/core/table/jobfield"
 	"gangd/pkg/slurm"
 )
@@ -149,6 +150,9 @@ func (c *call) record(lines []string, open bool) {
 	sep, end := "\n   ", "\n\n"
 	if c.oneLine {
 		sep, end = " ", "\n"
+	}
+	for i := range lines {
+		lines[i] = column.Printable(lines[i])
 	}
 	text := strings.Join(lines, sep)
 	if open {

@@ -20,6 +20,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"gangd/pkg/core/table/column"
 )
 
 // Fit says what becomes of a value that is wider than its column.
@@ -166,6 +168,7 @@ func (t *Table) Header() string {
 func (t *Table) Row(values []string) string {
 	var b strings.Builder
 	for i, v := range values {
+		v = column.Printable(v)
 		switch t.Style {
 		case Padded:
 			b.WriteString(pad(v, &t.Columns[i].Column))

@@ -99,13 +99,14 @@ func blanks(b []byte, n int) []byte {
 	return b
 }
 
-// Printable is s with each control character as a question mark: a job's name must not move
-// the reader's cursor or break a line in two.
+// Printable is s with a question mark for each character that shows nothing and does something: controls, the ends of
+// lines and paragraphs, and what turns the direction of writing around. A job's name must not move the reader's
+// cursor, break a line in two, or have what stands behind it read in another order.
 func Printable(s string) string {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c >= 0x7f {
 			return strings.Map(func(r rune) rune {
-				if unicode.IsControl(r) || r == utf8.RuneError {
+				if unicode.IsControl(r) || r == utf8.RuneError || unicode.Is(turning, r) {
 					return '?'
 				}
 				return r
@@ -113,4 +114,21 @@ func Printable(s string) string {
 		}
 	}
 	return s
+}
+
+// turning are the marks of direction (Unicode's Bidi_Control, with those that once were), the separators of lines and
+// paragraphs, annotations, and tags, which nobody sees.
+var turning = &unicode.RangeTable{
+	R16: []unicode.Range16{{Lo: 0x061c, Hi: 0x061c, Stride: 1}, {Lo: 0x200e, Hi: 0x200f, Stride: 1}, {Lo: 0x2028, Hi: 0x202e, Stride: 1},
+		{Lo: 0x2066, Hi: 0x206f, Stride: 1}, {Lo: 0xfeff, Hi: 0xfeff, Stride: 1}, {Lo: 0xfff9, Hi: 0xfffb, Stride: 1}},
+	R32: []unicode.Range32{{Lo: 0xe0000, Hi: 0xe007f, Stride: 1}},
+}
+
+// Lines is Printable of each line of a text of several.
+func Lines(text string) string {
+	lines := strings.Split(text, "\n")
+	for i := range lines {
+		lines[i] = Printable(lines[i])
+	}
+	return strings.Join(lines, "\n")
 }
