@@ -65,11 +65,8 @@ func (r *Reservation) Admits(user, account string) bool {
 	return among(r.Users, user) && among(r.Accounts, account)
 }
 
-// among: a sorted list has it, or is empty and has all.
-func among(sorted []string, name string) bool {
-	_, there := slices.BinarySearch(sorted, name)
-	return there || len(sorted) == 0
-}
+// among: a list has it, or is empty and has all.
+func among(list []string, name string) bool { return len(list) == 0 || slices.Contains(list, name) }
 
 // ReservationRequest is the body of POST /v1/reservations and of
 // POST /v1/reservations/{name}/update. Of an update fields that are not there stay.

@@ -162,12 +162,16 @@ func (s *Spec) TextBytes() int64 {
 	return int64(n) + s.OptionBytes()
 }
 
-// OptionBytes is TextBytes of what is neither script, argument nor environment.
+// OptionBytes is TextBytes of what is neither script, argument nor environment, beyond what every specification is
+// taken to have.
 func (s *Spec) OptionBytes() int64 {
 	c := *s
 	c.Name, c.Script, c.Args, c.Env = "", nil, nil, nil
-	return written(reflect.ValueOf(&c).Elem())
+	return max(0, written(reflect.ValueOf(&c).Elem())-plainBytes)
 }
+
+// plainBytes are what the options of a job come to that asks for nothing unusual.
+const plainBytes = 1 << 10
 
 // entryBytes is about what an entry of a list takes beside what is written in it.
 const entryBytes = 16

@@ -139,7 +139,7 @@ func TestSubmissionAndReservationAreOneCommit(t *testing.T) {
 	if got, err := r.Spec(a[0].Body.SpecHash); err != nil || !bytes.Equal(got.Script, want.Script) || got.Size != 2 {
 		t.Errorf("its spec for the node: %+v, %v", got, err)
 	}
-	if j := r.view.job(id); j.Spec.Script != nil || j.TextBytes != int64(len(want.Script)) {
+	if j := r.view.job(id); j.Spec.Script != nil || j.TextBytes != want.TextBytes() {
 		t.Errorf("the engine holds %d of %d bytes of the script", len(j.Spec.Script), j.TextBytes)
 	}
 }

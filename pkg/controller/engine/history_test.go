@@ -314,6 +314,7 @@ func TestHistoryOfWhatCantBeRead(t *testing.T) {
 	r := newRig(t, st)
 	id := r.submit("", spec(1))
 	st.fails = "job"
+	r.view.nextID = 100
 	q := &api.HistoryQuery{Refs: []api.JobRef{{ID: 99, Index: -1}, {ID: id, Index: -1}}}
 	if jobs, err := r.recorded(t.Context(), q, me.UID); !errors.Is(err, errUnread) {
 		t.Errorf("%d jobs, %v", len(jobs), err)

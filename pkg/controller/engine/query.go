@@ -413,7 +413,7 @@ func (e *Engine) Expect(ctx context.Context) (fill func(*api.Job), err error) {
 // Detail shows a job with its attempts.
 func (e *Engine) Detail(ctx context.Context, j *gang.Job) (*api.JobDetail, error) {
 	d := &api.JobDetail{SchemaVersion: api.SchemaVersion, Job: e.show(j, true), Attempts: []api.Attempt{}}
-	if j.Epoch == 0 { // it had no nodes yet, and the store has nothing of it but its row
+	if j.Epoch == 0 && j.Verdict == nil { // it had no nodes yet, and the store has nothing of it but its row
 		return d, nil
 	}
 	rows, err := e.store.Epochs(ctx, j.ID)

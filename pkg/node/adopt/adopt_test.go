@@ -43,7 +43,7 @@ func TestProgram(t *testing.T) {
 		"of a group":          {"nobody", "account", []string{at, "--allow-groups=staff,nogroup"}, 0, ""},
 		"of no such group":    {"nobody", "account", []string{at, "--allow-groups=staff"}, 1, "has no running job"},
 		"a session's end":     {"nobody", "close_session", []string{at}, 0, ""},
-		"unknown":             {"nobody-of-that-name", "account", []string{at}, 1, "gadopt: access denied: user: unknown user"},
+		"unknown":             {"nobody-of-that-name", "account", []string{at}, 1, "gadopt: access denied: user nobody-of-that-name: not known on this host"},
 		"no state":            {"nobody", "account", []string{at + "x"}, 1, "gadopt: access denied: open " + state + "x/"},
 		"one of two states":   {"nobody", "account", []string{at, at + "x"}, 1, "gadopt: access denied: open " + state + "x/"},
 		"by hand":             {"nobody", "", []string{at}, 2, "gadopt is started by pam_exec, as: account required"},

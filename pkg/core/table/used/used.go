@@ -62,7 +62,7 @@ func Cause(a *api.Attempt) string { return cmp.Or(string(a.Cause), "running") }
 // Write shows one attempt in full; with plots how it went with time.
 func Write(w io.Writer, j *api.Job, a *api.Attempt, now time.Time, plots bool) {
 	e := a.Efficiency
-	fmt.Fprintf(w, "Job %s %s, attempt %d: %s, %s on %s\n", jobfield.IDText(j), column.Printable(j.Name), a.Attempt, Cause(a), Elapsed(a, now), strings.Join(a.Nodes, ","))
+	fmt.Fprintf(w, "Job %s %s, attempt %d: %s, %s on %s\n", jobfield.IDText(j), column.Printable(j.Name), a.Attempt, Cause(a), Elapsed(a, now), column.Printable(strings.Join(a.Nodes, ",")))
 	if e == nil {
 		fmt.Fprintln(w, "Nothing is known of what it used.")
 		return
