@@ -48,6 +48,8 @@ type site struct {
 	running int64   // a job of ada's, on n1
 	epoch   int
 	held    int64 // another, that waits
+	page    string
+	figures string // metrics_listen
 }
 
 type daemon struct {
@@ -80,7 +82,7 @@ func build(t *testing.T) *site {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &site{t: t, bin: bin, dir: dir, daemons: map[string]*daemon{}, address: trial.FreeAddress(t), tls: filepath.Join(dir, "n3", "tls")}
+	s := &site{t: t, bin: bin, dir: dir, daemons: map[string]*daemon{}, address: trial.FreeAddress(t), page: trial.FreeAddress(t), figures: trial.FreeAddress(t), tls: filepath.Join(dir, "n3", "tls")}
 	t.Cleanup(s.stop)
 	s.root, s.ada, s.eve = s.person("root"), s.person("nobody"), s.person("games")
 	keeper := s.person("bin") // runs gangd
@@ -98,6 +100,7 @@ func build(t *testing.T) *site {
 	s.driver()
 	conf := s.write("gangd.toml", fmt.Sprintf("state_dir = %q", filepath.Join(dir, "gangd")), fmt.Sprintf("socket = %q", s.socket()),
 		fmt.Sprintf("listen = %q", s.address), `admins = ["daemon"]`, `retry_backoff = "50ms"`, "launch_retries = 1", `grace = "1s"`,
+		fmt.Sprintf("web_listen = %q", s.page), `web_guest = "queue"`, fmt.Sprintf("metrics_listen = %q", s.figures),
 		"user_jobs = 5000", `user_bytes = "8MiB"`, "user_cards = 3",
 		"user_rate = 2000", "user_burst = 5000", // above what the tries make: whom this refuses has not been judged
 		"[[account]]", `name = "open"`, "default = true", "[[account]]", `name = "closed"`, `users = ["nobody"]`)
@@ -317,7 +320,7 @@ func (p *person) shell(script string) (out string, code int) {
 	ctx, cancel := context.WithTimeout(context.Background(), trial.Patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "/bin/bash", "-c", script)
-	cmd.Dir, cmd.Env = p.home, []string{"GANG_DIR=" + p.s.dir, "PATH=" + p.s.bin + ":" + os.Getenv("PATH"), "HOME=" + p.home}
+	cmd.Dir, cmd.Env = p.home, []string{"GANG_DIR=" + p.s.dir, "PATH=" + p.s.bin + ":" + filepath.Join(p.s.dir, "slurm") + ":" + os.Getenv("PATH"), "HOME=" + p.home}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: p.cred()}
 	b, _ := cmd.CombinedOutput()
 	return string(b), cmd.ProcessState.ExitCode()
