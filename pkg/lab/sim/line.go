@@ -41,6 +41,9 @@ func (l *line) pipe(up bool) *pipe {
 
 // send puts a frame on its way.
 func (l *line) send(up bool, f *api.Frame, by crasher) {
+	if !plain(f) {
+		l.m.r.res.Frames++
+	}
 	l.m.r.send(by, func() {
 		if plain(f) {
 			c := *f

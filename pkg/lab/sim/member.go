@@ -95,6 +95,7 @@ func (x *member) step() {
 
 func (x *member) send(c shim.Command) {
 	if s := x.shim(); s != nil {
+		x.d.m.r.res.Orders++
 		x.d.m.r.send(x.d, func() { s.command(c) })
 	}
 }

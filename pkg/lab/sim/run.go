@@ -27,6 +27,10 @@ type Counts struct {
 	Events  int // of the simulation
 	Commits int
 	Sends   int
+	Frames  int // of sessions, that carry more than a beat
+	Orders  int // to shims
+	Words   int // of shims
+	Synced  int // of these, on disk for good before they were told
 	Starts  int // gangs that really started
 	Steps   int // that began
 	Tasks   int // that were started

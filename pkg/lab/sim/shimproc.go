@@ -345,6 +345,10 @@ func (s *shimProc) flush() {
 	s.state.Noticed, s.state.Forced = s.mach.Noticed(), s.mach.Forced()
 	s.state.Port = s.spec.port
 	word := copyState(&s.state)
+	s.m.r.res.Words++
+	if s.durable {
+		s.m.r.res.Synced++
+	}
 	if dir := s.m.disk.members[s.key]; dir != nil {
 		dir.synced = dir.synced || s.durable
 		dir.state = word
