@@ -43,6 +43,10 @@ var cases = []struct {
 	{"queue", queueTable},
 	{"squeue", squeueByName},
 	{"steps", steps},
+	{"wide", wideStep},
+	{"array", longArray},
+	{"busy", busy},
+	{"failover", failOver},
 }
 
 // command runs a program of the system and gives its output.
@@ -110,8 +114,8 @@ func submitProcess(m *meter) ([]figure, error) {
 		}
 	}
 	return []figure{
-		{"submit, whole process, held job", median(held[1:]), "ms", false},
-		{"submit, whole process, job starts at once", median(run[1:]), "ms", false},
+		{name: "submit, whole process, held job", value: median(held[1:]), unit: "ms", need: aSubmission},
+		{name: "submit, whole process, job starts at once", value: median(run[1:]), unit: "ms", need: aSubmission},
 	}, nil
 }
 
@@ -154,7 +158,7 @@ func submitClients(m *meter) ([]figure, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := []figure{{"submit, 8 clients, a process each", rate, "/s", true}}
+	out := []figure{{name: "submit, 8 clients, a process each", value: rate, unit: "/s", higher: true, need: need{programs: each}}}
 	if g, ok := m.sys.(*gangdSystem); ok {
 		c := client.NewAt(filepath.Join(g.dir, "run", "gangd.sock"))
 		spec := api.Spec{Name: "bench", Size: 1, Launch: api.LaunchRanks, CPUsPerRank: 1, WorkDir: m.dir, Hold: true,
@@ -167,7 +171,7 @@ func submitClients(m *meter) ([]figure, error) {
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, figure{"submit, 8 clients, over the socket", rate, "/s", true})
+		out = append(out, figure{name: "submit, 8 clients, over the socket", value: rate, unit: "/s", higher: true})
 	}
 	return out, m.cancelAll()
 }
@@ -216,10 +220,10 @@ func startLatency(m *meter) ([]figure, error) {
 		}
 	}
 	return []figure{
-		{"submit to last of 3 ranks, p50", median(last), "ms", false},
-		{"submit to last of 3 ranks, p99", percentile(last, 0.99), "ms", false},
-		{"skew of 3 ranks, p50", median(skew), "ms", false},
-		{"skew of 3 ranks, p99", percentile(skew, 0.99), "ms", false},
+		{name: "submit to last of 3 ranks, p50", value: median(last), unit: "ms", need: aStart},
+		{name: "submit to last of 3 ranks, p99", value: percentile(last, 0.99), unit: "ms", need: aStart},
+		{name: "skew of 3 ranks, p50", value: median(skew), unit: "ms"},
+		{name: "skew of 3 ranks, p99", value: percentile(skew, 0.99), unit: "ms"},
 	}, nil
 }
 
@@ -290,7 +294,7 @@ func nextStart(m *meter) ([]figure, error) {
 	for i := 1; i < n; i++ {
 		gaps = append(gaps, ms(starts[i].Sub(ends[i-1])))
 	}
-	return []figure{{"end of a gang to start of the next, p50", median(gaps), "ms", false}}, nil
+	return []figure{{name: "end of a gang to start of the next, p50", value: median(gaps), unit: "ms", need: aStart}}, nil
 }
 
 // throughput runs many jobs of /bin/true, submitted as one array, to the last one's end.
@@ -308,8 +312,8 @@ func throughput(m *meter) ([]figure, error) {
 	}
 	took, used := time.Since(t), machineCPU()-cpu
 	return []figure{
-		{"jobs of /bin/true, end to end", float64(m.jobs) / took.Seconds(), "/s", true},
-		{"the same, CPU a job (whole machine)", ms(used) / float64(m.jobs), "ms", false},
+		{name: "jobs of /bin/true, end to end", value: float64(m.jobs) / took.Seconds(), unit: "/s", higher: true, need: aTrue},
+		{name: "the same, CPU a job (whole machine)", value: ms(used) / float64(m.jobs), unit: "ms"},
 	}, nil
 }
 
@@ -331,7 +335,7 @@ func oneByOne(m *meter) ([]figure, error) {
 	if err := m.idle(); err != nil {
 		return nil, err
 	}
-	return []figure{{"jobs of /bin/true, a submission each, end to end", float64(n) / time.Since(t).Seconds(), "/s", true}}, nil
+	return []figure{{name: "jobs of /bin/true, a submission each, end to end", value: float64(n) / time.Since(t).Seconds(), unit: "/s", higher: true, need: need{forks: aTrue.forks, programs: each}}}, nil
 }
 
 // queueTable times the queue command over a thousand waiting jobs.
@@ -355,7 +359,7 @@ func queueTable(m *meter) ([]figure, error) {
 	if err := m.cancelAll(); err != nil {
 		return nil, err
 	}
-	return []figure{{"queue table of 1,000 waiting jobs", median(took), "ms", false}}, nil
+	return []figure{{name: "queue table of 1,000 waiting jobs", value: median(took), unit: "ms", need: aClient}}, nil
 }
 
 func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

@@ -3,16 +3,23 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"gangd/pkg/api"
 )
 
 // gangdSystem is `gangd dev`: a controller and four node daemons.
 type gangdSystem struct {
 	title, bin, dir string
 	args            []string // of gangd dev, besides the usual ones
+	installed       bool     // bin is a copy already
 }
 
 func (g *gangdSystem) name() string { return g.title }
@@ -22,6 +29,10 @@ func (g *gangdSystem) env() []string { return []string{"GANG_DIR=" + g.dir} }
 // install copies the programs, as an installation does, and has the copies measured. What a linker has just written lies
 // in the page cache in single pages, and starts a quarter slower than the same program installed.
 func (g *gangdSystem) install() error {
+	if g.installed {
+		return nil
+	}
+	g.installed = true
 	entries, err := os.ReadDir(g.bin)
 	if err != nil {
 		return err
@@ -78,4 +89,25 @@ func (g *gangdSystem) submit(j job) []string {
 
 func (g *gangdSystem) queue() []string {
 	return []string{filepath.Join(g.bin, "gqueue"), "-h", "-r", "-o", "%i"}
+}
+
+// killLeader ends the controller that leads, the hard way, and gives its name.
+func (g *gangdSystem) killLeader(ctx context.Context) (string, error) {
+	cmd := exec.CommandContext(ctx, filepath.Join(g.bin, "gctl"), "ping", "--json")
+	cmd.Env = append(os.Environ(), g.env()...)
+	out, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("gctl ping: %w", err)
+	}
+	var p api.PingReply
+	if err := json.Unmarshal(out, &p); err != nil {
+		return "", fmt.Errorf("gctl ping: %w", err)
+	}
+	for _, name := range []string{"gangd", "gangd2"} {
+		b, _ := os.ReadFile(filepath.Join(g.dir, "run", name+".pid"))
+		if f := strings.Fields(string(b)); len(f) > 0 && f[0] == strconv.Itoa(p.PID) {
+			return name, syscall.Kill(p.PID, syscall.SIGKILL)
+		}
+	}
+	return "", fmt.Errorf("process %d leads, which is none of the cluster's", p.PID)
 }

@@ -1,16 +1,19 @@
 // Command bench measures the whole system as a person meets it: gangd with four node
 // daemons and, where Debian's slurmctld, slurmd and munge are installed, a real Slurm with
-// four slurmd on the same machine, one after the other in the same run. It prints a row a
-// figure: name, gangd, slurm, ratio (how many times better gangd is; below 1 it is worse).
+// four slurmd on the same machine, each case on one after the other in the same run. It prints a row a
+// figure: name, gangd, and for each other system its figure and the ratio (how many times better gangd is; below 1 it is
+// worse); then the floor, which is what the machine takes for what the row can't do without, and how many times that gangd takes.
 //
 //	make bench                          all cases
 //	go run ./bench -cases submit,jobs   some of them
 //	go run ./bench -beside postgres     gangd on SQLite beside gangd on PostgreSQL
 //	go run ./bench -beside prolog       beside gangd with a prolog of 10 ms
 //	go run ./bench -beside DIR          beside the programs of another build
+//	go run ./bench -beside slurm,DIR -turns 3 -cases next,start
 //
 // Times of one machine say little; ratios of one run say more. Medians are printed, with
-// p99 where a case names it.
+// p99 where a case names it. With -turns each case is measured so often on each system, in an order that alternates, and
+// medians of these are printed, of ratios too.
 package main
 
 import (
@@ -22,7 +25,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"gangd/e2e/slurmlab"
 )
@@ -54,17 +56,18 @@ func main() {
 	runs := flag.Int("n", 40, "repetitions of the latency cases")
 	jobs := flag.Int("jobs", 500, "jobs of the throughput case")
 	only := flag.String("only", "", "measure one system only, by its name")
-	beside := flag.String("beside", "slurm", "what gangd is measured beside: slurm, postgres (gangd with its state there), prolog (gangd with one of 10 ms), or a directory of other programs of gangd")
+	beside := flag.String("beside", "slurm", "what gangd is measured beside, a comma list: slurm, postgres (gangd with its state there), prolog (gangd with one of 10 ms), or a directory of other programs of gangd")
+	turns := flag.Int("turns", 1, "how often each case is measured on each system, in turns")
 	flag.Parse()
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer cancel()
-	if err := run(ctx, *names, *only, *beside, *runs, *jobs); err != nil {
+	if err := run(ctx, *names, *only, *beside, *runs, *jobs, *turns); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, names, only, beside string, runs, jobs int) error {
+func run(ctx context.Context, names, only, beside string, runs, jobs, turns int) error {
 	dir, err := os.MkdirTemp("", "gb")
 	if err != nil {
 		return err
@@ -73,98 +76,91 @@ func run(ctx context.Context, names, only, beside string, runs, jobs int) error 
 	if err := os.Chmod(dir, 0o711); err != nil { // as root a database is run by another user
 		return err
 	}
-	bin, err := filepath.Abs("bin")
+	systems, err := systemsOf(dir, beside)
 	if err != nil {
 		return err
 	}
-	systems := []system{&gangdSystem{title: "gangd", bin: bin, dir: filepath.Join(dir, "g")}}
-	switch beside {
-	case "slurm":
-		if why := slurmlab.Missing(); why == "" {
-			systems = append(systems, &slurmSystem{dir: filepath.Join(dir, "s")})
-		} else {
-			fmt.Println("slurm is not measured:", why)
-		}
-	case "postgres":
-		systems = append(systems, &gangdSystem{title: beside, bin: bin, dir: filepath.Join(dir, "p"), args: []string{"--postgres"}})
-	case "prolog":
-		path := filepath.Join(dir, beside)
-		if err := os.WriteFile(path, []byte(prolog), 0o755); err != nil {
-			return err
-		}
-		systems = append(systems, &gangdSystem{title: beside, bin: bin, dir: filepath.Join(dir, "p"), args: []string{"--set=prolog=" + path}})
-	default:
-		if beside, err = filepath.Abs(beside); err != nil {
-			return err
-		}
-		systems = append(systems, &gangdSystem{title: "other", bin: beside, dir: filepath.Join(dir, "o")})
+	if only != "" {
+		systems = slices.DeleteFunc(systems, func(s system) bool { return s.name() != only })
 	}
-	table := map[string]map[string]figure{}
-	var order []string
+	before, err := measureFloor(dir)
+	if err != nil {
+		return fmt.Errorf("measure the machine: %w", err)
+	}
+	fmt.Println(before)
+	meters := map[string]*meter{}
 	for _, s := range systems {
-		if only != "" && s.name() != only {
-			continue
-		}
-		if err := s.start(ctx); err != nil {
-			s.stop()
+		err := s.start(ctx)
+		defer s.stop()
+		if err != nil {
 			return fmt.Errorf("start %s: %w", s.name(), err)
 		}
 		m := &meter{ctx: ctx, sys: s, dir: filepath.Join(dir, "w-"+s.name()), runs: runs, jobs: jobs}
 		if err := os.MkdirAll(m.dir, 0o755); err != nil {
 			return err
 		}
+		meters[s.name()] = m
+	}
+	t := &table{rows: map[string]*row{}}
+	for turn := range turns {
 		for _, c := range cases {
 			if names != "" && !slices.Contains(strings.Split(names, ","), c.name) {
 				continue
 			}
-			figures, err := c.measure(m)
-			if err != nil {
-				s.stop()
-				return fmt.Errorf("%s on %s: %w", c.name, s.name(), err)
-			}
-			for _, f := range figures {
-				if table[f.name] == nil {
-					table[f.name] = map[string]figure{}
-					order = append(order, f.name)
+			for i := range systems {
+				s := systems[i]
+				if turn%2 == 1 {
+					s = systems[len(systems)-1-i]
 				}
-				table[f.name][s.name()] = f
+				figures, err := c.measure(meters[s.name()])
+				if err != nil {
+					return fmt.Errorf("%s on %s: %w", c.name, s.name(), err)
+				}
+				t.add(s.name(), figures)
 			}
 		}
-		s.stop()
 	}
-	print(order, table, systems[len(systems)-1].name())
+	after, err := measureFloor(dir)
+	if err != nil {
+		return fmt.Errorf("measure the machine: %w", err)
+	}
+	fmt.Println(after)
+	t.print(os.Stdout, systems, before.and(after))
 	return ctx.Err()
 }
 
-// figure is one measured number; better says which way is up.
-type figure struct {
-	name   string
-	value  float64
-	unit   string
-	higher bool // more is better
-}
-
-func print(order []string, table map[string]map[string]figure, beside string) {
-	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(w, "name\tgangd\t"+beside+"\tratio\t")
-	for _, name := range order {
-		g, haveG := table[name]["gangd"]
-		s, haveS := table[name][beside]
-		row := []string{name, "-", "-", "-"}
-		if haveG {
-			row[1] = fmt.Sprintf("%.1f %s", g.value, g.unit)
-		}
-		if haveS {
-			row[2] = fmt.Sprintf("%.1f %s", s.value, s.unit)
-		}
-		if haveG && haveS && g.value > 0 && s.value > 0 {
-			ratio := s.value / g.value
-			if g.higher {
-				ratio = 1 / ratio
-			}
-			row[3] = fmt.Sprintf("%.1fx", ratio)
-		}
-		fmt.Fprintln(w, strings.Join(row, "\t")+"\t")
+// systemsOf is gangd, and what it is measured beside.
+func systemsOf(dir, beside string) ([]system, error) {
+	bin, err := filepath.Abs("bin")
+	if err != nil {
+		return nil, err
 	}
-	w.Flush()
+	systems := []system{&gangdSystem{title: "gangd", bin: bin, dir: filepath.Join(dir, "g")}}
+	for i, other := range strings.Split(beside, ",") {
+		own := filepath.Join(dir, fmt.Sprintf("o%d", i))
+		switch other {
+		case "":
+		case "slurm":
+			if why := slurmlab.Missing(); why != "" {
+				fmt.Println("slurm is not measured:", why)
+				continue
+			}
+			systems = append(systems, &slurmSystem{dir: own})
+		case "postgres":
+			systems = append(systems, &gangdSystem{title: other, bin: bin, dir: own, args: []string{"--postgres"}})
+		case "prolog":
+			path := filepath.Join(dir, other)
+			if err := os.WriteFile(path, []byte(prolog), 0o755); err != nil {
+				return nil, err
+			}
+			systems = append(systems, &gangdSystem{title: other, bin: bin, dir: own, args: []string{"--set=prolog=" + path}})
+		default:
+			path, err := filepath.Abs(other)
+			if err != nil {
+				return nil, err
+			}
+			systems = append(systems, &gangdSystem{title: fmt.Sprintf("other%d", i), bin: path, dir: own})
+		}
+	}
+	return systems, nil
 }

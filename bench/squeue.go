@@ -61,8 +61,8 @@ func squeueByName(m *meter) ([]figure, error) {
 		return nil, err
 	}
 	return []figure{
-		{"squeue -j, mean of 1,000 in a loop over 10,000 jobs", one, "ms", false},
-		{"squeue of 10,000 jobs", median(all), "ms", false},
+		{name: "squeue -j, mean of 1,000 in a loop over 10,000 jobs", value: one, unit: "ms", need: aClient},
+		{name: "squeue of 10,000 jobs", value: median(all), unit: "ms", need: aClient},
 	}, nil
 }
 

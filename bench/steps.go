@@ -12,6 +12,7 @@ import (
 
 const (
 	stepTasks   = 64
+	wideTasks   = 512
 	streamTasks = 8
 	streamBytes = 16 << 20 // of each task
 )
@@ -19,6 +20,47 @@ const (
 // steps times srun inside an allocation of four nodes: from exec to the first line of every
 // task, to its end, and what eight tasks that write as fast as they can bring through.
 func steps(m *meter) ([]figure, error) {
+	return m.inAllocation(func(srun, id string) ([]figure, error) {
+		first, whole, err := m.stepTimes(srun, id, stepTasks, m.runs)
+		if err != nil {
+			return nil, err
+		}
+		_, took, err := m.step(srun, id, streamTasks, fmt.Sprintf("yes 0123456789abcdefghijklmnopqrstuvwxyz | head -c %d", streamBytes), 0)
+		if err != nil {
+			return nil, err
+		}
+		return []figure{first, whole,
+			{name: fmt.Sprintf("srun, output of %d tasks", streamTasks), value: streamTasks * streamBytes / took * 1000 / (1 << 20), unit: "MiB/s", higher: true},
+		}, nil
+	})
+}
+
+// wideStep is steps of as many tasks as a node of the largest has.
+func wideStep(m *meter) ([]figure, error) {
+	return m.inAllocation(func(srun, id string) ([]figure, error) {
+		first, whole, err := m.stepTimes(srun, id, wideTasks, max(3, m.runs/10))
+		return []figure{first, whole}, err
+	})
+}
+
+// stepTimes are the figures of n steps of so many tasks.
+func (m *meter) stepTimes(srun, id string, tasks, n int) (first, whole figure, err error) {
+	var firsts, wholes []float64
+	for range n {
+		f, w, err := m.step(srun, id, tasks, "echo up", tasks)
+		if err != nil {
+			return figure{}, figure{}, err
+		}
+		firsts, wholes = append(firsts, f), append(wholes, w)
+	}
+	least := need{programs: 1, trips: 2, forks: float64(tasks) * each}
+	name := fmt.Sprintf("srun, %d tasks on 4 nodes, to ", tasks)
+	return figure{name: name + "the first line of all, p50", value: median(firsts), unit: "ms", need: least},
+		figure{name: name + "its end, p50", value: median(wholes), unit: "ms", need: least}, nil
+}
+
+// inAllocation measures in an allocation of four nodes that runs.
+func (m *meter) inAllocation(measure func(srun, id string) ([]figure, error)) ([]figure, error) {
 	alloc, srun := []string{"sbatch", "--parsable", "-o", "/dev/null", "-N4", "-n4", "--wrap", "sleep 600"}, "srun"
 	cancel := "scancel"
 	if g, ok := m.sys.(*gangdSystem); ok {
@@ -37,23 +79,7 @@ func steps(m *meter) ([]figure, error) {
 			return nil, err
 		}
 	}
-	var first, whole []float64
-	for range m.runs {
-		f, w, err := m.step(srun, id, stepTasks, "echo up", stepTasks)
-		if err != nil {
-			return nil, err
-		}
-		first, whole = append(first, f), append(whole, w)
-	}
-	_, took, err := m.step(srun, id, streamTasks, fmt.Sprintf("yes 0123456789abcdefghijklmnopqrstuvwxyz | head -c %d", streamBytes), 0)
-	if err != nil {
-		return nil, err
-	}
-	return []figure{
-		{fmt.Sprintf("srun, %d tasks on 4 nodes, to the first line of all, p50", stepTasks), median(first), "ms", false},
-		{fmt.Sprintf("srun, %d tasks on 4 nodes, to its end, p50", stepTasks), median(whole), "ms", false},
-		{fmt.Sprintf("srun, output of %d tasks", streamTasks), streamTasks * streamBytes / took * 1000 / (1 << 20), "MiB/s", true},
-	}, nil
+	return measure(srun, id)
 }
 
 // step runs one and reads lines of its output, then the rest; times in milliseconds.

@@ -208,6 +208,12 @@ func (m *meter) gang(ctx context.Context, nodes, cards int) error {
 func (m *meter) start(ctx context.Context, nodes, cards int) (ref api.JobRef, err error) {
 	c := client.NewAt(m.gangd.socket)
 	m.seen.running.Store(0)
+	began := time.Now()
+	defer func() {
+		if err == nil {
+			fmt.Printf("%34s  %.2f s from the submission to the last of %d starts on %d nodes\n", "", m.seen.lastStart().Sub(began).Seconds(), nodes*cards, nodes)
+		}
+	}()
 	err = m.row(fmt.Sprintf("start of %d x %d", nodes, cards), func() error {
 		r, err := c.Submit(ctx, &api.SubmitRequest{Spec: api.Spec{Name: "wide", Size: nodes * cards, RanksPerNode: cards, GPUsPerRank: 1, CPUsPerRank: 1,
 			Launch: api.LaunchRanks, Script: []byte("#!/bin/sh\n"), WorkDir: "/tmp"}})

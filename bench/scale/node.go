@@ -42,7 +42,12 @@ type member struct {
 }
 
 // seen is what all nodes together have seen.
-type seen struct{ up, downs, running, gone, stopped atomic.Int64 }
+type seen struct {
+	up, downs, running, gone, stopped atomic.Int64
+	started                           atomic.Int64 // when the newest member was, Unix nanoseconds
+}
+
+func (s *seen) lastStart() time.Time { return time.Unix(0, s.started.Load()) }
 
 func newNode(socket string, i, cards int, s *seen) *node {
 	name := fmt.Sprintf("n%05d", i)
@@ -140,6 +145,7 @@ func (n *node) order(a *api.Assignment) {
 			x.Cards = m.cards
 		}
 		n.changed[a.MemberKey] = true
+		n.seen.started.Store(now.UnixNano())
 		n.seen.running.Add(1)
 	}
 }
