@@ -192,6 +192,27 @@ type Attempt struct {
 	Measures []Measure `json:"measures,omitempty"`
 	// Efficiency sums them up; nil: nothing is known.
 	Efficiency *Efficiency `json:"efficiency,omitempty"`
+	// Text is what ended it, where something went wrong by itself. Cause, TriggerRank and Text are judged when all of it is
+	// over; StartedBy is what was reported first, where that was something else.
+	Text      string         `json:"text,omitempty"`
+	StartedBy *AttemptReport `json:"started_by,omitempty"`
+	// Ends are when its ranks ended, in the order of ranks, where something went wrong and there are several.
+	Ends []AttemptEnd `json:"ends,omitempty"`
+}
+
+// AttemptReport is a reason for which an attempt had to end, as it came.
+type AttemptReport struct {
+	Cause       Cause  `json:"cause"`
+	TriggerRank *int   `json:"trigger_rank,omitempty"`
+	Text        string `json:"text"`
+}
+
+// AttemptEnd is when one rank ended.
+type AttemptEnd struct {
+	Rank   int     `json:"rank"`
+	MS     float64 `json:"ms"`                  // after the first of all
+	Within float64 `json:"within_ms,omitempty"` // what that may be wrong by for the clock of its node, in milliseconds
+	Own    bool    `json:"own,omitempty"`       // by itself: others were stopped
 }
 
 // JobDetail is `gctl show job --json`: one job with its attempts.
@@ -227,7 +248,8 @@ const (
 	EventAcknowledged     EventType = "notice_acknowledged" // ranks heard of the stop: Acknowledged of Size
 	EventReady            EventType = "ready"               // each of Size ranks said READY=1, Seconds after the start
 	EventCheckpoint       EventType = "checkpoint_saved"
-	EventWarned           EventType = "warned" // a rank does what it will be stopped for when it goes on
+	EventMemoryKills      EventType = "memory_kills" // the kernel killed processes of a member for want of memory, as Text says
+	EventWarned           EventType = "warned"       // a rank does what it will be stopped for when it goes on
 	EventEnded            EventType = "ended"
 	EventStallSuspected   EventType = "stall_suspected"   // a rank stopped beating: the cards are looked at
 	EventStallDismissed   EventType = "stall_dismissed"   // they were not idle, or could not be read

@@ -53,10 +53,18 @@ type Frame struct {
 	// the node's next.
 	Beat uint64 `json:"beat,omitempty"`
 	Echo uint64 `json:"echo,omitempty"`
+	// EchoTimes are of the node, with its Echo.
+	EchoTimes *EchoTimes `json:"echo_times,omitempty"`
 	// Controllers is the site's list: from its controller with the welcome and when it has changed.
 	// Listed is the version that the node keeps, with each of its beats once it has one.
 	Controllers *Controllers `json:"controllers,omitempty"`
 	Listed      uint64       `json:"listed,omitempty"`
+}
+
+// EchoTimes are when a beat came and when its echo was sent, by the wall clock of who echoes, in microseconds since 1970.
+type EchoTimes struct {
+	Got  int64 `json:"got"`
+	Sent int64 `json:"sent"`
 }
 
 // Controllers are those of a site that has several. A higher version replaces a lower one.
@@ -104,9 +112,10 @@ type Hello struct {
 	TmpEach     int64      `json:"tmp_each,omitempty" bound:"..1125899906842624"`  // taken by each that asks for no more
 	Features    []string   `json:"features,omitempty"`
 	Cards       []CardInfo `json:"cards"`
-	Layouts     bool       `json:"layouts,omitempty"`  // it reads [GangPart]
-	LineageSeen uint64     `json:"lineage_seen"`       // highest lineage any controller told this node
-	RunSeen     string     `json:"run_seen,omitempty"` // [Welcome].Run of the controller that told it
+	CardsUnread bool       `json:"cards_unread,omitempty"` // the driver did not answer: Cards says nothing of those that were there before
+	Layouts     bool       `json:"layouts,omitempty"`      // it reads [GangPart]
+	LineageSeen uint64     `json:"lineage_seen"`           // highest lineage any controller told this node
+	RunSeen     string     `json:"run_seen,omitempty"`     // [Welcome].Run of the controller that told it
 	// LineageProof came with LineageSeen: a node can repeat what it was told, and make up nothing.
 	LineageProof string         `json:"lineage_proof,omitempty"`
 	Devices      string         `json:"devices,omitempty" bound:"any"` // [DevicesEnforced], or why a rank can open cards that are not its own
@@ -364,6 +373,8 @@ type MemberActual struct {
 	// a rank failed. It counts before everything else that is said here: a card that is bad
 	// explains an exit, and a card is free only as it is said to be.
 	Cards []CardSample `json:"cards,omitempty"`
+	// Kills is what the kernel killed of it for want of memory; nil: nothing.
+	Kills *MemoryKills `json:"kills,omitempty"`
 	// Used is what its supervisor read of its containment at the end, Measure what came of all that the node
 	// has seen of it: both only of a member that is over.
 	Used    *MemberUsed `json:"used,omitempty"`
@@ -378,7 +389,18 @@ type Import struct {
 	Unpacking bool `json:"unpacking,omitempty"`
 }
 
-// RankUsed is what the kernel said of a process that ended, and of those that it had waited for.
+// MemoryKills are processes of a member that the kernel killed for want of memory. What those that waited for
+// them made of it is their own matter: a shell goes on, a pool starts another worker.
+type MemoryKills struct {
+	Count  int   `json:"count" bound:"1.."`
+	Before int   `json:"before,omitempty"` // so many of them before a stop of the member had begun
+	Asked  int64 `json:"asked,omitempty"`  // that its member had asked for on this node, bytes; 0: nothing
+	Used   int64 `json:"used,omitempty"`   // the most that it was seen using, bytes; 0: not known
+	Host   bool  `json:"host,omitempty"`   // not its own limit was reached, the memory of the machine had run out
+}
+
+// RankUsed is what the kernel said of the processes of a rank: of its own one and of those that this had waited
+// for, and of those that were left when the one that should have waited for them had ended.
 type RankUsed struct {
 	CPU    time.Duration `json:"cpu_ns" bound:"0ns.."` // user and system
 	MaxRSS int64         `json:"max_rss"`              // bytes, of the largest process
@@ -447,8 +469,10 @@ type RankActual struct {
 	VRAMPeak     int64     `json:"vram_peak,omitempty"`           // the most VRAM that it was seen using on one card, bytes
 	Used         *RankUsed `json:"used,omitempty"`                // by itself and what it waited for; nil: not known
 	Ended        time.Time `json:"ended,omitzero"`
-	Own          bool      `json:"own,omitempty"`               // it ended before a stop of its member had begun: a true result
-	Error        string    `json:"error,omitempty" bound:"any"` // why it could not be started (ExitCode 127 or 126)
+	// Late is how long its supervisor was kept waiting for a CPU before it saw the end: it may have been so much earlier.
+	Late  time.Duration `json:"late_ns,omitempty" bound:"0ns.."`
+	Own   bool          `json:"own,omitempty"`               // it ended before a stop of its member had begun: a true result
+	Error string        `json:"error,omitempty" bound:"any"` // why it could not be started (ExitCode 127 or 126)
 	// OutStart, ErrStart: how much the files already had when the attempt began.
 	OutStart int64 `json:"out_start,omitempty"`
 	ErrStart int64 `json:"err_start,omitempty"`
@@ -467,6 +491,14 @@ type Actual struct {
 	Members  []MemberActual `json:"members,omitempty"`
 	Gone     []MemberKey    `json:"gone,omitempty"` // nothing of these is left, process or file
 	Health   *NodeHealth    `json:"health,omitempty"`
+	// Clock is the node's, as measured in its session by who took this in.
+	Clock NodeClock `json:"-"`
+}
+
+// NodeClock is the wall clock of a node against that of its controller.
+type NodeClock struct {
+	Ahead  time.Duration // it shows so much more
+	Within time.Duration // what that may be wrong by; 0: it is not known
 }
 
 // StreamRequest asks a node for something that is answered in pieces. Only one field

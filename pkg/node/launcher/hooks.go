@@ -75,6 +75,8 @@ func (e *epilog) start() (pid int, err error) {
 		Files: []uintptr{null.Fd(), e.out.Fd(), e.err.Fd()}})
 }
 
+func cpuSeconds(ru *syscall.Rusage) float64 { return float64(ru.Utime.Nano()+ru.Stime.Nano()) / 1e9 }
+
 // after takes in the end of a task, or of its epilog. It is true while its epilog runs. l.mu is held.
 func (l *launcher) after(t *task, ws syscall.WaitStatus, ru *syscall.Rusage) (more bool) {
 	if t.done {
@@ -82,7 +84,7 @@ func (l *launcher) after(t *task, ws syscall.WaitStatus, ru *syscall.Rusage) (mo
 	}
 	t.done = true
 	t.rss = ru.Maxrss << 10
-	t.cpu = float64(ru.Utime.Nano()+ru.Stime.Nano()) / 1e9
+	t.cpu = cpuSeconds(ru)
 	t.ended = stepwire.Ended{Code: ws.ExitStatus()}
 	if ws.Signaled() {
 		t.ended = stepwire.Ended{Code: 128 + int(ws.Signal()), Signal: int(ws.Signal()), Core: ws.CoreDump()}

@@ -47,6 +47,8 @@ type launcher struct {
 	stopAt   time.Time // when its tasks were told to end
 	killAt   time.Time // when killer fires
 	over     bool
+	leftRSS  int64   // of processes that no task has waited for: the largest, bytes
+	leftCPU  float64 // and of all of them, seconds
 
 	children chan struct{} // closed when no child is left
 	outputs  sync.WaitGroup
@@ -190,6 +192,7 @@ func (l *launcher) result() (a api.StepActual) {
 		a.MaxRSS = max(a.MaxRSS, t.rss)
 		a.CPUTime += t.cpu
 	}
+	a.MaxRSS, a.CPUTime = max(a.MaxRSS, l.leftRSS), a.CPUTime+l.leftCPU
 	return a
 }
 

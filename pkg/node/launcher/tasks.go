@@ -333,9 +333,10 @@ func (l *launcher) reap() {
 func (l *launcher) ended(pid int, ws syscall.WaitStatus, ru *syscall.Rusage) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	running := 0
+	running, own := 0, false
 	for _, t := range l.tasks {
 		if t.pid == pid && !t.gone {
+			own = true
 			if l.after(t, ws, ru) {
 				running++
 				continue
@@ -351,6 +352,10 @@ func (l *launcher) ended(pid int, ws syscall.WaitStatus, ru *syscall.Rusage) {
 		if !t.gone {
 			running++
 		}
+	}
+	if !own { // what came here because the process that should have waited for it had ended
+		l.leftRSS = max(l.leftRSS, ru.Maxrss<<10)
+		l.leftCPU += cpuSeconds(ru)
 	}
 	if running == 0 && l.killer == nil && !l.draining {
 		l.killer = time.AfterFunc(lingerFor, l.kill)

@@ -33,6 +33,7 @@ type cards struct {
 	failed   error
 	mu       sync.Mutex
 	infos    []api.CardInfo
+	unread   bool // the driver did not answer when it was asked what there is
 	index    map[string]int
 	card     map[string]*card
 	lastSent map[string]api.CardSample
@@ -80,7 +81,7 @@ func (c *cards) inventory(ctx context.Context) {
 	infos, err := c.provider.Inventory(ctx)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err != nil {
+	if c.unread = err != nil; c.unread {
 		c.complain(err)
 		return
 	}
@@ -114,6 +115,12 @@ func (c *cards) list() []api.CardInfo {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.infos)
+}
+
+func (c *cards) unanswered() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.unread
 }
 
 // present counts the cards that the driver lists. What it says is old when it has not answered for

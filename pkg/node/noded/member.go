@@ -257,6 +257,9 @@ func (m *member) become(ctx context.Context, a api.MemberActual) {
 	if m.spec != nil && m.spec.Container != nil {
 		a.Image = m.spec.Container.Digest
 	}
+	if Ended(a.Phase) && !m.over.Load() {
+		m.sayKills(ctx, &a)
+	}
 	m.settleCards(ctx, &a)
 	if Ended(a.Phase) && !m.over.Load() {
 		ran, ok := m.d.epilog(ctx, m.key)

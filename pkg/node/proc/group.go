@@ -2,6 +2,7 @@ package proc
 
 import (
 	"syscall"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -205,6 +206,21 @@ func (g *group) Remove() (bool, error) {
 		}
 	}
 	return true, nil
+}
+
+// EndedChild is a child of this process that has ended and was not waited for, 0: there is none.
+func EndedChild() (pid int) {
+	var info struct {
+		signo, errno, code, _ int32
+		pid                   int32
+		_                     [108]byte
+	}
+	for {
+		err := unix.Waitid(unix.P_ALL, 0, (*unix.Siginfo)(unsafe.Pointer(&info)), unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
+		if err != unix.EINTR {
+			return int(info.pid)
+		}
+	}
 }
 
 // hasChild looks without reaping.

@@ -81,16 +81,13 @@ func (m *member) poll(d time.Duration) []Command {
 		}
 		fds = append(fds, unix.PollFd{Fd: int32(c.fd), Events: ev})
 	}
-	for i := range m.ranks {
-		if m.ranks[i].live() && m.ranks[i].pidfd >= 0 {
-			fds = append(fds, unix.PollFd{Fd: int32(m.ranks[i].pidfd), Events: unix.POLLIN})
-		}
-	}
+	fds = append(fds, unix.PollFd{Fd: int32(m.order.fd), Events: unix.POLLIN})
 	jobs := len(fds)
 	fds = m.jobs.watch(fds)
 	steps := len(fds)
 	fds = m.watchSteps(fds)
 	ts := unix.NsecToTimespec(int64(d))
+	m.order.sleeps()
 	if n, err := unix.Ppoll(fds, &ts, nil); n <= 0 || err != nil {
 		return nil // EINTR is a SIGCHLD: the caller reaps
 	}

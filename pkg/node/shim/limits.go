@@ -81,15 +81,37 @@ func (m *member) shortage(rec *api.RankActual) {
 	if n := m.box.Forks(); n > 0 {
 		rec.ForksRefused, rec.ProcessesMax = n, m.spec.PidsMax
 	}
-	if rec.ExitCode == 0 || m.mach.Cause() != "" {
+	m.countKills(m.mach.Cause() == "")
+	k := m.state.Kills
+	if rec.ExitCode == 0 || m.mach.Cause() != "" || k == nil {
 		return
 	}
+	rec.OOM, rec.HostOOM, rec.MemoryAsked, rec.MemoryUsed = true, k.Host, k.Asked, k.Used
+}
+
+// countKills reads how many processes the kernel has killed for want of memory: whoever waited for one may have gone
+// on as if nothing was. Before: no stop of the member had begun, so that its own doing has brought it about.
+func (m *member) countKills(before bool) {
 	s := m.box.Shortage()
-	if s.Kills == 0 {
+	if k := m.state.Kills; s.Kills == 0 || k != nil && s.Kills <= k.Count {
 		return
 	}
-	rec.OOM, rec.HostOOM = true, !s.Own
-	rec.MemoryAsked, rec.MemoryUsed = m.spec.MemoryMax, s.Peak
+	k := api.MemoryKills{Count: s.Kills, Asked: m.spec.MemoryMax, Used: s.Peak, Host: !s.Own}
+	switch old := m.state.Kills; {
+	case before:
+		k.Before = k.Count
+	case old != nil:
+		k.Before = old.Before
+	}
+	m.state.Kills, m.dirty = &k, true
+}
+
+// countBefore is countKills at the moment at which a stop begins: what is counted later may be of its making.
+func (m *member) countBefore() {
+	if !m.stopped && m.mach.Cause() != "" {
+		m.stopped = true
+		m.countKills(true)
+	}
 }
 
 // forFork is [defaultForFork], with the limits and the niceness of a login of the user. Where no controller limits

@@ -44,7 +44,8 @@ type member struct {
 	empty     *emptyDir // of this process; nil: it serves no other member
 	dump      dumper
 	look      limitLook
-	log       int   // where the script's errors go, kept for its last line; 0: nowhere
+	log       int // where the script's errors go, kept for its last line; 0: nowhere
+	order     endOrder
 	exits     []int // reaped, not yet fed to the stop sequence
 	steps     []*stepProc
 	namespace int             // open, with the mounts that ranks see; -1: the machine's
@@ -54,6 +55,7 @@ type member struct {
 	// recorded; this is what keeps them from being started again.
 	lastStep  int
 	held      []int // of those, what waits for its image
+	placed    int   // of the kills for want of memory, those of which a step has been said
 	stepsOver bool  // the last step has ended, not yet fed to the stop sequence
 	gone      []int // steps that are over, whose sockets are still there
 
@@ -62,6 +64,7 @@ type member struct {
 	bye     bool
 	over    bool // stopped or refused
 	odd     bool // something happened that is no part of a plain life
+	stopped bool // a stop has begun, and what the kernel had killed before it is counted
 	exitAt  time.Duration
 
 	reapedBefore time.Duration // CPU time of others that this process has served
@@ -137,7 +140,7 @@ func load(dir string, first *conn) (*member, error) {
 	if s.Dir != dir {
 		return nil, fmt.Errorf("%s: %s is that of %s", dir, SpecFile, s.Dir)
 	}
-	m := &member{spec: s, conns: newConns(first), lastStep: -1}
+	m := &member{spec: s, conns: newConns(first), lastStep: -1, order: newEndOrder()}
 	m.state = State{MemberActual: api.MemberActual{MemberKey: s.MemberKey, Phase: api.PhasePreparing},
 		ShimPID: os.Getpid(), BootID: bootID()}
 	cfg := supervise.Config{TimeLimit: s.TimeLimit, Notice: s.Notice, StopSignal: s.StopSignal, Grace: s.Grace, GraceMax: s.GraceMax, Lease: s.Lease}
@@ -226,6 +229,10 @@ func (m *member) step(in supervise.Input) {
 
 func (m *member) do(act supervise.Act) {
 	switch act.Kind {
+	case supervise.Notify, supervise.Dump, supervise.Stop, supervise.Kill:
+		m.countBefore()
+	}
+	switch act.Kind {
 	case supervise.Start:
 		m.start()
 	case supervise.Notify:
@@ -287,6 +294,7 @@ func (m *member) takeExits() {
 func (m *member) prove() {
 	m.reap() // zombies of ours would count as children
 	if m.ranks != nil {
+		m.countKills(m.mach.Cause() == "")
 		m.count()
 	}
 	gone, err := m.box.Remove()
@@ -318,6 +326,7 @@ func (m *member) finish() {
 	m.state.Phase, m.state.Survivors = api.PhaseStopped, nil
 	m.over, m.dirty, m.durable = true, true, true
 	m.exitAt = clock(unix.CLOCK_MONOTONIC) + byeWait
+	m.order.close()
 	m.files = closeFiles(m.files)
 	m.closePrivate()
 	m.dropLog()

@@ -220,7 +220,8 @@ func TestEndOfALauncher(t *testing.T) {
 	}{
 		{&api.StepActual{ExitCode: 3}, 0, false, api.StepActual{ExitCode: 3, OOM: true}, false},
 		{&api.StepActual{ExitCode: 3}, 0, true, api.StepActual{ExitCode: 3}, false},
-		{&api.StepActual{}, 0, false, api.StepActual{}, false},
+		{&api.StepActual{}, 0, false, api.StepActual{OOM: true}, false}, // who returns 0 was not told, or did not mind
+		{&api.StepActual{}, 0, true, api.StepActual{}, false},
 		{nil, 9, true, api.StepActual{ExitCode: 137, Signal: 9, Error: died}, true},
 		{nil, 0, true, api.StepActual{ExitCode: 1, Error: died}, true},
 		{nil, 4 << 8, true, api.StepActual{ExitCode: 4, Error: died}, true},
@@ -236,7 +237,7 @@ func TestEndOfALauncher(t *testing.T) {
 		}
 		m.state.Steps = []api.StepActual{{ID: 3, PID: 77}, {ID: 4}}
 		m.steps = []*stepProc{{id: 3, ctl: near, last: c.last}}
-		m.stepEnded(0, c.ws)
+		m.stepEnded(0, c.ws, new(syscall.Rusage))
 		got := m.state.Steps[0]
 		if got.Ended.IsZero() {
 			t.Error("it has no end")

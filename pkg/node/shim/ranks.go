@@ -28,15 +28,19 @@ type rank struct {
 	pidfd int // -1: the kernel has none
 	ended bool
 	end   *rankEnd // how it ended, before its epilog; nil: it has not
+	left  used     // by processes of its session that came to this process, because their parent had ended
 }
 
 // rankEnd is the end of a rank's own process.
 type rankEnd struct {
 	ws   syscall.WaitStatus
 	at   time.Time
+	late time.Duration // it may have ended so much earlier
 	own  bool
-	used api.RankUsed
+	used used
 }
+
+type used api.RankUsed
 
 func (r *rank) live() bool { return r.pid > 0 && !r.ended }
 
@@ -90,6 +94,7 @@ func (m *member) startRank(i int, argv []string, sys syscall.SysProcAttr, err er
 	spec, r, rec := &m.spec.Ranks[i], &m.ranks[i], &m.state.Ranks[i]
 	*rec = api.RankActual{Rank: spec.Rank}
 	r.pidfd = -1
+	defer func() { m.order.add(i, r.pidfd) }()
 	if err == nil {
 		sys.PidFD = &r.pidfd
 		f := m.files[i]
@@ -209,7 +214,8 @@ func (m *member) reap() {
 	for {
 		var ws syscall.WaitStatus
 		var ru syscall.Rusage
-		pid, err := syscall.Wait4(-1, &ws, syscall.WNOHANG, &ru)
+		next, session := m.nextEnded()
+		pid, err := syscall.Wait4(next, &ws, syscall.WNOHANG, &ru)
 		if err == syscall.EINTR {
 			continue
 		}
@@ -218,9 +224,15 @@ func (m *member) reap() {
 		}
 		if pid == m.dump.pid {
 			m.dumpEnded()
+			continue
 		}
 		if i := slices.IndexFunc(m.steps, func(p *stepProc) bool { return p.pid == pid }); i >= 0 {
-			m.stepEnded(i, ws)
+			m.stepEnded(i, ws, &ru)
+			continue
+		}
+		if !slices.ContainsFunc(m.ranks, func(r rank) bool { return r.live() && r.pid == pid }) {
+			m.orphanEnded(session, &ru)
+			continue
 		}
 		for i := range m.ranks {
 			r := &m.ranks[i]
@@ -232,7 +244,8 @@ func (m *member) reap() {
 				r.pidfd = -1
 			}
 			if r.end == nil {
-				r.end = &rankEnd{ws, time.Now(), m.mach.Cause() == "", api.RankUsed{CPU: cpuOf(&ru), MaxRSS: ru.Maxrss << 10}}
+				r.end = &rankEnd{ws: ws, at: time.Now(), late: m.order.late(), own: m.mach.Cause() == ""}
+				r.end.used.add(&ru)
 				if m.startEpilog(i) {
 					continue // the rank is over with that
 				}
@@ -240,6 +253,43 @@ func (m *member) reap() {
 			m.ended(i)
 		}
 	}
+}
+
+// nextEnded is the child to wait for now, -1: any. Of ranks that have ended the one that did first comes first. Where
+// there are several ranks its session says which of them a process belonged to that none of them has waited for;
+// when it was waited for here nothing says it any more.
+func (m *member) nextEnded() (pid, session int) {
+	if len(m.ranks) < 2 {
+		return -1, 0
+	}
+	if i := m.order.next(); i >= 0 && m.ranks[i].live() {
+		return m.ranks[i].pid, 0
+	}
+	if pid = proc.EndedChild(); pid == 0 {
+		return -1, 0
+	}
+	s, _ := proc.ReadStat(pid)
+	return pid, s.Session
+}
+
+// orphanEnded counts what a process has used that came here because its parent ended first: a shell that a signal
+// ends has not waited for the program that it ran, whose figures would be nowhere.
+func (m *member) orphanEnded(session int, ru *syscall.Rusage) {
+	if len(m.ranks) == 0 {
+		return
+	}
+	of := 0 // what has made a session of its own is somebody's
+	for i := range m.state.Ranks {
+		if session > 0 && m.state.Ranks[i].PID == session {
+			of = i
+		}
+	}
+	m.ranks[of].left.add(ru)
+}
+
+func (u *used) add(ru *syscall.Rusage) {
+	u.CPU += cpuOf(ru)
+	u.MaxRSS = max(u.MaxRSS, ru.Maxrss<<10)
 }
 
 func cpuOf(ru *syscall.Rusage) time.Duration {
@@ -263,6 +313,11 @@ func (m *member) count() {
 		u.CPU = reaped() - m.reapedBefore
 	}
 	m.state.Used = &api.MemberUsed{CPU: u.CPU, MemoryPeak: u.Peak}
+	for i := range m.ranks {
+		if r := &m.ranks[i]; r.end != nil && m.state.Ranks[i].Used != nil {
+			m.state.Ranks[i].Used = &api.RankUsed{CPU: r.end.used.CPU + r.left.CPU, MaxRSS: max(r.end.used.MaxRSS, r.left.MaxRSS)}
+		}
+	}
 }
 
 // startEpilog runs the site's programs after a rank, as its process from now on; false: there are none.
@@ -281,6 +336,7 @@ func (m *member) startEpilog(i int) bool {
 		return false
 	}
 	r.pid = pid
+	m.order.add(i, r.pidfd)
 	return true
 }
 
@@ -308,13 +364,12 @@ func (m *member) ended(i int) {
 	r, rec := &m.ranks[i], &m.state.Ranks[i]
 	r.ended = true
 	ws := r.end.ws
-	rec.Exited, rec.Ended, rec.ExitCode, rec.Used = true, r.end.at, ws.ExitStatus(), &r.end.used
+	rec.Late = r.end.late
+	rec.Exited, rec.Ended, rec.ExitCode, rec.Used = true, r.end.at, ws.ExitStatus(), (*api.RankUsed)(&r.end.used)
 	if ws.Signaled() {
 		rec.Signal = int(ws.Signal())
 		rec.ExitCode = 128 + rec.Signal
 	}
-	// A worker that the kernel killed shows in its parent as any failure: python ends with 1.
-	// The count is of this containment alone, whether its own limit or the machine ran out.
 	m.shortage(rec)
 	rec.Own = r.end.own
 	m.durable = true

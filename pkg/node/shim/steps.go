@@ -113,6 +113,7 @@ type stepProc struct {
 	announced bool  // its status file says that the step alone is to end
 	mark      string
 	start     LauncherStart
+	kills     int    // for want of memory, in the member, before it began
 	refused   string // its container could not be made
 }
 
@@ -224,6 +225,8 @@ func (m *member) launch(p *stepProc, own *Container) {
 		m.stepOver(p.id, api.StepActual{ExitCode: 1, Error: "start the launcher of the step: " + err.Error()})
 		return
 	}
+	m.countKills(true)
+	p.kills = m.kills()
 	m.steps = append(m.steps, p)
 	for i := range m.state.Steps {
 		if m.state.Steps[i].ID == p.id {
@@ -388,7 +391,7 @@ func (m *member) stepsLive() bool {
 
 // stepEnded takes the exit of a launcher. Without a last word it was killed: then what its
 // tasks have left is ended here, by what is in their environment.
-func (m *member) stepEnded(i int, ws syscall.WaitStatus) {
+func (m *member) stepEnded(i int, ws syscall.WaitStatus, ru *syscall.Rusage) {
 	p := m.steps[i]
 	m.steps = slices.Delete(m.steps, i, i+1)
 	m.hearStep(p)
@@ -406,7 +409,7 @@ func (m *member) stepEnded(i int, ws syscall.WaitStatus) {
 	if p.last != nil {
 		word = *p.last
 	} else {
-		word = api.StepActual{ExitCode: max(ws.ExitStatus(), 1), Error: "the launcher of the step died"}
+		word = api.StepActual{ExitCode: max(ws.ExitStatus(), 1), Error: "the launcher of the step died", MaxRSS: ru.Maxrss << 10, CPUTime: cpuOf(ru).Seconds()}
 		if ws.Signaled() {
 			word.Signal, word.ExitCode = int(ws.Signal()), 128+int(ws.Signal())
 		}
@@ -415,8 +418,30 @@ func (m *member) stepEnded(i int, ws syscall.WaitStatus) {
 			_ = proc.KillContainment(proc.Place{Kind: proc.Group, Marker: p.mark}, 0)
 		}
 	}
-	word.OOM = word.ExitCode != 0 && m.mach.Cause() == "" && m.box.Shortage().Kills > 0
+	word.OOM = m.mach.Cause() == "" && m.shortOfMemory(p, word.ExitCode != 0)
 	m.stepOver(p.id, word)
+}
+
+// shortOfMemory: the kernel has killed something of a step for want of memory, as far as can be told: steps share
+// the account of their member. A kill in its time is that of a step that failed, else of each that ran then and
+// may have it: what is not known to be right is not shown as such.
+func (m *member) shortOfMemory(p *stepProc, failed bool) bool {
+	m.countKills(true)
+	now := m.kills()
+	if now == p.kills || now == m.placed {
+		return false
+	}
+	if failed || len(m.steps) == 0 {
+		m.placed = now
+	}
+	return true
+}
+
+func (m *member) kills() int {
+	if m.state.Kills == nil {
+		return 0
+	}
+	return m.state.Kills.Count
 }
 
 // dropSteps lets go of what was made for the tasks of steps that are over: their sockets, the
