@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,6 +15,7 @@ import (
 	"gangd/pkg/client"
 	"gangd/pkg/client/program"
 	"gangd/pkg/core/hostlist"
+	"gangd/pkg/core/table/column"
 	"gangd/pkg/core/table/jobfield"
 	"gangd/pkg/core/table/used"
 )
@@ -219,7 +222,67 @@ func (g *gacct) show(s *screen, details []*api.JobDetail) error {
 	if g.parsable {
 		return t.bars(s.w)
 	}
-	return t.write(s)
+	if err := t.write(s); err != nil || len(details) != 1 || g.noHeader {
+		return err
+	}
+	for _, line := range endLines(attempts) {
+		fmt.Fprintln(s.w, column.Printable(line))
+	}
+	return nil
+}
+
+// endLines say what ended the attempts in which something went wrong, what was reported first where that was something
+// else, and when each rank ended.
+func endLines(attempts []api.Attempt) (lines []string) {
+	for i := range attempts {
+		a := &attempts[i]
+		if a.Text == "" || a.StartedBy == nil && len(a.Ends) < 2 {
+			continue
+		}
+		text := fmt.Sprintf("attempt %d: %s", a.Attempt, a.Text)
+		if by := a.StartedBy; by != nil {
+			text += "; reported first: " + by.Text
+		}
+		lines = append(lines, text)
+		if len(a.Ends) > 1 {
+			lines = append(lines, "  ends: "+endTimes(a))
+		}
+	}
+	return lines
+}
+
+// mostEnds is how many ends of an attempt are shown, the first ones.
+const mostEnds = 16
+
+// endTimes are the ends of ranks in the order in which they ended, by themselves first.
+func endTimes(a *api.Attempt) string {
+	ends := slices.Clone(a.Ends)
+	slices.SortStableFunc(ends, func(x, y api.AttemptEnd) int { return cmp.Compare(x.MS, y.MS) })
+	var out []string
+	within := 0.0
+	for i, e := range ends {
+		within = max(within, e.Within)
+		if i >= mostEnds {
+			continue
+		}
+		code := -1
+		if e.Rank < len(a.ExitCodes) {
+			code = a.ExitCodes[e.Rank]
+		}
+		text := fmt.Sprintf("rank %d +%.1f ms (%d", e.Rank, e.MS, code)
+		if !e.Own {
+			text += ", stopped"
+		}
+		out = append(out, text+")")
+	}
+	if more := len(ends) - mostEnds; more > 0 {
+		out = append(out, fmt.Sprintf("%d more", more))
+	}
+	text := strings.Join(out, ", ")
+	if within > 0 {
+		text += fmt.Sprintf("; clocks of nodes known to %.1f ms", within)
+	}
+	return text
 }
 
 // attemptTable has one line an attempt; with jobs, whose they are.

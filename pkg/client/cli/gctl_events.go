@@ -135,7 +135,7 @@ func gapText(d time.Duration) string {
 
 func eventStyle(ev *api.Event) style {
 	switch ev.Type {
-	case api.EventDrainStarted, api.EventRolledBack, api.EventStaleRefused, api.EventMemberFound, api.EventNotice,
+	case api.EventDrainStarted, api.EventRolledBack, api.EventStaleRefused, api.EventMemberFound, api.EventMemoryKills, api.EventNotice,
 		api.EventStallSuspected, api.EventIdleWarned, api.EventWatchBlind:
 		return yellow
 	case api.EventEnded:
@@ -162,6 +162,8 @@ func eventText(ev *api.Event) string {
 		return memberText(ev)
 	case api.EventDrainCompleted:
 		return fmt.Sprintf("drain completed in %.3g s: %s%s", ev.Seconds, ev.Outcome, because(ev))
+	case api.EventMemoryKills:
+		return "out of memory" + onNode(ev) + because(ev)
 	case api.EventStaleRefused:
 		return fmt.Sprintf("refused stale epoch %d%s", ev.ClaimedEpoch, onNode(ev))
 	case api.EventMemberFound:

@@ -135,6 +135,12 @@ func writeStory(s *screen, d *api.JobDetail, events []api.Event) error {
 			return err
 		}
 	}
+	if ends := endLines(d.Attempts); len(ends) > 0 {
+		fmt.Fprintf(s.w, "\n%s\n", s.paint(bold, "Ends"))
+		for _, line := range ends {
+			fmt.Fprintln(s.w, column.Printable(line))
+		}
+	}
 	if hooks := hookLines(d.Attempts); len(hooks) > 0 {
 		fmt.Fprintf(s.w, "\n%s\n", s.paint(bold, "Hooks"))
 		for _, line := range hooks {

@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -383,6 +384,16 @@ func attempt(spec *api.Spec, r *gang.EpochRow, number int) api.Attempt {
 	if r.Trigger >= 0 && r.Cause != api.CauseCompleted {
 		a.TriggerRank, a.TriggerRole = &r.Trigger, spec.RoleName(r.Trigger)
 	}
+	a.Text = r.Text
+	if by := r.StartedBy; by != nil {
+		a.StartedBy = &api.AttemptReport{Cause: by.Cause, Text: by.Text}
+		if by.Trigger >= 0 {
+			a.StartedBy.TriggerRank = &by.Trigger
+		}
+	}
+	for _, x := range r.Ends {
+		a.Ends = append(a.Ends, api.AttemptEnd{Rank: x.Rank, MS: milliseconds(x.After), Within: milliseconds(x.Within), Own: x.Own})
+	}
 	var all nodeNames
 	for _, s := range r.Slots {
 		if all.isNew(s.Node) {
@@ -394,6 +405,8 @@ func attempt(spec *api.Spec, r *gang.EpochRow, number int) api.Attempt {
 	}
 	return a
 }
+
+func milliseconds(d time.Duration) float64 { return math.Round(float64(d.Microseconds())/10) / 100 }
 
 // attemptCode is how an attempt ended as one number; see [api.Attempt].
 func attemptCode(r *gang.EpochRow) int {

@@ -378,7 +378,7 @@ func (w *World) launchTimeout(e *entry) {
 		}
 		text := fmt.Sprintf("not running %s after the start on %s", w.set.StartTimeout, m.Node)
 		w.remember(e, Refusal{m.Node, blameLate, fmt.Sprintf("not running %s after the start", w.set.StartTimeout)})
-		w.drain(e, api.CauseLaunch, m.Ranks[0], text)
+		w.accident(e, Report{Cause: api.CauseLaunch, Trigger: m.Ranks[0], Text: text})
 		return
 	}
 	if waiting {

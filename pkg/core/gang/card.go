@@ -99,8 +99,19 @@ func (w *World) cardBroken(h *host, i int) {
 			w.rollback(p.e, text, nil, func(int) bool { return false })
 			continue
 		}
-		w.drain(p.e, api.CauseNodeLost, rank, text)
+		w.cardLost(p.e, p.i, rank, text)
 	}
+}
+
+// cardLost: in a drain that is under way it says something of what began that only where the member has not gone on
+// after it, or a rank of it had ended by itself.
+func (w *World) cardLost(e *entry, i, rank int, text string) {
+	m := &e.job.Members[i]
+	if e.job.Drain != nil && m.Heeded && !slices.ContainsFunc(m.Ranks, func(r int) bool { return e.job.Ranks[r].State == api.RankFailed }) {
+		w.drain(e, api.CauseNodeLost, -1, "")
+		return
+	}
+	w.accident(e, Report{Evidence: EvidenceCard, Cause: api.CauseNodeLost, Trigger: rank, Text: text})
 }
 
 // cardRank is the first rank of a member that has a card, -1: none.

@@ -3,6 +3,7 @@ package gang
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
@@ -260,6 +261,53 @@ func TestWhoRanOutOfMemory(t *testing.T) {
 		b.phase(id, "n1", api.PhaseRunning, ra)
 		if d := b.w.Job(id).Drain; d == nil || d.Cause != tt.cause || d.Text != tt.text || d.Trigger != 0 {
 			t.Errorf("%s: %+v", name, d)
+		}
+	}
+}
+
+// TestFirstInventory: a card that a gang has, and that its node does not list when it comes back, has gone bad as any
+// other: its epoch ends, charged to the loss of hardware, and nothing new is placed on it. A driver that did not answer
+// says nothing.
+func TestFirstInventory(t *testing.T) {
+	for _, unread := range []bool{false, true} {
+		b, id := fourNodes(t, time.Millisecond)
+		b.must(NodeGone{Node: "n2"})
+		h := helloOf("n2", api.MemberActual{MemberKey: b.key(id), Phase: api.PhaseRunning, Ranks: []api.RankActual{{Rank: 1, PID: 101}}})
+		h.Hello.Cards = h.Hello.Cards[1:]
+		if unread {
+			h.Hello.Cards, h.Hello.CardsUnread = nil, true
+		}
+		b.w.Take()
+		b.must(h)
+		n := b.w.Node("n2")
+		at := cardAt(n.Res, "GPU-n2-0")
+		if at < 0 {
+			t.Fatalf("unread %t: forgotten, %+v", unread, n.Res.Cards)
+		}
+		if unread {
+			if b.w.Job(id).Drain != nil || n.Res.Cards[at].Fault != "" {
+				t.Errorf("a driver that is silent: %+v, %+v", b.w.Job(id).Drain, n.Res.Cards[at])
+			}
+			continue
+		}
+		if d := b.w.Job(id).Drain; d == nil || d.Cause != api.CauseNodeLost || d.Trigger != 1 || d.Text != "card 0 of n2: its node does not list it any more" {
+			t.Errorf("%+v", d)
+		}
+		if c := n.Res.Cards[at]; c.State != api.CardQuarantined {
+			t.Errorf("%+v", c)
+		}
+		told := 0
+		for _, ev := range b.w.Take().Events {
+			if ev.Type == api.EventCardState {
+				told++
+			}
+		}
+		b.ack(id)
+		h.Hello.Members = nil
+		b.must(NodeGone{Node: "n2"})
+		b.must(h)
+		if told != 1 || cardAt(b.w.Node("n2").Res, "GPU-n2-0") >= 0 {
+			t.Errorf("told %d times; then %+v", told, b.w.Node("n2").Res.Cards)
 		}
 	}
 }

@@ -24,8 +24,8 @@
 //   - A grant is held from the reservation until the member is known gone. A member that
 //     its gang does not wait for any more is a [Left] of its node: the grant stays, and if
 //     it may have run (its gate was opened) its gang is not admitted again before it is gone.
-//   - A gang has at most one drain; its cause and trigger are those of the first reason,
-//     only that cause is charged, once, when the drain starts.
+//   - A gang has at most one drain. What people wanted is charged, if at all, when it starts; an
+//     accident is judged and charged once, when the drain is complete: the first report began it.
 //   - After a cancel was answered no new epoch starts. A verdict is set once.
 //   - What [World.Take] gave out is never changed: Step clones before it writes, once
 //     between two Takes, so that an event on a large gang does not copy it each time.
@@ -58,6 +58,7 @@
 //
 //	admission, roll back           admit.go; a refusal, strikes and whose fault it is: blame.go
 //	drain, acks, force             drain.go
+//	who ended an epoch             culprit.go
 //	verdict, budgets, charging     verdict.go; the pause before a run again: backoff.go
 //	cancel, hold, release, requeue control.go; of a job that has ended: requeue.go; after its
 //	                               time limit: resume.go; of a line of a cron table: cron.go

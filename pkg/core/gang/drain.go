@@ -9,9 +9,8 @@ import (
 	"gangd/pkg/api"
 )
 
-// drain begins the one coordinated stop of an epoch, for every cause, in one step. The
-// caller has marked the ranks that failed; trigger is the first of them, or -1. Of a
-// drain that is under way already the cause is only recorded.
+// drain begins the one coordinated stop of an epoch, for every cause, in one step. Of a drain that is under
+// way already the cause is only recorded. What went wrong by itself comes by [World.accident].
 func (w *World) drain(e *entry, cause api.Cause, trigger int, text string) {
 	w.drainAfter(e, cause, trigger, text, 0)
 }
@@ -25,11 +24,17 @@ func (w *World) drainAfter(e *entry, cause api.Cause, trigger int, text string, 
 		}
 		return
 	}
+	w.beginDrain(e, &Drain{Cause: cause, Trigger: trigger, Text: text, Lead: lead})
+}
+
+// beginDrain stops what runs of an epoch.
+func (w *World) beginDrain(e *entry, d *Drain) {
 	j := w.edit(e)
 	w.timers.cancel(timer{kind: timerLaunch, job: j.ID, epoch: j.Epoch})
 	w.unguard(e)
 	w.timers.cancel(timer{kind: timerReady, job: j.ID, epoch: j.Epoch})
-	j.Drain = &Drain{Cause: cause, Trigger: trigger, Text: text, Started: w.now.Wall, Lead: lead, Acked: j.Acked}
+	d.Started, d.Acked = w.now.Wall, j.Acked
+	j.Drain = d
 	e.drainAt = w.now.Mono
 	for i := range j.Ranks {
 		if j.Ranks[i].State == api.RankRunning {
@@ -45,12 +50,14 @@ func (w *World) drainAfter(e *entry, cause api.Cause, trigger int, text string, 
 			}
 		}
 	}
-	w.charge(j, cause)
+	if len(d.Reports) == 0 {
+		w.charge(j, d.Cause)
+	}
 	w.armForce(e)
 	w.queueChanged(e)
 	if announces(j) {
-		w.emitJob(j, api.Event{Type: api.EventDrainStarted, Cause: cause, Trigger: rankPtr(trigger), Moved: j.Drain.Moved,
-			LeadSeconds: int64(lead.Seconds()), Text: text})
+		w.emitJob(j, api.Event{Type: api.EventDrainStarted, Cause: d.Cause, Trigger: rankPtr(d.Trigger), Moved: d.Moved,
+			LeadSeconds: int64(d.Lead.Seconds()), Text: d.Text})
 	}
 	w.maybeComplete(e)
 }
@@ -187,6 +194,9 @@ func (w *World) force(e *entry) {
 		if text == "" {
 			text = fmt.Sprintf("not stopped within %s", e.job.Drain.Lead+w.grace(e.job)+w.set.DrainSlack)
 		}
+		if node := e.job.Members[i].Node; !w.nodes[node].node.Connected {
+			w.missing(e, i, fmt.Sprintf("node %s is silent", node))
+		}
 		w.fence(e, i, text)
 	}
 }
@@ -197,10 +207,16 @@ func (w *World) maybeComplete(e *entry) {
 		return
 	}
 	j := w.edit(e)
-	d := *j.Drain
+	shown := announces(j)
 	w.timers.cancel(timer{kind: timerForce, job: j.ID, epoch: j.Epoch})
 	if slices.ContainsFunc(j.Ranks, func(r Rank) bool { return r.Own }) {
 		w.workIsDone(e)
+	}
+	d, why := *j.Drain, w.culprit(j)
+	d.Cause, d.Trigger, d.Text = why.Cause, why.Trigger, why.Text
+	j.Drain = &d
+	if len(d.Reports) > 0 {
+		w.charge(j, d.Cause)
 	}
 	v := w.verdict(j)
 	cause := d.Cause
@@ -212,10 +228,19 @@ func (w *World) maybeComplete(e *entry) {
 	w.bookEnd(e, cause)
 	row := epochRow(j)
 	row.Ended, row.Cause, row.Trigger = w.now.Wall, cause, d.Trigger
+	if len(d.Reports) > 0 {
+		row.Text, row.Ends = d.Text, w.ends(j)
+		if by := d.Reports[0]; by.Cause != why.Cause || by.Trigger != why.Trigger {
+			row.StartedBy = &by
+		}
+	}
 	w.epochs[j.key()] = row
-	if announces(j) {
-		w.emitJob(j, api.Event{Type: api.EventDrainCompleted, Outcome: outcome, Cause: d.Cause, Trigger: rankPtr(d.Trigger),
-			Seconds: seconds(w.now.Mono - e.drainAt)})
+	if shown {
+		ev := api.Event{Type: api.EventDrainCompleted, Outcome: outcome, Cause: d.Cause, Trigger: rankPtr(d.Trigger), Seconds: seconds(w.now.Mono - e.drainAt)}
+		if len(d.Reports) > 0 && d.Text != d.Reports[0].Text {
+			ev.Text = d.Text
+		}
+		w.emitJob(j, ev)
 	}
 	if v != nil {
 		w.end(e, v)

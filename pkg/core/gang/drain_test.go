@@ -16,12 +16,13 @@ func TestOneDrainOneCharge(t *testing.T) {
 	b.start(id)
 	b.phase(id, "n1", api.PhaseRunning, exit(0, 3))
 	b.phase(id, "n2", api.PhaseRunning, exit(1, 4))
-	b.phase(id, "n3", api.PhaseLost)
+	b.phase(id, "n3", api.PhaseRunning, exit(2, 5))
 	b.must(NodeGone{Node: "n2"})
 	b.after(30 * time.Second)
+	b.phase(id, "n3", api.PhaseLost)
 	b.phase(id, "n1", api.PhaseStopped)
 	j := b.w.Job(id)
-	if len(j.Used) != 1 || j.Used[api.CauseCrash] != 1 {
+	if len(j.Used) != 1 || j.Used[api.CauseNodeLost] != 1 {
 		t.Fatalf("charged %v", j.Used)
 	}
 	if b.w.Fenced(id) == nil {

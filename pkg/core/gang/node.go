@@ -82,7 +82,7 @@ func (w *World) hello(ev NodeHello) Outcome {
 		h = w.addHost(name)
 	}
 	rebooted := h.node.BootID != "" && h.node.BootID != ev.Hello.BootID
-	wasCutOff := w.cutOff()
+	wasCutOff, had := w.cutOff(), h.node.Res
 	w.connect(h, &ev)
 	ev2 := api.Event{Type: api.EventNodeUp, Node: name}
 	if rebooted {
@@ -90,6 +90,7 @@ func (w *World) hello(ev NodeHello) Outcome {
 	}
 	w.emit(ev2)
 	w.reconcile(h, ev.Hello.Members, rebooted)
+	w.cardsMissing(h, had)
 	w.desired = append(w.desired, name)
 	if wasCutOff && !w.cutOff() {
 		w.releaseExpired()
@@ -151,11 +152,43 @@ func resources(old *cluster.Node, ev *NodeHello) *cluster.Node {
 		}
 		res.Cards = append(res.Cards, c)
 	}
+	for _, c := range old.Cards { // a card that somebody has is not forgotten, it is bad
+		if !slices.ContainsFunc(hl.Cards, func(i api.CardInfo) bool { return i.UUID == c.UUID }) && granted(old, c.UUID) {
+			if c.Fault == "" && !hl.CardsUnread {
+				c.Fault = missingCard
+			}
+			res.Cards = append(res.Cards, c.Judged())
+		}
+	}
 	res = res.Counted()
 	for _, g := range old.Grants {
 		res = res.Restore(g)
 	}
 	return res
+}
+
+// cardsMissing judges what a node lists as it judges what it sees later: a card that a gang has, and that was there in the
+// session before, has gone bad meanwhile.
+func (w *World) cardsMissing(h *host, had *cluster.Node) {
+	for i := range h.node.Res.Cards {
+		c := &h.node.Res.Cards[i]
+		was := cardAt(had, c.UUID)
+		if c.Fault != missingCard || was < 0 || had.Cards[was].Fault != "" {
+			continue
+		}
+		w.emit(api.Event{Type: api.EventCardState, Node: h.node.Name, Text: fmt.Sprintf("card %d %s: %s", c.Index, c.State, c.Reason)})
+		w.cardBroken(h, i)
+	}
+}
+
+// missingCard is the fault of a card that a gang has and that its node does not list when it comes back.
+const missingCard = "its node does not list it any more"
+
+// granted: a grant has the card.
+func granted(n *cluster.Node, uuid string) bool {
+	return slices.ContainsFunc(n.Grants, func(g cluster.Grant) bool {
+		return slices.ContainsFunc(g.Cards, func(c cluster.CardGrant) bool { return c.UUID == uuid })
+	})
 }
 
 func cardAt(n *cluster.Node, uuid string) int {
@@ -264,10 +297,9 @@ func (w *World) lostMember(h *host, p place) {
 		w.rollback(e, text, []string{h.node.Name}, func(int) bool { return false })
 		return
 	}
+	w.missing(e, p.i, text)
 	if e.job.Drain != nil {
-		w.drain(e, api.CauseNodeLost, -1, "") // recorded as a later cause
-	} else if first := w.lost(e, p.i); first >= 0 {
-		w.drain(e, api.CauseNodeLost, first, text)
+		w.drain(e, api.CauseNodeLost, -1, "") // on record in any case
 	}
 	w.fence(e, p.i, text)
 }

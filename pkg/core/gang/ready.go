@@ -136,7 +136,7 @@ func (w *World) readyTimeout(e *entry) {
 	if tasks, n := unreadyTasks(e); n > 0 {
 		who, were, of = numbers("task", tasks)+" of step "+api.StepText(j.ID, Widest(j).Step), n-len(tasks), n
 	}
-	w.drain(e, api.CauseLaunch, late[0], fmt.Sprintf("%s not ready within %s (%d of %d were)", who, j.Spec.ReadyTimeout, were, of))
+	w.accident(e, Report{Cause: api.CauseLaunch, Trigger: late[0], Text: fmt.Sprintf("%s not ready within %s (%d of %d were)", who, j.Spec.ReadyTimeout, were, of)})
 }
 
 // rankList names ranks for people: "rank 3 (worker)", "ranks 1, 2, 5 and 12 more".

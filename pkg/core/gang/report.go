@@ -21,6 +21,9 @@ func (w *World) report(ev NodeReport) Outcome {
 		// Its next hello says all of it again.
 		return ignored("no session: a hello comes first")
 	}
+	if ev.Actual.Clock.Within > 0 {
+		h.clock = ev.Actual.Clock
+	}
 	out := w.health(h, ev.Actual.Health)
 	for i := range ev.Actual.Members {
 		out = merge(out, w.member(h, &ev.Actual.Members[i]))
@@ -193,8 +196,10 @@ func (w *World) refusal(h *host, p place, ma *api.MemberActual) Outcome {
 		w.refuse(h, e, p.i, r)
 	default:
 		// The gate was open: to its peers this is a member that vanished.
-		if first := w.lostUnlessDraining(e, p.i); first >= 0 {
-			w.drain(e, api.CauseLaunch, first, text)
+		if e.job.Drain == nil {
+			if first := w.lost(e, p.i); first >= 0 {
+				w.accident(e, Report{Cause: api.CauseLaunch, Trigger: first, Text: text})
+			}
 		}
 		w.stopped(e, p.i, false, text)
 	}
@@ -243,6 +248,8 @@ func (w *World) processes(h *host, p place, ma *api.MemberActual) Outcome {
 	}
 	changed := w.noticed(e, i, ma)
 	changed = w.ownStop(e, i, ma) || changed
+	changed = w.heeds(e, i, ma) || changed
+	changed = w.killed(e, i, ma) || changed
 	changed = w.stepsSaid(e, i, ma.Steps) || changed
 	failed, exits := w.exits(e, i, ma)
 	changed = w.seen(h, e, i) || exits || changed
@@ -251,8 +258,10 @@ func (w *World) processes(h *host, p place, ma *api.MemberActual) Outcome {
 		// Before a failure that came with the same word: ranks that lose their coordinator
 		// fail of it.
 		w.drain(e, api.CauseCompleted, -1, "role "+endingRole(e.job)+" is done")
-	case failed != nil:
-		w.drain(e, crashCause(failed), failed.Rank, exitText(e.job, failed))
+	case len(failed) > 0:
+		for _, ra := range failed {
+			w.accident(e, endReport(e.job, ra))
+		}
 	case e.job.Drain == nil && e.open == 0 && count(e.job, api.RankPreempted) > 0:
 		w.drain(e, api.CauseTimeout, -1, "ended in the lead of its "+limitName(e.job))
 	case e.job.Drain == nil && (e.open == 0 || batchDone(e.job)):
@@ -266,8 +275,8 @@ func (w *World) processes(h *host, p place, ma *api.MemberActual) Outcome {
 	}
 	switch ma.Phase {
 	case api.PhaseStopped:
-		if first := w.lostUnlessDraining(e, i); first >= 0 {
-			w.drain(e, api.CauseNodeLost, first, fmt.Sprintf("%s: the member ended without its results", h.node.Name))
+		if e.job.Drain == nil {
+			w.missing(e, i, fmt.Sprintf("%s: the member ended without its results", h.node.Name))
 		}
 		w.stopped(e, i, ma.Forced, "")
 		return applied()
@@ -334,23 +343,43 @@ func (w *World) ownStop(e *entry, i int, ma *api.MemberActual) bool {
 	if ma.Stopping == "" || e.job.Drain != nil && (ma.Stopping == e.job.Drain.Cause || slices.Contains(e.job.Drain.Later, ma.Stopping)) {
 		return false
 	}
-	if e.job.Drain != nil {
+	node := e.job.Members[i].Node
+	switch {
+	case e.job.Drain != nil && ma.Stopping == api.CauseOOM: // it had begun before the order came
+		w.accident(e, Report{Evidence: EvidenceMemory, Cause: ma.Stopping, Trigger: ownTrigger(e, i, ma), Text: fmt.Sprintf("%s: %s", node, cmp.Or(ma.Text, string(ma.Stopping)))})
+		return true
+	case e.job.Drain != nil && ma.Stopping == api.CauseTimeout && w.atLimit(e.job):
+		w.accident(e, Report{Evidence: EvidenceLimit, Cause: ma.Stopping, Trigger: ownTrigger(e, i, ma), Text: limitReached(e.job)})
+		return true
+	case e.job.Drain != nil && ma.Stopping == api.CauseNodeLost:
+		w.accident(e, stoppedAlone(e.job, i, ma))
+		return true
+	case e.job.Drain != nil:
 		w.drain(e, ma.Stopping, -1, "") // recorded as a later cause
 		return true
 	}
-	node := e.job.Members[i].Node
 	switch ma.Stopping {
 	case api.CauseTimeout:
 		w.drain(e, api.CauseTimeout, -1, limitReached(e.job))
 	case api.CauseOOM, api.CauseStalled, api.CauseGPUHang:
-		w.drain(e, ma.Stopping, ownTrigger(e, i, ma), fmt.Sprintf("%s: %s", node, cmp.Or(ma.Text, string(ma.Stopping))))
+		r := Report{Cause: ma.Stopping, Trigger: ownTrigger(e, i, ma), Text: fmt.Sprintf("%s: %s", node, cmp.Or(ma.Text, string(ma.Stopping)))}
+		if ma.Stopping == api.CauseOOM {
+			r.Evidence = EvidenceMemory
+		}
+		w.accident(e, r)
 	case api.CauseRequeued: // it can't start with what was prepared
 		w.drain(e, ma.Stopping, -1, fmt.Sprintf("%s: %s", node, cmp.Or(ma.Text, "stopped by the node")))
 	default:
 		// A stop that was not ordered here: the lease, or another controller's order.
-		w.drain(e, api.CauseNodeLost, e.job.Members[i].Ranks[0], fmt.Sprintf("%s: stopped by the node (%s)", node, ma.Stopping))
+		w.accident(e, stoppedAlone(e.job, i, ma))
 	}
 	return true
+}
+
+// stoppedAlone is the report on a member that its node has stopped, as it does when its lease is over.
+func stoppedAlone(j *Job, i int, ma *api.MemberActual) Report {
+	m := &j.Members[i]
+	return Report{Evidence: EvidenceLost, Cause: api.CauseNodeLost, Trigger: m.Ranks[0], Text: fmt.Sprintf("%s: stopped by the node (%s)", m.Node, ma.Stopping)}
 }
 
 // ownTrigger is the rank that a stop of the node's own is about.
@@ -362,9 +391,9 @@ func ownTrigger(e *entry, i int, ma *api.MemberActual) int {
 	return ranks[0]
 }
 
-// exits records how ranks ended, each once, and gives the first failure of a gang that is
-// not draining yet. A rank that ended before the stop reached it keeps its true result.
-func (w *World) exits(e *entry, i int, ma *api.MemberActual) (first *api.RankActual, changed bool) {
+// exits records how ranks ended, each once, and gives those that failed by themselves, the first of them
+// first. A rank that ended before the stop reached it keeps its true result.
+func (w *World) exits(e *entry, i int, ma *api.MemberActual) (failed []*api.RankActual, changed bool) {
 	for k := range ma.Ranks {
 		ra := asShell(ma.Ranks[k])
 		if !slices.Contains(e.job.Members[i].Ranks, ra.Rank) || !hasProcess(e.job, ra.Rank) {
@@ -378,11 +407,12 @@ func (w *World) exits(e *entry, i int, ma *api.MemberActual) (first *api.RankAct
 		changed = true
 		// One word may carry both an end and the stop that came after it.
 		w.exited(e, i, ra, ownEnd(ma, ra))
-		if ra.ExitCode != 0 && e.job.Drain == nil && (first == nil || earlier(ra, first)) {
-			first = ra
+		if ra.ExitCode != 0 && (e.job.Drain == nil || ownEnd(ma, ra)) {
+			failed = append(failed, ra)
 		}
 	}
-	return first, changed
+	slices.SortFunc(failed, earlier)
+	return failed, changed
 }
 
 // asShell gives a rank that ended by a signal, or could not be started, the exit code that
@@ -399,8 +429,8 @@ func asShell(ra api.RankActual) *api.RankActual {
 	return &ra
 }
 
-func earlier(a, b *api.RankActual) bool {
-	return cmp.Or(a.Ended.Compare(b.Ended), cmp.Compare(a.Rank, b.Rank)) < 0
+func earlier(a, b *api.RankActual) int {
+	return cmp.Or(a.Ended.Compare(b.Ended), cmp.Compare(a.Rank, b.Rank))
 }
 
 func (w *World) started(e *entry, ra *api.RankActual) bool {
@@ -485,6 +515,15 @@ func crashCause(ra *api.RankActual) api.Cause {
 	return api.CauseCrash
 }
 
+// endReport is what the end of a rank by itself says of its gang's.
+func endReport(j *Job, ra *api.RankActual) Report {
+	r := Report{Evidence: EvidenceEnd, Cause: crashCause(ra), Trigger: ra.Rank, Text: exitText(j, ra), Late: ra.Late}
+	if ra.OOM || ra.CUDAOOM {
+		r.Evidence = EvidenceMemory
+	}
+	return r
+}
+
 func hostOOM(ra *api.RankActual) bool { return ra.OOM && ra.HostOOM && ra.MemoryAsked > 0 }
 
 func exitText(j *Job, ra *api.RankActual) string {
@@ -542,21 +581,10 @@ func survivors(ma *api.MemberActual) string {
 	return "stuck: " + strings.Join(names, ", ")
 }
 
-// lostUnlessDraining marks what a running gang lost with a member; -1 where that changes
-// nothing for the gang.
-func (w *World) lostUnlessDraining(e *entry, i int) int {
-	if e.job.Drain != nil {
-		return -1
-	}
-	return w.lost(e, i)
-}
-
 // vanished: a member whose gate was open is known gone without having said how it ended.
 func (w *World) vanished(h *host, p place, text string) Outcome {
 	text = h.node.Name + ": " + text
-	if first := w.lostUnlessDraining(p.e, p.i); first >= 0 {
-		w.drain(p.e, api.CauseNodeLost, first, text)
-	}
+	w.missing(p.e, p.i, text)
 	w.stopped(p.e, p.i, false, text)
 	return applied()
 }

@@ -317,11 +317,22 @@ func (w *World) endSteps(e *entry) {
 			kept = append(kept, j.Steps[i])
 			continue
 		}
-		s := ShowStep(j, &j.Steps[i], w.now.Wall)
+		s := ShowStep(w.judged(j), &j.Steps[i], w.now.Wall)
 		s.Partition = w.RunsIn(j)
 		w.steps = append(w.steps, s)
 	}
 	j.Steps = kept
+}
+
+// judged is a job whose drain says what by all that is known has ended the epoch.
+func (w *World) judged(j *Job) *Job {
+	if j.Drain == nil || len(j.Drain.Reports) == 0 {
+		return j
+	}
+	as, d, why := j.Copy(), *j.Drain, w.culprit(j)
+	d.Cause, d.Trigger, d.Text = why.Cause, why.Trigger, why.Text
+	as.Drain = &d
+	return as
 }
 
 // ShowStep is a step as people and tools read it; end is zero while it runs.

@@ -166,6 +166,12 @@ type Member struct {
 	Noticed, Passed bool
 	Importing       api.Import // how far the import of its image is; zero: none is under way
 	CPUs            int        // of its node, where the gang has it to itself; 0: what its ranks ask for
+	// Heeded: it has said that it is being stopped, so that it lived after what its drain was begun for.
+	Heeded bool
+	// Killed is how many of its processes the kernel has killed for want of memory, Kills those before a stop of it,
+	// KillText what is to be said of these.
+	Killed, Kills int
+	KillText      string
 }
 
 // CPUs is how many CPUs the nodes have that a job has to itself; 0: they are shared, and it has what its ranks ask for.
@@ -187,6 +193,9 @@ type Drain struct {
 	Moved   int           // ranks moved running -> preempting
 	Later   []api.Cause   // causes that came after the first, for the record
 	Acked   int           // ranks that said they heard of it
+	// Reports are what an accident is judged by when the drain is complete, the one that began it first; none of a drain
+	// that is no accident. Cause, Trigger and Text are those of the first until then.
+	Reports []Report
 }
 
 // Verdict is how a job ended.
@@ -436,6 +445,17 @@ type EpochRow struct {
 	ErrStarts []int64
 	VRAMPeak  int64 // the most that a rank was seen using on one card, bytes; 0: not known
 	Booking   *Booking
+	Text      string     // what ended it, where that was an accident
+	StartedBy *Report    // what its drain was begun for, where that is not what has ended it
+	Ends      []EpochEnd // when its ranks ended, where that was an accident
+}
+
+// EpochEnd is when one rank ended.
+type EpochEnd struct {
+	Rank   int
+	After  time.Duration // the first of all
+	Within time.Duration // what the clocks of two nodes may be wrong by
+	Own    bool          // by itself, and not stopped
 }
 
 // MeasureRow is what one member of an attempt used, by the member's place in the gang.

@@ -58,7 +58,8 @@ func charged(c api.Cause) bool {
 	return false
 }
 
-// charge counts the cause of a drain, once, when it starts: siblings are never charged.
+// charge counts the cause of a drain, once: siblings are never charged. An accident is charged in the step that
+// decides whether the gang runs again.
 func (w *World) charge(j *Job, c api.Cause) {
 	if !charged(c) {
 		return
@@ -144,7 +145,11 @@ func (w *World) spent(j *Job, c api.Cause) bool {
 func (w *World) verdict(j *Job) *Verdict {
 	d := j.Drain
 	done := count(j, api.RankDone)
+	killed := w.killedMember(j)
 	switch {
+	case killed != nil && (allDone(j) || d.Cause == api.CauseOOM && len(d.Reports) == 0):
+		r := ofKills(j, killed)
+		return verdictOf(j, r.Cause, r.Trigger, r.Text)
 	case d.Cause == api.CauseCompleted || allDone(j):
 		return &Verdict{State: api.JobCompleted, Cause: api.CauseCompleted, Trigger: -1, Text: endedText(j)}
 	case j.Cancelled:

@@ -368,7 +368,11 @@ func (w *World) trip(e *entry, cause api.Cause, rank int, text string) {
 	for i := range j.Members {
 		w.clearFigures(w.nodes[j.Members[i].Node], memberCards(j, &j.Members[i]))
 	}
-	w.drain(e, cause, rank, text)
+	if cause == api.CauseIdle {
+		w.drain(e, cause, rank, text)
+		return
+	}
+	w.accident(e, Report{Cause: cause, Trigger: rank, Text: text})
 }
 
 func (w *World) clearFigures(h *host, uuids []string) {

@@ -109,6 +109,7 @@ type host struct {
 	owned       bool // cloned since the last Take
 	stored      bool // something that the store keeps changed since the last Take
 	members     map[api.MemberKey]place
+	clock       api.NodeClock              // of the machine, against this one's; zero: not known
 	contact     time.Duration              // last time it was heard of, when it has no session now
 	since       time.Duration              // when its newest session began
 	staleLogged map[api.MemberKey]struct{} // stale claims already put on record in this session
@@ -367,6 +368,7 @@ func clone(j *Job) *Job {
 	if j.Drain != nil {
 		d := *j.Drain
 		d.Later = slices.Clone(d.Later)
+		d.Reports = slices.Clone(d.Reports)
 		c.Drain = &d
 	}
 	return c

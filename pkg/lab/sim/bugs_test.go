@@ -115,7 +115,22 @@ var bugs = []bug{
 		insert("core/gang/verdict.go", "\tswitch c {\n\tcase api.CauseCrash, api.CauseOOM, api.CauseLaunch,", "\tif c == api.CausePreempted && bug() {\n\t\treturn true\n\t}\n"),
 	}},
 	{"everyone-refunded", "a second cause during a drain gives the charge for the first one back", []mutate.Change{
-		replace("core/gang/drain.go", "j.Drain.Later = append(j.Drain.Later, cause)\n", "j.Drain.Later = append(j.Drain.Later, cause)\n\t\t\tif bug() && j.Used[budgetOf(j.Drain.Cause)] > 0 {\n\t\t\t\tj.Used[budgetOf(j.Drain.Cause)]--\n\t\t\t}\n"),
+		replace("core/gang/drain.go", "\tif len(d.Reports) > 0 {\n\t\tw.charge(j, d.Cause)", "\tif len(d.Reports) > 0 && !(bug() && len(d.Later) > 0) {\n\t\tw.charge(j, d.Cause)"),
+	}},
+	{"charged-at-both-ends", "an accident is charged when its drain begins and when it is complete", []mutate.Change{
+		replace("core/gang/drain.go", "\tif len(d.Reports) == 0 {\n\t\tw.charge(j, d.Cause)", "\tif len(d.Reports) == 0 || bug() {\n\t\tw.charge(j, d.Cause)"),
+	}},
+	{"first-report-wins", "who is reported first is charged, whatever is known when the drain is complete", []mutate.Change{
+		replace("core/gang/culprit.go", "case len(d.Reports) == 0:", "case len(d.Reports) == 0 || bug():"),
+	}},
+	{"silence-forgotten", "a member that is gone without a word says nothing of what its peers did", []mutate.Change{
+		or("core/gang/culprit.go", "m.Heeded || len(e.job.Drain.Reports) == 0"),
+	}},
+	{"clocks-as-they-are", "the ends of ranks are compared by the clocks of their nodes as they are", []mutate.Change{
+		replace("core/gang/culprit.go", "h != nil && h.clock.Within > 0 {\n", "h != nil && h.clock.Within > 0 {\n\t\tif bug() {\n\t\t\treturn api.NodeClock{Within: h.clock.Within}\n\t\t}\n"),
+	}},
+	{"last-end-forgotten", "of ranks that end by themselves only the first report is kept", []mutate.Change{
+		or("core/gang/culprit.go", "len(d.Reports) == 0 || r.Trigger < 0"),
 	}},
 	{"verdict-later", "the last completion and the verdict are two commits", []mutate.Change{
 		replace("core/gang/drain.go", "ExitCodes: codes, Text: text})\n", "ExitCodes: codes, Text: text})\n\tif bug() && e.alive == 0 {\n\t\tw.in(1e6, timer{kind: timerForce, job: j.ID, epoch: j.Epoch})\n\t\treturn\n\t}\n"),
@@ -143,8 +158,8 @@ var bugs = []bug{
 	{"exit-before-stop", "the exits that a time limit brought about are taken for failures", []mutate.Change{
 		insert("core/gang/report.go", "\tchanged = w.ownStop(e, i, ma) || changed\n", "\tif bug() {\n\t\tif failed, _ := w.exits(e, i, ma); failed != nil {\n\t\t\tw.drain(e, crashCause(failed), failed.Rank, exitText(e.job, failed))\n\t\t}\n\t}\n"),
 	}},
-	{"last-failure-blamed", "of several failures in one word the last one is the trigger", []mutate.Change{
-		replace("core/gang/report.go", "func earlier(a, b *api.RankActual) bool {\n", "func earlier(a, b *api.RankActual) bool {\n\tif bug() {\n\t\ta, b = b, a\n\t}\n"),
+	{"last-failure-blamed", "of several ranks that failed by themselves the last one is the trigger", []mutate.Change{
+		insert("core/gang/culprit.go", "\tfirst := all[0]\n", "\tif bug() {\n\t\tslices.Reverse(all)\n\t}\n"),
 	}},
 	{"no-requeue-protects", "a gang that may not run again can't be preempted", []mutate.Change{
 		insert("core/gang/control.go", "\tdefault:\n\t\tw.drainAfter(e, c, -1, text,", "\tcase limit(&w.set, j.Spec, c) == 0 && bug():\n\t\treturn ignored(\"\")\n"),

@@ -42,7 +42,7 @@ type daemon struct {
 func newDaemon(m *machine) *daemon {
 	d := &daemon{owner: owner{l: &m.r.loop, parent: &m.owner}, m: m, settings: api.DefaultSettings(), members: map[api.MemberKey]*member{}, met: map[*host]*gangd{}}
 	d.board = noded.NewBoard(d.wakeSession)
-	d.half = session.NewDrivenNode(d, m.bootTime, m.disk.kept)
+	d.half = session.NewDrivenNode(d, m.bootTime, m.wall, m.disk.kept)
 	if m.disk.lease >= 0 {
 		d.settings.Lease = m.disk.lease
 	}

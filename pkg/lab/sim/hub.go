@@ -105,7 +105,7 @@ func (s *hubSession) welcome(out gang.Outcome) {
 		return
 	}
 	s.greeted = true
-	s.half = session.NewDrivenHub(s.g.eng, s.g.office(), s.greeting)
+	s.half = session.NewDrivenHub(s.g.eng, s.g.office(), s.greeting, func() time.Time { return s.g.r.instant().Wall })
 	s.heard = s.g.r.now
 	s.watch(session.SilentBeats * s.g.r.set.Heartbeat)
 	s.send(s.half.Welcome(w))

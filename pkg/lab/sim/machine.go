@@ -24,6 +24,7 @@ type machine struct {
 	boot        int
 	up          bool
 	suspensions int
+	skew        time.Duration // what its wall clock shows more than others
 	asleep      time.Duration // total of suspends of this boot
 	since       time.Duration // of the suspend under way
 	disk        nodeDisk
@@ -70,6 +71,7 @@ func newMachine(r *run, i int) *machine {
 	}
 	m := &machine{r: r, cutsTo: map[*host]int{}, name: spec.Name, spec: spec, dice: rand.New(rand.NewPCG(r.sc.Seed, 100+uint64(i)))}
 	m.owner = owner{l: &r.loop, dead: true}
+	m.skew = upTo(m.dice, 2*mostSkew) - mostSkew
 	m.disk = nodeDisk{stateID: "state-" + m.name, lease: -1, members: map[api.MemberKey]*memberDir{}, images: map[*Job]bool{}}
 	return m
 }
@@ -88,6 +90,12 @@ func (m *machine) clocks() supervise.Instant {
 	}
 	return supervise.Instant{Mono: mono, Boot: boot}
 }
+
+// mostSkew is far above what a peer takes to leave.
+const mostSkew = 500 * time.Millisecond
+
+// wall is the wall clock of the machine: no two show the same.
+func (m *machine) wall() time.Time { return m.r.instant().Wall.Add(m.skew) }
 
 func (m *machine) bootTime() time.Duration { return m.clocks().Boot }
 

@@ -30,6 +30,7 @@ type proc struct {
 	launch *launcher                 // it is a launcher, or a task of one
 	client *srun
 	hung   bool
+	byPeer bool // it leaves because another has
 	held   bool // a shell that was stopped until the rest of its rank is gone
 }
 
@@ -234,6 +235,9 @@ func (p *proc) finish(code, signal int) {
 	}
 	p.leave()
 	p.m.r.truth.ended(p, code)
+	if code != 0 {
+		p.seen()
+	}
 	p.m.r.mix(uint64(p.pid)<<16 | uint64(code))
 	switch {
 	case p.task():
@@ -253,12 +257,33 @@ func (p *proc) finish(code, signal int) {
 func (p *proc) vanish() {
 	p.leave()
 	p.m.r.truth.ended(p, -1)
+	if p.m.boot%2 == 0 { // its kernel has reset what was open; else nobody hears of it
+		p.seen()
+	}
 	switch {
 	case p.task():
 	case p.launch != nil:
 		p.launch.gone(true)
 	case p.client != nil:
 		p.client.gone(-1, true)
+	}
+}
+
+// peerLeft is what a rank ends with that lost another.
+const peerLeft = 9
+
+// seen: the other ranks of the epoch see a socket closed. Those that have peers leave, as fast as programs do.
+func (p *proc) seen() {
+	if !p.main || !p.runs.Peers {
+		return
+	}
+	for _, m := range p.m.r.machines {
+		for _, o := range m.procs {
+			if o.key == p.key && o.main && o.told.terms == 0 && !o.killed && !o.byPeer {
+				o.byPeer = true
+				o.after(upTo(m.dice, 2*time.Millisecond), func() { o.exit(peerLeft, 0) })
+			}
+		}
 	}
 }
 

@@ -38,7 +38,17 @@ func Random(seed uint64, shape Shape) *Scenario {
 	imports(rand.New(rand.NewPCG(seed, 9)), sc)
 	ports(rand.New(rand.NewPCG(seed, 2)), sc)
 	allocations(rand.New(rand.NewPCG(seed, 3)), sc, shape.Span)
+	peers(rand.New(rand.NewPCG(seed, 11)), sc)
 	return sc
+}
+
+// peers makes the ranks of some gangs notice each other, by dice of their own.
+func peers(d *rand.Rand, sc *Scenario) {
+	for i := range sc.Jobs {
+		if j := &sc.Jobs[i]; !j.Batch && j.Ranks > 1 && d.IntN(2) == 0 {
+			j.Runs.Peers = true
+		}
+	}
 }
 
 // Several makes of the scenario of a seed one of two or three controllers, and adds what can happen

@@ -126,6 +126,8 @@ type Behaviour struct {
 	// and the cards of its gang stand still with it. Those with Beats beat until then.
 	Hangs time.Duration
 	Beats bool
+	// Peers: a rank leaves with peerLeft when another of its epoch has ended other than well, or its machine has.
+	Peers bool
 	// Awaits, of a script: it ends with the last of its steps, by the worst of their codes.
 	Awaits bool
 }

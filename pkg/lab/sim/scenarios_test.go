@@ -200,10 +200,22 @@ var scenarios = slices.Concat([]directed{
 	{name: "a second cause takes no charge back",
 		sc: Scenario{Nodes: nodes(2, 1), Calm: 60 * s1,
 			Jobs:   []Job{{At: s1, Ranks: 2, MaxRetries: 1, Grace: 25 * s1, Runs: Behaviour{For: 4 * s1, Skew: 40 * s1, FailEpochs: 3, FailCode: 3, OnTerm: TermIgnored}}},
-			Faults: []Fault{on(api.EventDrainStarted, 1, 0, Fault{Do: Cut, Node: "n2", For: 20 * s1})}},
+			Faults: []Fault{on(api.EventDrainStarted, 1, s1, Fault{Do: Cut, Node: "n2", For: 20 * s1})}},
 		want: func(s *seen) string {
 			return firstOf(s.ended(0, api.JobFailed, 2), unless(s.when(api.EventNodeLost, 0, 1) > 0, "no node was lost"))
 		}},
+	{name: "a machine dies, and the peers of its rank leave first", seeds: 4,
+		sc: Scenario{Nodes: nodes(4, 1), Calm: 60 * s1,
+			Jobs:   []Job{{At: s1, Ranks: 4, Runs: Behaviour{For: 10 * s1, Peers: true}}},
+			Faults: []Fault{{At: 500 * time.Millisecond, Do: Reboot, Node: "n2", For: 100 * time.Millisecond}, on(api.EventStarted, 1, 2*s1, Fault{Do: Reboot, Node: "n2", For: 20 * s1})}},
+		want: func(s *seen) string {
+			return firstOf(s.ended(0, api.JobCompleted, 2), unless(s.jobs[0].Used[api.CauseNodeLost] == 1 && s.jobs[0].Used[api.CauseCrash] == 0, "charged %v", s.jobs[0].Used),
+				unless(s.when(api.EventDrainStarted, 0, 1) > 0, "nothing was stopped"))
+		}},
+	{name: "a rank fails, and its peers leave within two milliseconds", seeds: 8,
+		sc: Scenario{Nodes: nodes(4, 1),
+			Jobs: []Job{{At: 3 * s1, Ranks: 4, Runs: Behaviour{For: 4 * s1, FailEpochs: 1, FailRank: 3, FailCode: 3, Peers: true}}}},
+		want: func(s *seen) string { return s.ended(0, api.JobFailed, 1) }},
 	{name: "a gang of which a rank is done does not run again", seeds: 2,
 		sc: Scenario{Nodes: nodes(2, 1), Jobs: []Job{{At: s1, Ranks: 2, MaxRetries: 2, Runs: Behaviour{For: 3 * s1, Skew: 10 * s1, FailEpochs: 1, FailRank: 1, FailCode: 3}}},
 			Faults: []Fault{on(api.EventRankExited, 1, s1, Fault{Do: Requeue})}},

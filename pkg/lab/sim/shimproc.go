@@ -61,6 +61,7 @@ type shimProc struct {
 type exited struct {
 	p            *proc
 	code, signal int
+	at           time.Time // by the machine's clock
 }
 
 // shimConn is the connection of one daemon to one shim; it is over when either is gone, or a
@@ -162,7 +163,7 @@ func (s *shimProc) childEnded(p *proc, code, signal int) {
 	if s.dead {
 		return
 	}
-	s.exits = append(s.exits, exited{p, code, signal})
+	s.exits = append(s.exits, exited{p, code, signal, s.m.wall()})
 	s.after(upTo(s.m.dice, 200*time.Microsecond), s.loop)
 }
 
@@ -292,7 +293,7 @@ func (s *shimProc) start() {
 	s.m.r.truth.opened(s)
 	for _, rank := range s.spec.ranks {
 		p := s.spawn(rank)
-		s.state.Ranks = append(s.state.Ranks, api.RankActual{Rank: rank, PID: p.pid, Started: s.m.r.instant().Wall})
+		s.state.Ranks = append(s.state.Ranks, api.RankActual{Rank: rank, PID: p.pid, Started: s.m.wall()})
 	}
 }
 
@@ -310,7 +311,7 @@ func (s *shimProc) reap() {
 		}
 		for i := range s.state.Ranks {
 			if rec := &s.state.Ranks[i]; rec.Rank == x.p.rank {
-				rec.Exited, rec.ExitCode, rec.Signal, rec.Ended = true, x.code, x.signal, s.m.r.instant().Wall
+				rec.Exited, rec.ExitCode, rec.Signal, rec.Ended = true, x.code, x.signal, x.at
 				rec.Own = s.mach.Cause() == ""
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"gangd/pkg/api"
@@ -23,11 +24,12 @@ type truth struct {
 	cancels  map[int64]int   // epoch when a cancel was acknowledged
 	verdicts map[int64]api.JobState
 	over     map[int64]ending
-	exits    map[exitKey]int // recorded
-	codes    map[exitKey]int // real
-	puts     map[slot]int    // of checkpoints: 1 was sent, more were answered
-	sizes    map[stepKey]int // tasks of each step
-	fenced   map[placed]bool // members that were counted gone without a word of their node
+	exits    map[exitKey]int  // recorded
+	codes    map[exitKey]int  // real
+	culprits map[exitKey]bool // ranks that failed by themselves: nobody stopped them, and they lost no peer
+	puts     map[slot]int     // of checkpoints: 1 was sent, more were answered
+	sizes    map[stepKey]int  // tasks of each step
+	fenced   map[placed]bool  // members that were counted gone without a word of their node
 	jobs     map[int64]*gang.Job
 	before   map[int64]*gang.Job // as they were one commit earlier, of several controllers
 	reserved []*reserved
@@ -63,7 +65,7 @@ type exitKey struct {
 func newTruth(r *run) *truth {
 	return &truth{r: r, live: map[int64][]*proc{}, attempts: map[api.MemberKey]*attempt{}, newest: map[int64]int{}, admitted: map[int64]int{},
 		acked: map[int][]int64{}, owners: map[int64]int{}, cancels: map[int64]int{}, verdicts: map[int64]api.JobState{}, over: map[int64]ending{},
-		exits: map[exitKey]int{}, codes: map[exitKey]int{}, puts: map[slot]int{}, sizes: map[stepKey]int{}, fenced: map[placed]bool{}, jobs: map[int64]*gang.Job{}, before: map[int64]*gang.Job{}}
+		exits: map[exitKey]int{}, codes: map[exitKey]int{}, culprits: map[exitKey]bool{}, puts: map[slot]int{}, sizes: map[stepKey]int{}, fenced: map[placed]bool{}, jobs: map[int64]*gang.Job{}, before: map[int64]*gang.Job{}}
 }
 
 func (t *truth) attempt(k api.MemberKey, s *memberSpec) *attempt {
@@ -179,6 +181,9 @@ func (t *truth) ended(p *proc, code int) {
 		if code >= 0 {
 			t.codes[exitKey{p.key.Job, p.key.Epoch, p.rank}] = code
 		}
+		if code > 0 && !p.byPeer && !p.killed && p.told.terms == 0 {
+			t.culprits[exitKey{p.key.Job, p.key.Epoch, p.rank}] = true
+		}
 		t.partly(t.attempts[p.key])
 	}
 	t.r.log("%s: %d.%d %s ends with %d", p.m.name, p.key.Job, p.key.Epoch, p.name(), code)
@@ -261,6 +266,9 @@ func (t *truth) committed(ch *gang.Changes) {
 	for _, j := range ch.Jobs {
 		t.job(j)
 	}
+	for i := range ch.Epochs {
+		t.blamed(&ch.Epochs[i])
+	}
 	for i := range ch.Events {
 		ev := &ch.Events[i]
 		r.mix(uint64(ev.Seq))
@@ -275,6 +283,26 @@ func (t *truth) committed(ch *gang.Changes) {
 	for i := range ch.Events {
 		r.eventPoint(&ch.Events[i])
 	}
+}
+
+// blamed: who is charged with a crash has failed by himself, and did not leave because another had. Where it is said that
+// two can't be told apart one of them has.
+func (t *truth) blamed(row *gang.EpochRow) {
+	if t.onOld || row.Cause != api.CauseCrash || row.Trigger < 0 || row.Text == "" {
+		return
+	}
+	k := exitKey{row.Job, row.Epoch, row.Trigger}
+	a := t.attempts[api.MemberKey{Job: row.Job, Epoch: row.Epoch}]
+	if a == nil || !a.job.Runs.Peers || t.culprits[k] {
+		return
+	}
+	tie := strings.HasPrefix(row.Text, fmt.Sprintf("rank %d, or ", row.Trigger))
+	for rank := range row.Slots {
+		if tie && t.culprits[exitKey{row.Job, row.Epoch, rank}] {
+			return
+		}
+	}
+	t.r.fail("I12", "rank %d of job %d epoch %d is blamed (%s), which has only left because another had", row.Trigger, row.Job, row.Epoch, row.Text)
 }
 
 func (t *truth) forgetPurged(w *gang.World) {
@@ -298,6 +326,7 @@ func (t *truth) forget(j *gang.Job) {
 			k := exitKey{id, epoch, rank}
 			delete(t.exits, k)
 			delete(t.codes, k)
+			delete(t.culprits, k)
 		}
 	}
 	maps.DeleteFunc(t.puts, func(s slot, _ int) bool { return s.Job == id })

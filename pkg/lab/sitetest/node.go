@@ -144,6 +144,9 @@ func (s *Site) End(id int64, how func(*api.MemberActual, *api.RankActual)) {
 	now := s.clock.Now().Wall
 	s.each(id, func(_ *gang.Member, a *api.MemberActual) {
 		a.Phase = api.PhaseStopped
+		if d := s.Job(id).Drain; d != nil && d.Cause != api.CauseCompleted {
+			a.Stopping = d.Cause
+		}
 		for i := range a.Ranks {
 			if r := &a.Ranks[i]; !r.Exited {
 				r.Exited, r.Ended = true, now

@@ -33,6 +33,7 @@ func BootTime() time.Duration {
 // and whoever leads at T gave its last word before.
 type contact struct {
 	clock func() time.Duration // nil: BootTime
+	wall  func() time.Time     // nil: time.Now
 	last  atomic.Int64
 
 	mu    sync.Mutex
@@ -160,6 +161,13 @@ func (c *contact) now() time.Duration {
 		return BootTime()
 	}
 	return c.clock()
+}
+
+func (c *contact) wallClock() time.Time {
+	if c.wall == nil {
+		return time.Now()
+	}
+	return c.wall()
 }
 
 // maxBeats bounds the beats under way: more than SilentBeats never are for long.

@@ -109,7 +109,7 @@ func (o *office) Listed(_ string, v uint64)     { o.listed = v }
 
 func TestOffice(t *testing.T) {
 	o := &office{leads: true, list: controllers(1, "a", "b")}
-	h := NewDrivenHub(newFakeHandler(), o, &api.Hello{Node: "n1"})
+	h := NewDrivenHub(newFakeHandler(), o, &api.Hello{Node: "n1"}, time.Now)
 	if f := h.Welcome(&api.Welcome{}); f[0].Controllers != o.list || f[0].Welcome.Name != "a" || f[0].Welcome.Term != 9 {
 		t.Errorf("the welcome is %+v with %+v", f[0].Welcome, f[0].Controllers)
 	}

@@ -15,8 +15,9 @@ type DrivenHub struct{ half hubHalf }
 
 // NewDrivenHub makes the half of a node whose hello was answered. o is nil where there is one
 // controller.
-func NewDrivenHub(h Handler, o Office, hello *api.Hello) *DrivenHub {
+func NewDrivenHub(h Handler, o Office, hello *api.Hello, wall func() time.Time) *DrivenHub {
 	d := &DrivenHub{half: newHubHalf(h, o)}
+	d.half.wall = wall
 	d.half.greeted(hello)
 	d.half.out.init()
 	return d
@@ -62,9 +63,9 @@ type DrivenNode struct {
 }
 
 // NewDrivenNode makes the half of a node daemon that was just started. boot is
-// CLOCK_BOOTTIME of its machine, kept what the daemon before has kept.
-func NewDrivenNode(a Agent, boot func() time.Duration, kept Kept) *DrivenNode {
-	d := &DrivenNode{agent: a, contact: contact{clock: boot, site: kept}}
+// CLOCK_BOOTTIME of its machine, wall its wall clock, kept what the daemon before has kept.
+func NewDrivenNode(a Agent, boot func() time.Duration, wall func() time.Time, kept Kept) *DrivenNode {
+	d := &DrivenNode{agent: a, contact: contact{clock: boot, wall: wall, site: kept}}
 	d.out.init()
 	return d
 }

@@ -12,6 +12,7 @@ import (
 type halves struct {
 	t       *testing.T
 	now     time.Duration // boot clock of the node
+	ahead   time.Duration // what its wall clock shows more
 	handler *fakeHandler
 	agent   *fakeAgent
 	hub     *DrivenHub
@@ -20,7 +21,7 @@ type halves struct {
 
 func newHalves(t *testing.T) *halves {
 	p := &halves{t: t, now: time.Hour, handler: newFakeHandler(), agent: newFakeAgent("n1", "x")}
-	p.node = NewDrivenNode(p.agent, func() time.Duration { return p.now }, Kept{})
+	p.node = NewDrivenNode(p.agent, func() time.Duration { return p.now }, func() time.Time { return time.Unix(1000, 0).Add(p.now + p.ahead) }, Kept{})
 	p.open()
 	return p
 }
@@ -32,7 +33,7 @@ func (p *halves) open() {
 	if hello.Hello.Node != "n1" || hello.Hello.Protocol != api.SessionProtocol {
 		p.t.Fatalf("hello %+v", hello.Hello)
 	}
-	p.hub = NewDrivenHub(p.handler, nil, hello.Hello)
+	p.hub = NewDrivenHub(p.handler, nil, hello.Hello, func() time.Time { return time.Unix(1000, 0).Add(p.now) })
 	s := api.DefaultSettings()
 	p.toNode(p.hub.Welcome(&api.Welcome{Settings: s}))
 }

@@ -3,6 +3,7 @@ package session
 import (
 	"iter"
 	"sync/atomic"
+	"time"
 
 	"gangd/pkg/api"
 )
@@ -18,10 +19,12 @@ type hubHalf struct {
 	beaten  *atomic.Bool // a beat went out since the last heartbeat, with an echo
 	office  Office       // nil: the only controller
 	listed  uint64       // version of the list of controllers that was told
+	clock   *meter
+	wall    func() time.Time
 }
 
 func newHubHalf(h Handler, o Office) hubHalf {
-	return hubHalf{handler: h, office: o, told: newSent(), beaten: new(atomic.Bool)}
+	return hubHalf{handler: h, office: o, told: newSent(), beaten: new(atomic.Bool), clock: new(meter), wall: time.Now}
 }
 
 // greeted takes in who the node is, before anything is sent to it.
@@ -40,7 +43,11 @@ func (h *hubHalf) take(f *api.Frame) {
 	if f.Listed != 0 && h.office != nil {
 		h.office.Listed(h.node, f.Listed)
 	}
+	if f.Echo != 0 && f.EchoTimes != nil {
+		h.clock.echo(f.Echo, f.EchoTimes, h.wall())
+	}
 	if f.Actual != nil {
+		f.Actual.Clock = h.clock.best()
 		h.handler.NodeReport(h.node, f.Actual)
 	}
 	if len(f.Samples) > 0 {
@@ -78,6 +85,7 @@ func (h *hubHalf) beat() frames {
 func (h *hubHalf) addBeat(f *api.Frame) {
 	h.beats++
 	f.Beat = h.beats
+	h.clock.beat(f.Beat, h.wall())
 	f.Lineage, f.LineageProof = h.handler.Lineage()
 }
 

@@ -41,6 +41,7 @@ type outbox struct {
 	poked    func()        // is told instead; nil: nobody is
 	dirty    bool          // the desired set may have changed
 	echo     uint64
+	got      time.Time // of a node: when what it echoes came
 	requests []api.StreamRequest
 	replies  []api.StreamReply
 	calls    []api.CallPiece

@@ -82,7 +82,7 @@ func (h *nodeHalf) heard(f *api.Frame) {
 	if f.Beat != 0 {
 		// Its echo goes with the next beat: the controller goes by that.
 		h.out.mu.Lock()
-		h.out.echo = f.Beat
+		h.out.echo, h.out.got = f.Beat, h.contact.wallClock()
 		h.out.mu.Unlock()
 	}
 	if f.Echo != 0 {
@@ -96,7 +96,9 @@ func (h *nodeHalf) fill(f *api.Frame) bool {
 	o.mu.Lock()
 	dirty := o.dirty
 	if f.Beat != 0 {
-		f.Echo, o.echo = o.echo, 0
+		if f.Echo, o.echo = o.echo, 0; f.Echo != 0 {
+			f.EchoTimes = &api.EchoTimes{Got: o.got.UnixMicro(), Sent: h.contact.wallClock().UnixMicro()}
+		}
 	}
 	f.Replies, o.replies = takePieces(o.replies, bytesOfReply)
 	f.Calls, o.calls = takePieces(o.calls, bytesOfCall)

@@ -3,6 +3,7 @@ package session
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"gangd/pkg/api"
 )
@@ -19,7 +20,7 @@ func TestNodeIsSentItsPart(t *testing.T) {
 	for _, reads := range []bool{true, false} {
 		handler := newFakeHandler()
 		handler.set(map[string]*api.Spec{"s": {Name: "wide"}}, api.Assignment{MemberKey: key(1, 1), Body: body})
-		hub := NewDrivenHub(handler, nil, &api.Hello{Node: "n2", Layouts: reads})
+		hub := NewDrivenHub(handler, nil, &api.Hello{Node: "n2", Layouts: reads}, time.Now)
 		frames := hub.Welcome(&api.Welcome{Settings: api.DefaultSettings()})
 		sent := frames[len(frames)-1].Desired.Assignments[0].Body
 		if (sent.Part != nil) != reads || (len(sent.Ranks) == 0) != reads {

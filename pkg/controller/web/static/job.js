@@ -59,7 +59,7 @@ export function job(view, ref) {
     ]));
     parts.attempts.replaceChildren(...(d.attempts.length ? [h('h2', null, 'Attempts'), timeline(j, d.attempts),
       table(['attempt', 'started', 'ended', 'why it ended', 'nodes', 'exit codes', 'card time', 'most VRAM'], d.attempts.map((a) => [a.attempt, when(a.start_time), when(a.end_time),
-        a.cause ? `${a.cause}${a.trigger_rank === undefined ? '' : ', rank ' + a.trigger_rank}` : 'runs', a.nodes.join(' '),
+        a.cause ? `${a.cause}${a.trigger_rank === undefined ? '' : ', rank ' + a.trigger_rank}${ends(a)}` : 'runs', a.nodes.join(' '),
         (a.exit_codes || []).join(' '), duration(a.gpu_seconds), a.vram_peak_bytes ? bytes(a.vram_peak_bytes) : 'unknown']), { label: 'Attempts' })] : []));
     used(d.attempts);
     const ranks = (j.ranks || []).slice(0, 512);
@@ -74,6 +74,14 @@ export function job(view, ref) {
   // What ranks say of themselves is no event; it is looked at while somebody looks.
   const clock = setInterval(() => { const j = jobs.get(id); if (!document.hidden && j && !ended(j.state)) load(); }, 5000);
   return () => { over = true; stop(); clearInterval(clock); stopLog(); };
+}
+
+// ends is what ended an attempt in which something went wrong, and when each of its ranks ended.
+function ends(a) {
+  const by = a.started_by ? `; reported first: ${a.started_by.text}` : '';
+  const list = (a.ends || []).slice().sort((x, y) => x.ms - y.ms);
+  const some = list.slice(0, 16).map((e) => `rank ${e.rank} +${e.ms.toFixed(1)} ms${e.own ? '' : ' (stopped)'}`).join(', ');
+  return (a.text ? `: ${a.text}${by}` : '') + (some ? `; ends: ${some}${list.length > 16 ? `, ${list.length - 16} more` : ''}` : '');
 }
 
 function tale(e) {

@@ -67,12 +67,24 @@ type epoch struct {
 	ErrStarts []int64   `json:"err_starts,omitempty"`
 	VRAMPeak  int64     `json:"vram_peak,omitempty"`
 	Booking   *booking  `json:"booking,omitempty"`
+
+	Text      string     `json:"text,omitempty"`
+	StartedBy *report    `json:"started_by,omitempty"`
+	Ends      []epochEnd `json:"ends,omitempty"`
+}
+
+type epochEnd struct {
+	Rank   int           `json:"rank"`
+	After  time.Duration `json:"after"`
+	Within time.Duration `json:"within,omitempty"`
+	Own    bool          `json:"own,omitempty"`
 }
 
 // Epoch encodes an attempt, all but its job and number.
 func Epoch(e *gang.EpochRow) ([]byte, error) {
 	r := epoch{Started: e.Started, Ended: e.Ended, Cause: e.Cause, Trigger: e.Trigger, ExitCodes: e.ExitCodes, Signals: e.Signals,
-		OutStarts: e.OutStarts, ErrStarts: e.ErrStarts, VRAMPeak: e.VRAMPeak, Booking: encodeBooking(e.Booking)}
+		OutStarts: e.OutStarts, ErrStarts: e.ErrStarts, VRAMPeak: e.VRAMPeak, Booking: encodeBooking(e.Booking),
+		Text: e.Text, StartedBy: (*report)(e.StartedBy), Ends: each(e.Ends, func(x gang.EpochEnd) epochEnd { return epochEnd(x) })}
 	for _, s := range e.Slots {
 		r.Slots = append(r.Slots, slot(s))
 	}
@@ -86,7 +98,8 @@ func DecodeEpoch(jobID int64, number int, data []byte) (gang.EpochRow, error) {
 		return gang.EpochRow{}, fmt.Errorf("row of epoch %d of job %d: %w", number, jobID, err)
 	}
 	e := gang.EpochRow{Job: jobID, Epoch: number, Started: r.Started, Ended: r.Ended, Cause: r.Cause,
-		Trigger: r.Trigger, ExitCodes: r.ExitCodes, Signals: r.Signals, OutStarts: r.OutStarts, ErrStarts: r.ErrStarts, VRAMPeak: r.VRAMPeak, Booking: decodeBooking(r.Booking)}
+		Trigger: r.Trigger, ExitCodes: r.ExitCodes, Signals: r.Signals, OutStarts: r.OutStarts, ErrStarts: r.ErrStarts, VRAMPeak: r.VRAMPeak, Booking: decodeBooking(r.Booking),
+		Text: r.Text, StartedBy: (*gang.Report)(r.StartedBy), Ends: each(r.Ends, func(x epochEnd) gang.EpochEnd { return gang.EpochEnd(x) })}
 	for _, s := range r.Slots {
 		e.Slots = append(e.Slots, cluster.Slot(s))
 	}

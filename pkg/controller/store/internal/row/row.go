@@ -152,6 +152,11 @@ type member struct {
 
 	Importing api.Import `json:"import,omitzero"`
 	CPUs      int        `json:"cpus,omitempty"`
+
+	Heeded   bool   `json:"heeded,omitempty"`
+	Killed   int    `json:"killed,omitempty"`
+	Kills    int    `json:"kills,omitempty"`
+	KillText string `json:"kill_text,omitempty"`
 }
 
 // wasReady is the state of a member that was prepared, which was stored once. Now its node is asked.
@@ -174,6 +179,30 @@ type drain struct {
 	Moved   int           `json:"moved,omitempty"`
 	Later   []api.Cause   `json:"later,omitempty"`
 	Acked   int           `json:"acked,omitempty"`
+	Reports []report      `json:"reports,omitempty"`
+}
+
+type report struct {
+	Evidence gang.Evidence `json:"evidence,omitempty"`
+	Cause    api.Cause     `json:"cause"`
+	Trigger  int           `json:"trigger"`
+	Text     string        `json:"text,omitempty"`
+	Late     time.Duration `json:"late,omitempty"`
+}
+
+func encodeDrain(d *gang.Drain) *drain {
+	if d == nil {
+		return nil
+	}
+	return &drain{d.Cause, d.Trigger, d.Text, d.Started, d.Lead, d.Spent, d.Moved, d.Later, d.Acked, each(d.Reports, func(r gang.Report) report { return report(r) })}
+}
+
+func decodeDrain(d *drain) *gang.Drain {
+	if d == nil {
+		return nil
+	}
+	return &gang.Drain{Cause: d.Cause, Trigger: d.Trigger, Text: d.Text, Started: d.Started, Lead: d.Lead, Spent: d.Spent, Moved: d.Moved, Later: d.Later, Acked: d.Acked,
+		Reports: each(d.Reports, func(r report) gang.Report { return gang.Report(r) })}
 }
 
 type verdict struct {
@@ -193,7 +222,7 @@ func Job(j *gang.Job) ([]byte, error) {
 		Name: j.Name, Partition: j.Partition, Priority: j.Priority, Held: j.Held, Comment: j.Comment, Nice: j.Nice, Constraint: j.Constraint, Prefer: j.Prefer, Dependency: j.Dependency, Waits: j.Waits, TimeLimit: j.TimeLimit,
 		Deadline: j.Deadline, CutTo: j.CutTimeLimit, Turn: j.Turn,
 		Submit: j.Submit, Eligible: j.Eligible, Start: j.Start, End: j.End, ReadyAt: j.ReadyAt, Acked: j.Acked,
-		Epoch: j.Epoch, Restarts: j.Restarts, Members: each(j.Members, func(m gang.Member) member { return member(m) }), ReservedAt: j.ReservedAt, Drain: (*drain)(j.Drain), Used: j.Used,
+		Epoch: j.Epoch, Restarts: j.Restarts, Members: each(j.Members, func(m gang.Member) member { return member(m) }), ReservedAt: j.ReservedAt, Drain: encodeDrain(j.Drain), Used: j.Used,
 		BackoffUntil: j.BackoffUntil, Avoid: j.Avoid, Refusals: each(j.Refusals, func(x gang.Refusal) refusal { return refusal(x) }), Elsewhere: j.Elsewhere, Cancelled: j.Cancelled, CancelledBy: j.CancelledBy, Rollbacks: j.Rollbacks, Image: j.Image, StepImages: each(j.StepImages, func(x gang.StepImage) stepImage { return stepImage(x) }), Verdict: (*verdict)(j.Verdict),
 		Checkpoint: (*checkpoint)(j.Checkpoint), TaskSet: encodeTasks(j.TaskCheckpoint), Kept: j.Kept, Ran: j.Ran, Queued: j.Queued, Steps: encodeSteps(j.Steps), Ports: j.Ports, NextStep: j.NextStep, Widest: stepSet(j.Widest), LastRun: j.LastRun, TimeTold: j.TimeTold, Booking: encodeBooking(j.Booking),
 	}
@@ -227,7 +256,7 @@ func DecodeJob(id int64, specHash string, data []byte) (*gang.Job, error) {
 		Wishes: &gang.Wishes{Held: r.Held, Deadline: r.Deadline, Dependency: r.Dependency, Waits: r.Waits, Comment: r.Comment, Nice: r.Nice, Constraint: r.Constraint, Prefer: r.Prefer},
 		Past: &gang.Past{
 			CutTimeLimit: r.CutTo, Turn: r.Turn, Start: r.Start, End: r.End, ReadyAt: r.ReadyAt, Acked: r.Acked,
-			Epoch: r.Epoch, Restarts: r.Restarts, ReservedAt: r.ReservedAt, Drain: (*gang.Drain)(r.Drain), Used: r.Used,
+			Epoch: r.Epoch, Restarts: r.Restarts, ReservedAt: r.ReservedAt, Drain: decodeDrain(r.Drain), Used: r.Used,
 			BackoffUntil: r.BackoffUntil, Avoid: r.Avoid, Refusals: each(r.Refusals, func(x refusal) gang.Refusal { return gang.Refusal(x) }), Elsewhere: r.Elsewhere,
 			Cancelled: r.Cancelled, CancelledBy: r.CancelledBy, Rollbacks: r.Rollbacks, Image: r.Image, StepImages: each(r.StepImages, func(x stepImage) gang.StepImage { return gang.StepImage(x) }), Verdict: (*gang.Verdict)(r.Verdict),
 			Members: each(r.Members, decodeMember), Checkpoint: (*gang.Checkpoint)(r.Checkpoint), TaskCheckpoint: decodeTasks(r.TaskSet),

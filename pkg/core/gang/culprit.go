@@ -1,0 +1,282 @@
+package gang
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"gangd/pkg/api"
+)
+
+// Whoever is reported first is often not who ended first. The peers of a rank see its closed socket and leave within
+// a millisecond; their word comes at once, that of a machine without power comes never, and that of one that
+// boots comes minutes later. So the first report only begins the drain. What ended the epoch, and what is charged for it,
+// is judged when the drain is complete, from all reports. Nothing waits for that judgement: a node that is
+// silent keeps its member unproven, and the drain with it, for as long as it always did.
+
+// Evidence is what a report rests on.
+type Evidence string
+
+// The kinds of evidence that outweigh what peers did, strongest first, and an end by itself. Another reason (a gang that
+// stalled, a launch that failed) has none of these: it stands unless a node or a card is lost.
+const (
+	EvidenceLost   Evidence = "lost"   // a member is gone and has not said how, or its node is
+	EvidenceCard   Evidence = "card"   // a card must not be used any more
+	EvidenceLimit  Evidence = "limit"  // a member has stopped itself at the time limit, and its peers have seen that before they did so themselves
+	EvidenceMemory Evidence = "memory" // the kernel, or its node, ended something for want of memory
+	EvidenceEnd    Evidence = "end"    // a rank ended by itself, and not well
+)
+
+// Report is one reason why an epoch had to end.
+type Report struct {
+	Evidence Evidence
+	Cause    api.Cause
+	Trigger  int // rank, -1: none
+	Text     string
+	Late     time.Duration // of an end: it may have been so long before it was seen
+}
+
+// mostReports bounds what a drain keeps: of a thousand ranks that leave because one did, the last say nothing.
+const mostReports = 32
+
+// accident takes in that something went wrong. The first report begins the drain, others are weighed at its end. A
+// drain that somebody wanted, or whose work is done, is no accident: there it is recorded as a later cause.
+func (w *World) accident(e *entry, r Report) {
+	d := e.job.Drain
+	if d == nil {
+		w.beginDrain(e, &Drain{Cause: r.Cause, Trigger: r.Trigger, Text: r.Text, Reports: []Report{r}})
+		return
+	}
+	w.drain(e, r.Cause, -1, "")
+	if len(d.Reports) == 0 || r.Trigger < 0 || slices.ContainsFunc(d.Reports, func(o Report) bool { return o.Evidence == r.Evidence && o.Trigger == r.Trigger }) {
+		return
+	}
+	d = w.edit(e).Drain
+	if len(d.Reports) < mostReports {
+		d.Reports = append(slices.Clip(d.Reports), r)
+		return
+	}
+	// The last of the ends gives its place, but never the first report.
+	at := -1
+	for i := 1; i < len(d.Reports); i++ {
+		if d.Reports[i].Evidence == EvidenceEnd && (at < 0 || w.endOf(e.job, d.Reports[i].Trigger).After(w.endOf(e.job, d.Reports[at].Trigger))) {
+			at = i
+		}
+	}
+	if at > 0 && (r.Evidence != EvidenceEnd || w.endOf(e.job, r.Trigger).Before(w.endOf(e.job, d.Reports[at].Trigger))) {
+		d.Reports = slices.Clone(d.Reports)
+		d.Reports[at] = r
+	}
+}
+
+// missing: a member is gone, or out of reach for good, and its ranks have not said how they ended. In a drain that says
+// something of what began it only where the member was not heard of after that: one that has said that it is being
+// stopped lived on.
+func (w *World) missing(e *entry, i int, text string) {
+	if e.job.Drain == nil {
+		if first := w.lost(e, i); first >= 0 {
+			w.accident(e, Report{Evidence: EvidenceLost, Cause: api.CauseNodeLost, Trigger: first, Text: text})
+		}
+		return
+	}
+	m := &e.job.Members[i]
+	if m.Heeded || len(e.job.Drain.Reports) == 0 {
+		return
+	}
+	w.accident(e, Report{Evidence: EvidenceLost, Cause: api.CauseNodeLost, Trigger: m.Ranks[0], Text: text})
+}
+
+// heeds notes that a member has said that it is being stopped: it was there after what the drain was begun for.
+func (w *World) heeds(e *entry, i int, ma *api.MemberActual) bool {
+	d := e.job.Drain
+	if d == nil || len(d.Reports) == 0 || ma.Stopping != d.Cause || e.job.Members[i].Heeded {
+		return false
+	}
+	w.edit(e).Members[i].Heeded = true
+	return true
+}
+
+// nearLimit is how far apart the members of a gang come to its time limit: each has counted it since its own start.
+const nearLimit = time.Second
+
+// atLimit: what a drain was begun for was no sooner than the time limit, as far as can be told.
+func (w *World) atLimit(j *Job) bool {
+	r := j.Drain.Reports
+	if len(r) == 0 || r[0].Evidence != EvidenceEnd || TimeLimit(j) <= 0 {
+		return false
+	}
+	return !w.endOf(j, r[0].Trigger).Before(j.Start.Add(TimeLimit(j) - nearLimit))
+}
+
+// killed puts on record that the kernel has killed processes of a member for want of memory.
+func (w *World) killed(e *entry, i int, ma *api.MemberActual) bool {
+	k, m := ma.Kills, &e.job.Members[i]
+	if k == nil || k.Count <= m.Killed {
+		return false
+	}
+	m = &w.edit(e).Members[i]
+	m.Killed, m.Kills = k.Count, max(m.Kills, k.Before)
+	if m.Kills > 0 {
+		m.KillText = killsText(k)
+	}
+	w.emitJob(e.job, api.Event{Type: api.EventMemoryKills, Node: m.Node, Text: killsText(k)})
+	return true
+}
+
+// killsText says what was killed, and what of.
+func killsText(k *api.MemoryKills) string {
+	ra := api.RankActual{MemoryAsked: k.Asked, MemoryUsed: k.Used}
+	text := api.Count(k.Count, "process") + " killed for want of memory"
+	if k.Count > 1 {
+		text = fmt.Sprintf("%d processes killed for want of memory", k.Count)
+	}
+	if k.Host && k.Asked > 0 {
+		text += ", that of its node"
+	}
+	return text + memoryText(&ra)
+}
+
+// culprit says what ended the epoch of a drain.
+func (w *World) culprit(j *Job) (out Report) {
+	d := j.Drain
+	out = Report{Cause: d.Cause, Trigger: d.Trigger, Text: d.Text}
+	switch {
+	case d.Cause == api.CauseCompleted:
+		if m := w.killedMember(j); m != nil {
+			return ofKills(j, m)
+		}
+		return out
+	case len(d.Reports) == 0:
+		return out
+	}
+	of := func(kind Evidence) (all []Report) {
+		for _, r := range d.Reports {
+			if r.Evidence == kind {
+				all = append(all, r)
+			}
+		}
+		return all
+	}
+	for _, kind := range []Evidence{EvidenceLost, EvidenceCard, EvidenceLimit} {
+		if all := of(kind); len(all) > 0 {
+			return all[0]
+		}
+	}
+	if d.Reports[0].Evidence == "" {
+		return out
+	}
+	if all := of(EvidenceMemory); len(all) > 0 {
+		return w.earliest(j, all)
+	}
+	if m := w.killedMember(j); m != nil {
+		return ofKills(j, m)
+	}
+	return w.earliest(j, of(EvidenceEnd))
+}
+
+// killedMember is the first of which something was killed before anything stopped it; nil: there is none.
+func (w *World) killedMember(j *Job) *Member {
+	if i := slices.IndexFunc(j.Members, func(m Member) bool { return m.Kills > 0 }); i >= 0 {
+		return &j.Members[i]
+	}
+	return nil
+}
+
+// ofKills is the report on a member none of whose ranks says that memory had run out: who was told has made
+// something else of it, or nothing.
+func ofKills(j *Job, m *Member) Report {
+	rank := m.Ranks[0]
+	return Report{Evidence: EvidenceMemory, Cause: api.CauseOOM, Trigger: rank, Text: fmt.Sprintf("%s: %s", cmp.Or(whoOf(j, m), m.Node), m.KillText)}
+}
+
+// whoOf names the only rank of a member; empty: it has several, or is part of an allocation.
+func whoOf(j *Job, m *Member) string {
+	if len(m.Ranks) > 1 || !hasProcess(j, m.Ranks[0]) {
+		return ""
+	}
+	return rankName(j, m.Ranks[0])
+}
+
+// sameMoment is below what tells which of two processes ended first where both are on one machine and their
+// supervisor was not kept waiting: a shell is told of the end of its program, and ends itself, in about as long as a
+// peer takes to see a closed socket and to leave.
+const sameMoment = 2 * time.Millisecond
+
+// earliest is the report on the rank that ended first, by the clocks of their supervisors. Who can't be told from it is named.
+func (w *World) earliest(j *Job, all []Report) Report {
+	slices.SortStableFunc(all, func(a, b Report) int {
+		return cmp.Or(w.endOf(j, a.Trigger).Compare(w.endOf(j, b.Trigger)), cmp.Compare(a.Trigger, b.Trigger))
+	})
+	first := all[0]
+	var near []string
+	var apart time.Duration
+	for _, r := range all[1:] {
+		if d := w.endOf(j, r.Trigger).Sub(w.endOf(j, first.Trigger)); d <= w.doubt(j, first, r) {
+			near = append(near, fmt.Sprint(r.Trigger))
+			apart = d
+		}
+	}
+	switch {
+	case len(near) > 3:
+		near = append(near[:3], fmt.Sprintf("%d more", len(near)-3))
+		fallthrough
+	case len(near) > 0:
+		first.Text = fmt.Sprintf("rank %d, or %s: %s ms apart; %s", first.Trigger, strings.Join(near, ", "), milliseconds(apart), first.Text)
+	}
+	return first
+}
+
+func milliseconds(d time.Duration) string { return fmt.Sprintf("%.1f", float64(d.Microseconds())/1000) }
+
+// doubt is how far apart two ends have to be for their order to be known.
+func (w *World) doubt(j *Job, a, b Report) time.Duration {
+	doubt := sameMoment + a.Late + b.Late
+	if x, y := j.Ranks[a.Trigger].Slot.Node, j.Ranks[b.Trigger].Slot.Node; x != y {
+		doubt += w.clockOf(x).Within + w.clockOf(y).Within
+	}
+	return doubt
+}
+
+// endOf is when a rank ended, by this machine's clock.
+func (w *World) endOf(j *Job, rank int) time.Time {
+	return j.Ranks[rank].End.Add(-w.clockOf(j.Ranks[rank].Slot.Node).Ahead)
+}
+
+// clockOf is what is known of the clock of a node.
+func (w *World) clockOf(node string) api.NodeClock {
+	if h := w.nodes[node]; h != nil && h.clock.Within > 0 {
+		return h.clock
+	}
+	return api.NodeClock{Within: unknownClock}
+}
+
+// unknownClock is how far the clocks of a site may be apart when nothing was measured: they are set by the network.
+const unknownClock = time.Second
+
+// ends are when the ranks of an epoch ended, from the first of them on; none where there is only one.
+func (w *World) ends(j *Job) (out []EpochEnd) {
+	if len(j.Ranks) < 2 {
+		return nil
+	}
+	var first time.Time
+	oneClock := !slices.ContainsFunc(j.Ranks, func(r Rank) bool { return r.Slot.Node != j.Ranks[0].Slot.Node })
+	for i := range j.Ranks {
+		if r := &j.Ranks[i]; hasProcess(j, i) && r.Exited && !r.End.IsZero() {
+			if at := w.endOf(j, i); first.IsZero() || at.Before(first) {
+				first = at
+			}
+		}
+	}
+	for i := range j.Ranks {
+		if r := &j.Ranks[i]; hasProcess(j, i) && r.Exited && !r.End.IsZero() {
+			end := EpochEnd{Rank: i, After: w.endOf(j, i).Sub(first).Round(10 * time.Microsecond), Own: r.State == api.RankDone || r.State == api.RankFailed}
+			if !oneClock {
+				end.Within = w.clockOf(r.Slot.Node).Within
+			}
+			out = append(out, end)
+		}
+	}
+	return out
+}
