@@ -3,6 +3,7 @@ package main
 
 import (
 	"gangd/pkg/client/cli"
+	"gangd/pkg/client/drawn"
 	"gangd/pkg/slurm"
 	"gangd/pkg/slurm/sacct"
 	"gangd/pkg/slurm/sacctmgr"
@@ -16,5 +17,6 @@ var bySlurmsName = map[string]slurm.Runner{
 
 func main() {
 	slurm.Main(bySlurmsName)
+	cli.Drawer = drawn.Draw
 	cli.Main(cli.NewGacct())
 }

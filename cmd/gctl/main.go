@@ -3,6 +3,7 @@ package main
 
 import (
 	"gangd/pkg/client/cli"
+	"gangd/pkg/client/drawn"
 	"gangd/pkg/slurm"
 	"gangd/pkg/slurm/scontrol"
 	"gangd/pkg/slurm/sdiag"
@@ -13,5 +14,6 @@ var bySlurmsName = map[string]slurm.Runner{"scontrol": scontrol.Run, "sdiag": sd
 
 func main() {
 	slurm.Main(bySlurmsName)
+	cli.Drawer = drawn.Draw
 	cli.Main(cli.NewGctl())
 }

@@ -3,6 +3,7 @@ package main
 
 import (
 	"gangd/pkg/client/cli"
+	"gangd/pkg/client/drawn"
 	"gangd/pkg/slurm"
 	"gangd/pkg/slurm/sinfo"
 )
@@ -12,5 +13,6 @@ var bySlurmsName = map[string]slurm.Runner{"sinfo": sinfo.Run}
 
 func main() {
 	slurm.Main(bySlurmsName)
+	cli.Drawer = drawn.Draw
 	cli.Main(cli.NewGinfo())
 }

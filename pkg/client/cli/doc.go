@@ -7,7 +7,7 @@
 //   - Exit status: 0 ok, 1 refused or failed, 2 usage, 3 not found, 4 controller
 //     unreachable (see [exitCode]). --wait and grun give the job's own code.
 //   - --help starts with three real examples; --version prints "gqueue VERSION".
-//   - Tables on a terminal are drawn by gtable, which alone carries tablewriter; see pkg/client/drawn.
+//   - Tables on a terminal are drawn by tablewriter in the commands that people look at (see Drawer), and printed here in the others.
 //   - Tables are truncated on a terminal only, coloured on a terminal only and never with
 //     NO_COLOR; columns and widths of gqueue are squeue's.
 //   - Nothing polls: what follows is pushed by the controller's event stream.

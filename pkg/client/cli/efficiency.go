@@ -41,7 +41,7 @@ func (g *gacct) efficiency(s *screen, details []*api.JobDetail) error {
 	}
 	t := &table{noHeader: g.noHeader, cols: []tableColumn{{head: "JOBID", right: true, keep: true}, {head: "NAME", width: 8}, {head: "CAUSE", width: 9}, {head: "ELAPSED", right: true},
 		{head: "TIME%", right: true, keep: true}, {head: "CPU%", right: true, keep: true}, {head: "MEM%", right: true, keep: true}, {head: "GPU%", right: true, keep: true}, {head: "VRAM%", right: true, keep: true},
-		{head: "ENERGY", right: true}, {head: "ADVICE"}}}
+		{head: "ENERGY", right: true}, {head: "ADVICE", wrap: true}}}
 	var arrays []int64
 	elements := map[int64][]measured{}
 	for _, m := range all {

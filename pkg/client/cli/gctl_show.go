@@ -370,7 +370,7 @@ func rankTable(ranks []api.Rank) *table {
 	state := slices.IndexFunc(t.cols, func(c tableColumn) bool { return c.head == "STATE" })
 	said := slices.ContainsFunc(ranks, func(r api.Rank) bool { return !r.LastBeat.IsZero() || r.Status != "" })
 	if said { // most jobs never do
-		t.cols = append(t.cols, tableColumn{head: "BEAT", right: true}, tableColumn{head: "STATUS"})
+		t.cols = append(t.cols, tableColumn{head: "BEAT", right: true}, tableColumn{head: "STATUS", wrap: true})
 	}
 	for i := range ranks {
 		r := &ranks[i]
@@ -403,7 +403,7 @@ func rankTable(ranks []api.Rank) *table {
 // taskTable is what tasks of the steps that run have said; who has said nothing is not in it.
 func taskTable(steps []api.Step) *table {
 	t := &table{cols: []tableColumn{{head: "TASK", right: true, keep: true}, {head: "PHASE", width: 8, keep: true}, {head: "NODE", width: 6},
-		{head: "BEAT", right: true}, {head: "STATUS"}}}
+		{head: "BEAT", right: true}, {head: "STATUS", wrap: true}}}
 	for i := range steps {
 		for _, k := range steps[i].TaskList {
 			phase := "running"

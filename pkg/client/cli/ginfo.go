@@ -191,8 +191,8 @@ func (g *ginfo) show(s *screen, reply *api.NodesReply) error {
 
 func (g *ginfo) nodeTable(nodes []api.Node) *table {
 	t := &table{noHeader: g.noHeader, cols: []tableColumn{
-		{head: "NODE", width: 8, keep: true}, {head: "STATE", width: 8, keep: true}, {head: "CPUS(A/T)", right: true},
-		{head: "MEM(A/T)", right: true}, {head: "CARDS(F/T)", right: true}, {head: "VRAM(U/T)", right: true}, {head: "JOBS"}, {head: "REASON"},
+		{head: "NODE", width: 8, keep: true}, {head: "STATE", width: 8, keep: true}, {head: "CPUS(A/T)", right: true, spare: 1},
+		{head: "MEM(A/T)", right: true, spare: 3}, {head: "CARDS(F/T)", right: true}, {head: "VRAM(U/T)", right: true, spare: 2}, {head: "JOBS"}, {head: "REASON", wrap: true},
 	}}
 	for i := range nodes {
 		n := &nodes[i]
@@ -329,9 +329,9 @@ func jobList(ids []int64) string {
 
 func (g *ginfo) cardTable(nodes []api.Node) *table {
 	t := &table{noHeader: g.noHeader, cols: []tableColumn{
-		{head: "NODE", width: 8, keep: true}, {head: "CARD", right: true, keep: true}, {head: "STATE", width: 5, keep: true}, {head: "MODEL"},
-		{head: "TOTAL", right: true}, {head: "RESERVED", right: true}, {head: "USED", right: true}, {head: "STRANGERS", right: true},
-		{head: "UTIL", right: true}, {head: "JOBS"}, {head: "REASON"},
+		{head: "NODE", width: 8, keep: true}, {head: "CARD", right: true, keep: true}, {head: "STATE", width: 5, keep: true}, {head: "MODEL", spare: 2},
+		{head: "TOTAL", right: true}, {head: "RESERVED", right: true, spare: 1}, {head: "USED", right: true}, {head: "STRANGERS", right: true, spare: 3},
+		{head: "UTIL", right: true}, {head: "JOBS"}, {head: "REASON", wrap: true},
 	}}
 	var states []api.CardState
 	for i := range nodes {

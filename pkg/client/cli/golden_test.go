@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"gangd/pkg/api"
+	"gangd/pkg/client/drawn"
 	"gangd/pkg/lab/sitetest"
 )
 
@@ -68,7 +69,9 @@ func command(name string) *cobra.Command {
 // TestTablesOnATerminal holds what people see, colours as <name>..</>.
 func TestTablesOnATerminal(t *testing.T) {
 	c := small(t)
-	for _, width := range []int{80, 120} {
+	Drawer = drawn.Draw
+	defer func() { Drawer = nil }()
+	for _, width := range []int{60, 80, 120, 200} {
 		show := func(name string, write func(*screen) error) {
 			t.Run(fmt.Sprintf("%s-%d", name, width), func(t *testing.T) {
 				var b bytes.Buffer

@@ -279,6 +279,9 @@ func tableOf[R any](line *column.Line[R], rows []R, own bool) *table {
 		if !own && c.Suffix == " " {
 			t.cols[i].suffix = ""
 		}
+		if !own && c.Letter == 'P' {
+			t.cols[i].spare = 1
+		}
 	}
 	cells := make([]string, len(rows)*n)
 	for r := range rows {

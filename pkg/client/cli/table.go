@@ -3,11 +3,8 @@ package cli
 import (
 	"bufio"
 	"bytes"
-	"encoding/json"
 	"io"
-	"os"
-	"os/exec"
-	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/clipperhouse/displaywidth"
@@ -26,6 +23,8 @@ type tableColumn struct {
 	right bool // right-justified
 	keep  bool // never shortened, even where the terminal is too narrow
 	cut   bool // exactly width wide: longer text is cut, as squeue does with -o '%.8j'
+	spare int  // above 0: left out where the terminal is too narrow for all, the highest first
+	wrap  bool // a sentence: where it has to be narrower and a Drawer is there it goes on below, whole
 	// suffix stands behind the column; one blank when empty.
 	suffix string
 }
@@ -43,11 +42,14 @@ type table struct {
 // write puts the table on a screen: shortened to fit a terminal, whole anywhere else.
 func (t *table) write(s *screen) error {
 	t.sanitise()
+	if s.terminal {
+		t.leaveOut(s.width)
+	}
 	widths := t.widths()
 	if s.terminal {
 		t.fit(widths, s.width)
 	}
-	if s.terminal && len(t.rows) <= maxDrawnRows && t.uniform() {
+	if s.terminal && Drawer != nil && len(t.rows) <= maxDrawnRows && t.uniform() {
 		return t.draw(s, widths)
 	}
 	return t.print(s, widths)
@@ -91,6 +93,43 @@ func (t *table) widths() []int {
 		}
 	}
 	return widths
+}
+
+// leastSentence is how narrow a sentence may become before columns that can be spared go.
+const leastSentence = 20
+
+// leaveOut takes columns away that can be spared until the others have room.
+func (t *table) leaveOut(room int) {
+	shown := make([]int, len(t.cols)) // which column of before each is
+	for i := range shown {
+		shown[i] = i
+	}
+	for {
+		need, at := len(t.cols)-1, -1
+		for i, c := range t.cols {
+			switch {
+			case c.keep:
+				need += t.contentWidth(i)
+			case c.wrap:
+				need += min(t.contentWidth(i), leastSentence)
+			default:
+				need += max(c.width, textWidth(c.head))
+			}
+			if c.spare > 0 && (at < 0 || c.spare > t.cols[at].spare) {
+				at = i
+			}
+		}
+		if need <= room || at < 0 {
+			break
+		}
+		t.cols, shown = slices.Delete(slices.Clone(t.cols), at, at+1), slices.Delete(shown, at, at+1)
+		for r, row := range t.rows {
+			t.rows[r] = slices.Delete(slices.Clone(row), at, at+1)
+		}
+	}
+	if before := t.style; before != nil {
+		t.style = func(row, col int) style { return before(row, shown[col]) }
+	}
 }
 
 // fit makes the table as narrow as the terminal: first blank room goes, from the left;
@@ -198,42 +237,25 @@ func appendBlanks(b []byte, n int) []byte {
 	return append(b, blanks[:n]...)
 }
 
-// draw has gtable draw the table, borderless, one blank between columns. Where it is not
-// beside the command the same table is printed here.
+// Drawer draws cells for a terminal; nil: they are printed here. The programs that people look at set it to
+// that of package drawn; those that scripts call in loops do not pay the millisecond that its module takes to load.
+var Drawer func(w io.Writer, header []string, rows [][]string) error
+
+// draw hands the table to the Drawer, each cell as wide as its column, one blank between columns.
 func (t *table) draw(s *screen, widths []int) error {
-	self, err := os.Executable()
-	if err != nil {
-		return t.print(s, widths)
+	var header []string
+	if !t.noHeader {
+		header = t.padded(s, -1, widths)
 	}
-	text, err := json.Marshal(t.cells(s, widths))
-	if err != nil {
+	rows := make([][]string, len(t.rows))
+	for r := range t.rows {
+		rows[r] = t.padded(s, r, widths)
+	}
+	var drawn bytes.Buffer
+	if err := Drawer(&drawn, header, rows); err != nil {
 		return err
 	}
-	cmd := exec.Command(filepath.Join(filepath.Dir(self), "gtable"))
-	cmd.Stdin = bytes.NewReader(text)
-	drawn, err := cmd.Output()
-	if err != nil {
-		return t.print(s, widths)
-	}
-	return writeTrimmed(s, drawn)
-}
-
-// drawing is what gtable takes, see pkg/client/drawn.
-type drawing struct {
-	Header []string   `json:"header,omitempty"`
-	Rows   [][]string `json:"rows"`
-}
-
-// cells is the table with every cell as wide as its column.
-func (t *table) cells(s *screen, widths []int) *drawing {
-	d := &drawing{Rows: make([][]string, len(t.rows))}
-	if !t.noHeader {
-		d.Header = t.padded(s, -1, widths)
-	}
-	for r := range t.rows {
-		d.Rows[r] = t.padded(s, r, widths)
-	}
-	return d
+	return writeTrimmed(s, drawn.Bytes())
 }
 
 // padded is a row with every cell exactly as wide as its column, so that no later opinion
@@ -245,20 +267,55 @@ func (t *table) padded(s *screen, row int, widths []int) []string {
 		if row >= 0 {
 			cell = t.rows[row][i]
 		}
+		lines := []string{cell}
 		if textWidth(cell) > widths[i] {
-			cell = shorten(cell, widths[i], !c.cut)
+			if c.wrap {
+				lines = wrapped(cell, widths[i])
+			} else {
+				lines[0] = shorten(cell, widths[i], !c.cut)
+			}
 		}
-		blanks := strings.Repeat(" ", max(widths[i]-textWidth(cell), 0))
-		if row >= 0 && t.style != nil {
-			cell = s.paint(t.style(row, i), cell)
+		for l, line := range lines {
+			blanks := strings.Repeat(" ", max(widths[i]-textWidth(line), 0))
+			if row >= 0 && t.style != nil {
+				line = s.paint(t.style(row, i), line)
+			}
+			if c.right {
+				lines[l] = blanks + line
+			} else {
+				lines[l] = line + blanks
+			}
 		}
-		if c.right {
-			cells[i] = blanks + cell
-		} else {
-			cells[i] = cell + blanks
-		}
+		cells[i] = strings.Join(lines, "\n")
 	}
 	return cells
+}
+
+// wrapped breaks text between words into lines of at most width columns; a longer word is cut.
+func wrapped(text string, width int) []string {
+	var lines []string
+	line := ""
+	for _, word := range strings.Fields(text) {
+		for textWidth(word) > width && width > 0 {
+			if line != "" {
+				lines, line = append(lines, line), ""
+			}
+			part := shorten(word, width, false)
+			if part == "" { // a letter that is wider than the column
+				break
+			}
+			lines, word = append(lines, part), word[len(part):]
+		}
+		switch {
+		case line == "":
+			line = word
+		case textWidth(line)+1+textWidth(word) <= width:
+			line += " " + word
+		default:
+			lines, line = append(lines, line), word
+		}
+	}
+	return append(lines, line)
 }
 
 func writeTrimmed(s *screen, text []byte) error {

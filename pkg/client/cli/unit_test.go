@@ -3,7 +3,6 @@ package cli
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -16,7 +15,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/client"
-	tabledrawn "gangd/pkg/client/drawn"
+	"gangd/pkg/client/drawn"
 	"gangd/pkg/client/jobs"
 	"gangd/pkg/client/program"
 	"gangd/pkg/core/gang"
@@ -137,37 +136,60 @@ func TestWideLetters(t *testing.T) {
 
 // TestDrawnAndPrintedAgree: tablewriter and the plain writer give the same table.
 func TestDrawnAndPrintedAgree(t *testing.T) {
+	Drawer = drawn.Draw
+	defer func() { Drawer = nil }()
 	rapid.Check(t, func(t *rapid.T) {
 		cell := rapid.StringMatching(`[ -~]{0,12}`)
 		tab := &table{cols: []tableColumn{{head: "A", right: true}, {head: "BB", width: 6}, {head: "C", right: true}, {head: "D"}}}
 		for range rapid.IntRange(0, 6).Draw(t, "rows") {
 			tab.rows = append(tab.rows, []string{cell.Draw(t, "a"), cell.Draw(t, "b"), cell.Draw(t, "c"), cell.Draw(t, "d")})
 		}
-		var drawn, printed bytes.Buffer
+		var out, printed bytes.Buffer
 		s := &screen{terminal: true, width: 1000}
 		widths := tab.widths()
-		s.w = &drawn
-		var handed tabledrawn.Table
-		var text bytes.Buffer
-		b, err := json.Marshal(tab.cells(s, widths))
-		if err == nil {
-			err = json.Unmarshal(b, &handed)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := handed.Draw(&text); err != nil {
-			t.Fatal(err)
-		}
-		if err := writeTrimmed(s, text.Bytes()); err != nil {
+		s.w = &out
+		if err := tab.draw(s, widths); err != nil {
 			t.Fatal(err)
 		}
 		s.w = &printed
 		if err := tab.print(s, widths); err != nil {
 			t.Fatal(err)
 		}
-		if drawn.String() != printed.String() {
-			t.Fatalf("drawn:\n%q\nprinted:\n%q", drawn.String(), printed.String())
+		if out.String() != printed.String() {
+			t.Fatalf("drawn:\n%q\nprinted:\n%q", out.String(), printed.String())
+		}
+	})
+}
+
+// TestNarrowTables: where not all has room, what can be spared goes, a sentence goes on below, and no word
+// of it is lost.
+func TestNarrowTables(t *testing.T) {
+	Drawer = drawn.Draw
+	defer func() { Drawer = nil }()
+	rapid.Check(t, func(t *rapid.T) {
+		words := rapid.SliceOfN(rapid.StringMatching(`[a-zé訓]{1,9}`), 1, 12).Draw(t, "words")
+		tab := &table{cols: []tableColumn{{head: "NODE", keep: true}, {head: "CPUS", right: true, spare: 1}, {head: "MEMORY", spare: 2}, {head: "REASON", wrap: true}},
+			rows: [][]string{{"n1", "64", "512G", strings.Join(words, " ")}}}
+		width := rapid.IntRange(30, 90).Draw(t, "width")
+		var out bytes.Buffer
+		if err := tab.write(&screen{w: &out, terminal: true, width: width}); err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(out.String()) {
+			if textWidth(strings.TrimRight(line, "\n")) > width {
+				t.Fatalf("wider than %d:\n%s", width, out.String())
+			}
+		}
+		text := strings.Fields(out.String())
+		for _, word := range append(words, "NODE", "n1") {
+			i := slices.Index(text, word)
+			if i < 0 {
+				t.Fatalf("%q is lost:\n%s", word, out.String())
+			}
+			text = slices.Delete(text, i, i+1)
+		}
+		if slices.Contains(text, "MEMORY") && !slices.Contains(text, "CPUS") {
+			t.Fatalf("CPUS went before MEMORY:\n%s", out.String())
 		}
 	})
 }
