@@ -32,13 +32,14 @@ var sides = map[string]string{
 
 // exceptions are imports that the sides forbid, each with its reason.
 var exceptions = map[string]string{
-	"client/gcron -> slurm":          "a crontab's lines are read as scrontab reads them",
-	"client/gcron -> slurm/sbatch":   "a crontab's entries are submitted with sbatch's options",
-	"client/grun -> slurm":           "grun is srun too: the version that is spoken decides options and texts",
-	"client/grun -> node/proc":       "grun in a batch script tells its gshim that it only waits",
-	"wire/hold -> node/proc":         "so does the process that holds an allocation",
-	"controller -> node/sitehook":    "fence_hook and idle_hook run as a node's hooks do",
-	"controller/config -> node/proc": "gnoded.toml names kinds of containment",
+	"client/gcron -> slurm":                        "a crontab's lines are read as scrontab reads them",
+	"client/gcron -> slurm/sbatch":                 "a crontab's entries are submitted with sbatch's options",
+	"client/grun -> slurm":                         "grun is srun too: the version that is spoken decides options and texts",
+	"client/grun -> node/proc":                     "grun in a batch script tells its gshim that it only waits",
+	"wire/hold -> node/proc":                       "so does the process that holds an allocation",
+	"controller -> node/sitehook":                  "fence_hook and idle_hook run as a node's hooks do",
+	"controller/store/pgserver/pgtest -> lab/tool": "a test says there which programs it needs",
+	"controller/config -> node/proc":               "gnoded.toml names kinds of containment",
 }
 
 // pure sides have no I/O, clock, goroutine or randomness: what stands there runs in gangd, in

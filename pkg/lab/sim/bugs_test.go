@@ -259,7 +259,7 @@ var bugs = []bug{
 		replace("core/supervise/targets.go", "(!p.Client || p.Main) && !p.Told", "(!p.Client || p.Main) && (!p.Told || bug())"),
 	}},
 	{"shell-not-held", "a script without a trap gets the stop signal while its steps still save", []mutate.Change{
-		or("core/supervise/targets.go", "!p.Main || !p.Client && (!p.Shell || p.Catches)"),
+		or("core/supervise/targets.go", "!p.Main || !p.Client && (!p.Shell || p.Catches || p.Ignores)"),
 	}},
 	{"notice-to-deaf", "processes without a handler get the notice", []mutate.Change{
 		replace("core/supervise/targets.go", "in && p.Catches && !p.Client", "in && (p.Catches || bug()) && !p.Client"),

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"gangd/pkg/api"
@@ -285,8 +284,11 @@ func (t *truth) committed(ch *gang.Changes) {
 	}
 }
 
-// blamed: who is charged with a crash has failed by himself, and did not leave because another had. Where it is said that
-// two can't be told apart one of them has.
+// closeEnds is how far apart two ends of one node may be that nobody can tell the order of.
+const closeEnds = 2 * time.Millisecond
+
+// blamed: who is charged with a crash has failed by himself, and did not leave because another had. Of several that
+// ended too close to each other to be told apart one has.
 func (t *truth) blamed(row *gang.EpochRow) {
 	if t.onOld || row.Cause != api.CauseCrash || row.Trigger < 0 || row.Text == "" {
 		return
@@ -296,9 +298,8 @@ func (t *truth) blamed(row *gang.EpochRow) {
 	if a == nil || !a.job.Runs.Peers || t.culprits[k] {
 		return
 	}
-	tie := strings.HasPrefix(row.Text, fmt.Sprintf("rank %d, or ", row.Trigger))
-	for rank := range row.Slots {
-		if tie && t.culprits[exitKey{row.Job, row.Epoch, rank}] {
+	for _, end := range row.Ends {
+		if end.Own && end.After <= closeEnds+end.Within && t.culprits[exitKey{row.Job, row.Epoch, end.Rank}] {
 			return
 		}
 	}
