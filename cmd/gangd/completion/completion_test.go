@@ -47,7 +47,7 @@ func TestCompletion(t *testing.T) {
 	}
 	for _, c := range []struct{ line, want string }{
 		{"squeue --part", "--partition="},
-		{"squeue --no", "--noconvert --nodelist= --noheader"},
+		{"squeue --no", "--noconvert --nodelist= --noheader --notme"},
 		{"squeue --partition = ma", "main"},
 		{"squeue -p main,sh", "main,short"},
 		{"squeue -p _", "main short big"},

@@ -66,13 +66,13 @@ func TestRowsOfABatch(t *testing.T) {
 	if err := sqlstore.Batch(ch, 5, known, &got); err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"-job 3", "+job 4", "+job 5", "+spec new", "+job 6", "+job 7",
+	want := []string{"-job 3", "+spec old", "+job 4", "+job 5", "+spec new", "+job 6", "+job 7",
 		fmt.Sprint("-rank ", 4<<16), fmt.Sprint("+rank ", 4<<16|1), fmt.Sprint("+rank ", 6<<16|1), fmt.Sprint("-rank ", 9<<16|1), "+epoch 4/2", "+step 4/2/8", "+measure 4/2/3", "+ledger 2026-01-02/ada////",
 		"-node n1", "+node n2", "-reservation r1", "+reservation r2", "-partition p1", "+partition p2", "-crontab u1", "+crontab u2", "-letter 1", "+letter 2", "+claims 1", "+event 11"}
 	if !slices.Equal(got.said, want) {
 		t.Errorf("%q\nwant\n%q", got.said, want)
 	}
-	if !maps.Equal(known, sqlstore.Specs{"known": {}, "new": {}}) {
+	if !maps.Equal(known, sqlstore.Specs{"known": {}, "new": {}, "old": {}}) {
 		t.Errorf("known are %v", known)
 	}
 	// So many are remembered, and then all are forgotten.
