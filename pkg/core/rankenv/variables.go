@@ -48,5 +48,8 @@ var Variables = []Variable{
 	{"MASTER_PORT", "Port that is free there, and no other run's.", ""},
 	{"CUDA_VISIBLE_DEVICES", "Cards of the ranks on this node.", ""},
 	{"CUDA_DEVICE_ORDER", "PCI_BUS_ID.", "where cards are named by number"},
+	{"GPU_DEVICE_ORDINAL", "As CUDA_VISIBLE_DEVICES.", "where cards are named by number"},
+	{"ROCR_VISIBLE_DEVICES", "As CUDA_VISIBLE_DEVICES.", "where cards are named by number"},
+	{"ZE_AFFINITY_MASK", "As CUDA_VISIBLE_DEVICES.", "where cards are named by number"},
 	{"PYTHONUNBUFFERED", "1, so that the log can be followed.", "unless it is set"},
 }

@@ -3,6 +3,7 @@ package sim
 import (
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"time"
 
@@ -284,11 +285,11 @@ func (t *truth) committed(ch *gang.Changes) {
 	}
 }
 
-// closeEnds is how far apart two ends of one node may be that nobody can tell the order of.
-const closeEnds = 2 * time.Millisecond
+// saysTie is how people are told that nobody knows which of several ended first: what is checked here is what they read.
+var saysTie = regexp.MustCompile(`^rank \d+, or `)
 
-// blamed: who is charged with a crash has failed by himself, and did not leave because another had. Of several that
-// ended too close to each other to be told apart one has.
+// blamed: who is charged with a crash has failed by himself, and did not leave because another had. Where it is said that
+// two can't be told apart one of them has.
 func (t *truth) blamed(row *gang.EpochRow) {
 	if t.onOld || row.Cause != api.CauseCrash || row.Trigger < 0 || row.Text == "" {
 		return
@@ -298,8 +299,9 @@ func (t *truth) blamed(row *gang.EpochRow) {
 	if a == nil || !a.job.Runs.Peers || t.culprits[k] {
 		return
 	}
-	for _, end := range row.Ends {
-		if end.Own && end.After <= closeEnds+end.Within && t.culprits[exitKey{row.Job, row.Epoch, end.Rank}] {
+	tie := saysTie.MatchString(row.Text)
+	for rank := range row.Slots {
+		if tie && t.culprits[exitKey{row.Job, row.Epoch, rank}] {
 			return
 		}
 	}
