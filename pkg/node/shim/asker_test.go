@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"gangd/pkg/api"
+	"gangd/pkg/lab/tool"
 )
 
 // asks has a call under way, as a command that asks for the end of its job, and ends well when it has its answer.
@@ -35,6 +36,7 @@ while not os.path.exists("over"): time.sleep(0.05)
 // TestWhoAsksForTheStopHearsItsAnswer: others are told at once, who asked when it has its answer, and who waits for it
 // and would die of the signal after that.
 func TestWhoAsksForTheStopHearsItsAnswer(t *testing.T) {
+	tool.Need(t, python())
 	for kind, base := range kinds(t) {
 		for name, c := range map[string]struct {
 			script, want string

@@ -384,6 +384,7 @@ func TestShellThatIgnoresTheSignalRunsOn(t *testing.T) {
 // TestNoticeIsOfferedAgain: a program that was not ready for the notice gets it when it is, once; one that was
 // started after it does not.
 func TestNoticeIsOfferedAgain(t *testing.T) {
+	tool.Need(t, python())
 	s := testSpec(t, 1)
 	s.Notice = &api.Notice{Signal: "USR1", Lead: time.Minute, Scope: api.ScopeRanks}
 	write(t, filepath.Join(s.WorkDir, "late.py"), `
