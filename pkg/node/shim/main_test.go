@@ -28,7 +28,9 @@ func TestMain(m *testing.M) {
 	}
 	if program == "" {
 		program = filepath.Join(dir, "gshim")
-		if out, err := exec.Command("go", "build", "-o", program, "gangd/cmd/gshim").CombinedOutput(); err != nil {
+		build := exec.Command("go", "build", "-o", program, "gangd/cmd/gshim")
+		build.Env = append(os.Environ(), "CGO_ENABLED=0") // as make build does: with cgo not all threads of it give up privileges
+		if out, err := build.CombinedOutput(); err != nil {
 			fmt.Fprintf(os.Stderr, "build gshim: %v\n%s", err, out)
 			os.Exit(1)
 		}
