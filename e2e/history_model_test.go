@@ -106,11 +106,11 @@ func (s owned) after(c call, a said) []owned {
 			next = append(next, s)
 		}
 	case c == "hold":
-		if s.phase == waiting && ok {
+		if ok { // of one that runs it takes effect when it waits again
 			n.held = true
 			next = append(next, n)
 		}
-		if s.phase != waiting && (a.unknown || a.code == api.CodeConflict) {
+		if s.phase != waiting && a.unknown {
 			next = append(next, s)
 		}
 	case !ok:

@@ -12,7 +12,7 @@ import (
 )
 
 // TestPrologOfABadNode: a gang whose prolog fails on one of its nodes runs on others at once, nobody is
-// charged, and the node is drained with the prolog's word before long.
+// charged, and the node says what the prolog said.
 func TestPrologOfABadNode(t *testing.T) {
 	prolog := filepath.Join(t.TempDir(), "prolog")
 	if err := os.WriteFile(prolog, []byte("#!/bin/sh\n[ $GANG_NODE != n1 ] || { echo looking; echo no IB link; exit 1; }\necho checked $GANG_NODE\n"), 0o755); err != nil {
@@ -54,14 +54,11 @@ func TestPrologOfABadNode(t *testing.T) {
 				t.Errorf("gctl show job has no hooks:\n%s", shown)
 			}
 		}
-		if n1 := c.node("n1"); n1.State != api.NodeUp {
-			if !strings.Contains(n1.Reason, "no IB link") {
-				t.Errorf("n1 is out for %q", n1.Reason)
-			}
-			return
-		}
 	}
-	t.Errorf("n1 is in service: %+v", c.node("n1"))
+	// The jobs of one user take no node out: it says what failed on it, for whoever looks.
+	if n1 := c.node("n1"); n1.State != api.NodeUp || n1.Strikes == 0 || !strings.Contains(n1.Reason, "no IB link") {
+		t.Errorf("%+v", n1)
+	}
 }
 
 // TestTaskHooksOfSteps: each task of a step has the site's programs around it and srun's within; the batch

@@ -52,7 +52,7 @@ func TestTravels(t *testing.T) {
 				if strings.HasPrefix(by.name, "gsubmit") && x.own != "" && (x.own != "node" || by.name == "gsubmit") {
 					want = x.own
 				}
-				out := c.tool("bash", "-c", fmt.Sprintf("cd %s && mkdir -p '%s' && cd '%s' && { %s; }; %s", dir, by.name, by.name, x.set, by.command))
+				out := c.tool("bash", "-c", fmt.Sprintf("cd %s && mkdir -p 'by %s' && cd 'by %s' && { %s; }; %s", dir, by.name, by.name, x.set, by.command))
 				lines := strings.Split(strings.TrimSpace(out), "\n")
 				got := strings.TrimSpace(lines[len(lines)-1])
 				switch {
