@@ -68,7 +68,7 @@ var Here = New("/etc")
 
 // New is the directory of a host whose configuration is below etc.
 func New(etc string) *Directory {
-	return &Directory{files: files{etc: etc}, getent: "getent", patience: Patience, fresh: Fresh, unknown: Unknown, doubt: Doubt, retry: Retry,
+	return &Directory{files: files{etc: etc}, getent: "/usr/bin/getent", patience: Patience, fresh: Fresh, unknown: Unknown, doubt: Doubt, retry: Retry,
 		now: time.Now, slots: make(chan struct{}, maxChildren), kept: map[key]*entry{}}
 }
 
