@@ -56,7 +56,7 @@ func TestRootsPaths(t *testing.T) {
 			privileged++
 			for _, p := range c.paths {
 				of := s.whose(p)
-				if of == "" {
+				if of == "" || slices.Contains(filepath.SplitList(os.Getenv("PATH")), filepath.Dir(p)) { // where root's own programs are looked for
 					continue
 				}
 				row := table[c.name+" "+of]
