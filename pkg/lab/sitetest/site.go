@@ -212,9 +212,12 @@ func (s *Site) Job(id int64) *gang.Job {
 	return j
 }
 
-// Serve listens where a command finds it when GANG_DIR is dir.
+// Serve listens where a command finds it when GANG_DIR is dir, and nowhere else from then on.
 func (s *Site) Serve(dir string) {
 	s.t.Helper()
+	if s.server != nil {
+		s.Die()
+	}
 	s.path = filepath.Join(dir, "run", "gangd.sock")
 	l, err := auth.ListenUnix(s.path)
 	must(s.t, err)

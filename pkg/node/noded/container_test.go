@@ -485,8 +485,8 @@ func TestContainersAtStart(t *testing.T) {
 		{Containers{Import: Import{Driver: "podman"}}, "container_driver: podman imports nothing where containers is not true"},
 		{Containers{On: true, Import: Import{Driver: "docker"}}, `container_driver: "docker" is not known`},
 		{Containers{On: true, Import: Import{Driver: "enroot"}}, `container_driver: exec: "enroot": executable file not found in $PATH`},
-		{Containers{On: true, Import: Import{Driver: "podman", Cache: file}}, "container_cache: mkdir " + file + ": not a directory"},
-		{Containers{On: true, Import: Import{Driver: "podman", Cache: closed + "/cache"}}, "container_cache: " + closed + "/cache: users can't pass " + closed + " (mode 0700), and find no images below: chmod o+x " + closed + ", or another container_cache"},
+		{Containers{On: true, Import: Import{Driver: "podman", Cache: file}}, "container_cache: " + file + ": users can't pass " + file + ": not a directory, or another container_cache"},
+		{Containers{On: true, Import: Import{Driver: "podman", Cache: closed + "/cache"}}, "container_cache: " + closed + "/cache: users can't pass " + closed + " (mode 0700): chmod o+x " + closed + ", or another container_cache"},
 		{Containers{On: true, Import: Import{Driver: "podman", Cache: cache, High: 1 << 60}}, "container_cache_high: 1048576T, and the disk of " + cache + " has *"},
 		{Containers{On: true, Import: Import{Driver: "podman", Cache: cache, High: 1 << 30, Low: 2 << 30}}, "container_cache_low: 2G is above container_cache_high, 1G"},
 	} {
