@@ -91,7 +91,7 @@ func build(t *testing.T, o options) *lab {
 	bin, err1 := filepath.Abs("../../bin")
 	self, err2 := os.Executable()
 	dir, err3 := os.MkdirTemp("", "gh")
-	if err := errors.Join(err1, err2, err3); err != nil {
+	if err := errors.Join(err1, err2, err3, os.Chmod(dir, 0o755)); err != nil { // users have to pass it
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(filepath.Join(bin, "gangd")); err != nil {
