@@ -22,7 +22,7 @@ import (
 func TestUpdateOf(t *testing.T) {
 	e := still()
 	e.opt.Policy.Partitions = []api.Partition{{Name: "main", Default: true, DefaultTime: time.Hour, MaxTime: 4 * time.Hour}, {Name: "night", MaxTime: 2 * time.Hour}, {Name: "day"}}
-	res := &cluster.Node{Name: "n1", CPUs: 8, MemoryBytes: 1 << 30, Ready: true, Partitions: []string{"main", "night"}, Features: []string{"fast", "ib"}}
+	res := &cluster.Node{Name: "n1", Has: cluster.Amounts{cluster.CPUs: 8, cluster.Memory: 1 << 30}, Ready: true, Partitions: []string{"main", "night"}, Features: []string{"fast", "ib"}}
 	e.view.putNode(&gang.Node{Name: "n1", State: api.NodeUp, Res: res.Counted()})
 	admin := Caller{User: "root", Admin: true}
 	job := func(edit func(*gang.Job)) *gang.Job {

@@ -679,9 +679,9 @@ func TestHowFarAJobIs(t *testing.T) {
 
 // TestShowNodeUse: what is shown as used of a node is what its grants take.
 func TestShowNodeUse(t *testing.T) {
-	res := (&cluster.Node{Name: "n1", CPUs: 8, MemoryBytes: 100, TmpBytes: 200, TmpEach: 30}).Counted()
+	res := (&cluster.Node{Name: "n1", Has: cluster.Amounts{cluster.CPUs: 8, cluster.Memory: 100, cluster.Tmp: 200}, Each: cluster.Amounts{cluster.Tmp: 30}}).Counted()
 	for job := range int64(2) {
-		res = res.Restore(cluster.Grant{MemberKey: api.MemberKey{Job: job + 1, Epoch: 1}, CPUs: 2, Memory: 10, Tmp: 50 * job})
+		res = res.Restore(cluster.Grant{MemberKey: api.MemberKey{Job: job + 1, Epoch: 1}, Takes: cluster.Amounts{cluster.CPUs: 2, cluster.Memory: 10, cluster.Tmp: 50 * job}})
 	}
 	n := showNode(&gang.Node{Name: "n1", Res: res})
 	if n.CPUs != 8 || n.CPUsUsed != 4 || n.MemoryBytes != 100 || n.MemoryUsed != 20 || n.TmpBytes != 200 || n.TmpUsed != 80 || len(n.Jobs) != 2 {

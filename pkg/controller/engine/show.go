@@ -446,13 +446,14 @@ func showNode(n *gang.Node) api.Node {
 	r := n.Res
 	out := api.Node{Name: n.Name, State: n.State, Reason: n.Reason, Silent: gang.OnlySilent(n), DrainUser: n.DrainUser, DrainTime: n.DrainTime, DrainBy: n.DrainBy, Down: n.Down, Address: r.Address, BootID: n.BootID,
 		LostSince: n.LostSince, LastSeen: n.LastSeen, Containment: n.Hello.Containment, Devices: n.Hello.Devices, Containers: n.Hello.Containers, Limits: n.Hello.Limits, Version: n.Hello.Version,
-		Partitions: r.Partitions, Features: r.Features, CPUs: r.CPUs, Shape: r.Shape, MemoryBytes: r.MemoryBytes, TmpBytes: r.TmpBytes, TmpUsed: r.TmpUsed(),
+		Partitions: r.Partitions, Features: r.Features, Shape: r.Shape,
 		Cards: []api.Card{}, Jobs: []int64{}}
+	for i := range cluster.Resources {
+		cluster.Resources[i].Show(&out, r.Has[i], r.Used(cluster.Resource(i)))
+	}
 	for i := range r.Grants {
 		g := &r.Grants[i]
-		out.CPUsUsed += g.CPUs
 		out.Exclusive = out.Exclusive || g.Exclusive
-		out.MemoryUsed += g.Memory
 		if !slices.Contains(out.Jobs, g.Job) {
 			out.Jobs = append(out.Jobs, g.Job)
 		}

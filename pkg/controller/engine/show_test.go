@@ -107,9 +107,9 @@ func TestShowsTheTrigger(t *testing.T) {
 
 // TestShowNode: a node's figures are the sums of what is on it, and a gang that has it to itself shows.
 func TestShowNode(t *testing.T) {
-	res := &cluster.Node{Name: "n1", CPUs: 8, Cards: []cluster.Card{{CardInfo: api.CardInfo{UUID: "a"}}, {CardInfo: api.CardInfo{UUID: "b", Index: 1}}}}
+	res := &cluster.Node{Name: "n1", Has: cluster.Amounts{cluster.CPUs: 8}, Cards: []cluster.Card{{CardInfo: api.CardInfo{UUID: "a"}}, {CardInfo: api.CardInfo{UUID: "b", Index: 1}}}}
 	grant := func(job int64, epoch int, exclusive bool) cluster.Grant {
-		return cluster.Grant{MemberKey: api.MemberKey{Job: job, Epoch: epoch}, CPUs: 2, Memory: 5, Exclusive: exclusive}
+		return cluster.Grant{MemberKey: api.MemberKey{Job: job, Epoch: epoch}, Takes: cluster.Amounts{cluster.CPUs: 2, cluster.Memory: 5}, Exclusive: exclusive}
 	}
 	res = res.Restore(grant(1, 1, true)).Restore(grant(1, 2, false)).Restore(grant(2, 1, false))
 	got := showNode(&gang.Node{Name: "n1", Res: res})

@@ -379,10 +379,10 @@ func TestShowsAllOfANode(t *testing.T) {
 	card := func(i int, uuid string, s api.CardState) cluster.Card {
 		return cluster.Card{CardInfo: api.CardInfo{Index: i, UUID: uuid, Model: "H100", VRAMBytes: 80, MIG: true, Compute: "9.0", NUMA: 1}, State: s, Reason: "r" + uuid, StrangersBytes: 3, UsedBytes: 4, Utilization: 5}
 	}
-	res := &cluster.Node{Name: "n1", Address: "10.0.0.1", CPUs: 64, Shape: api.CPUShape{Sockets: 2}, MemoryBytes: 100, TmpBytes: 200, Partitions: []string{"main"}, Features: []string{"ib"},
+	res := &cluster.Node{Name: "n1", Address: "10.0.0.1", Has: cluster.Amounts{cluster.CPUs: 64, cluster.Memory: 100, cluster.Tmp: 200}, Shape: api.CPUShape{Sockets: 2}, Partitions: []string{"main"}, Features: []string{"ib"},
 		Cards: []cluster.Card{card(0, "a", api.CardOK), card(1, "b", api.CardOK), card(2, "c", api.CardQuarantined)}}
 	grant := func(job int64, cards ...cluster.CardGrant) cluster.Grant {
-		return cluster.Grant{MemberKey: api.MemberKey{Job: job, Epoch: 1}, CPUs: 2, Memory: 5, Tmp: 7, Cards: cards}
+		return cluster.Grant{MemberKey: api.MemberKey{Job: job, Epoch: 1}, Takes: cluster.Amounts{cluster.CPUs: 2, cluster.Memory: 5, cluster.Tmp: 7}, Cards: cards}
 	}
 	part := cluster.CardGrant{UUID: "a", VRAMBytes: 10}
 	res = res.Restore(grant(1, part)).Restore(grant(2, part, cluster.CardGrant{UUID: "b", VRAMBytes: 1, Exclusive: true}, cluster.CardGrant{UUID: "c"}))

@@ -366,7 +366,7 @@ func TestFullest(t *testing.T) {
 func TestCardsOnSeveralNodes(t *testing.T) {
 	e := still()
 	for _, name := range []string{"n1", "n2"} {
-		res := &cluster.Node{Name: name, CPUs: 8, MemoryBytes: 1 << 30, Ready: true, Partitions: []string{"main"}, Cards: []cluster.Card{{CardInfo: api.CardInfo{UUID: name + "a", VRAMBytes: 1 << 30}, State: api.CardOK}}}
+		res := &cluster.Node{Name: name, Has: cluster.Amounts{cluster.CPUs: 8, cluster.Memory: 1 << 30}, Ready: true, Partitions: []string{"main"}, Cards: []cluster.Card{{CardInfo: api.CardInfo{UUID: name + "a", VRAMBytes: 1 << 30}, State: api.CardOK}}}
 		e.view.putNode(&gang.Node{Name: name, State: api.NodeUp, Res: res.Counted()})
 	}
 	s := spec(1)

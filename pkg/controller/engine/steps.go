@@ -219,7 +219,7 @@ func (e *Engine) allocation(j *gang.Job) api.Allocation {
 			}
 		}
 		if j.Spec.Exclusive && node != nil && node.Res != nil {
-			n.CPUs = max(n.CPUs, node.Res.CPUs)
+			n.CPUs = max(n.CPUs, node.Res.CPUs())
 		}
 		a.Nodes = append(a.Nodes, n)
 	}

@@ -237,7 +237,7 @@ func (s *stepSignals) Signal(_ context.Context, node string, o api.SignalOrder) 
 // TestAllocation: what a client is told of each node of a job, with its cards by their numbers there.
 func TestAllocation(t *testing.T) {
 	e := still()
-	e.view.putNode(&gang.Node{Name: "n1", Res: &cluster.Node{CPUs: 64}, Hello: api.Hello{Address: "10.0.0.1", Cards: []api.CardInfo{{UUID: "a"}, {UUID: "b", Index: 5}}}})
+	e.view.putNode(&gang.Node{Name: "n1", Res: &cluster.Node{Has: cluster.Amounts{cluster.CPUs: 64}}, Hello: api.Hello{Address: "10.0.0.1", Cards: []api.CardInfo{{UUID: "a"}, {UUID: "b", Index: 5}}}})
 	j := waitingJob(func(j *gang.Job) {
 		j.Spec = &api.Spec{Size: 3, CPUsPerRank: 2, Grace: time.Minute, Roles: []api.Role{{Count: 2, CPUsPerRank: 2, Component: &api.Component{}}, {Count: 1, CPUsPerRank: 3, Component: &api.Component{}}}}
 		j.Members = []gang.Member{{Node: "n1", Ranks: []int{0, 1}, Port: 9}, {Node: "n2", Ranks: []int{2}}}

@@ -305,6 +305,7 @@ func (e *Engine) componentPartitions(s *api.Spec) error {
 // checkSpec refuses what no client of ours would send; others speak this API too.
 func checkSpec(s *api.Spec, a *api.Array) error {
 	bad := func(format string, args ...any) error { return api.Errorf(api.CodeInvalid, format, args...) }
+	rank, member := cluster.AmountsOf(s)
 	switch {
 	case s.Size < 1 || s.Size > api.MaxGangSize:
 		return bad("size %d: want 1 to %d ranks", s.Size, api.MaxGangSize)
@@ -312,7 +313,7 @@ func checkSpec(s *api.Spec, a *api.Array) error {
 		return bad("launch %q: want ranks or batch", s.Launch)
 	case s.CPUsPerRank < 1:
 		return bad("cpus_per_rank %d: a rank takes at least one", s.CPUsPerRank)
-	case s.GPUsPerRank < 0 || s.GPUsPerNode < 0 || s.MemoryPerRank < 0 || s.MemoryPerNode < 0 || s.TmpPerNode < 0 || s.VRAMBytes < 0 || s.RanksPerNode < 0:
+	case s.GPUsPerRank < 0 || s.GPUsPerNode < 0 || s.VRAMBytes < 0 || s.RanksPerNode < 0 || slices.Min(rank[:]) < 0 || slices.Min(member[:]) < 0:
 		return bad("a resource may not be negative")
 	case s.GPUsPerRank > 0 && s.GPUsPerNode > 0:
 		return bad("gpus_per_rank and gpus_per_node exclude each other")

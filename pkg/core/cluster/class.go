@@ -34,13 +34,13 @@ func (n *Node) appendClass(b []byte, u *usage) []byte {
 	}
 	list(n.Partitions)
 	list(n.Features)
-	num(int64(max(0, n.CPUs-u.cpus)))
+	for r := range n.Has {
+		num(max(0, n.Has[r]-u.taken[r]))
+		num(n.Each[r])
+	}
 	num(int64(n.Shape.Sockets))
 	num(int64(n.Shape.Cores))
 	num(int64(n.Shape.Threads))
-	num(max(0, n.MemoryBytes-u.memory))
-	num(max(0, n.TmpBytes-u.tmp))
-	num(n.TmpEach)
 	flags := int64(0)
 	if u.exclusive > 0 {
 		flags |= 1

@@ -39,9 +39,7 @@ func (c Card) Judged() Card {
 type Grant struct {
 	api.MemberKey
 	Ranks     int
-	CPUs      int
-	Memory    int64
-	Tmp       int64 // asked for, 0: the TmpEach of the node is taken
+	Takes     Amounts // as asked for; of what is 0 the node's Each is taken
 	Cards     []CardGrant
 	Exclusive bool      // no other gang on this node
 	Until     time.Time // expected end by its time limit; zero: unknown
@@ -56,21 +54,19 @@ type CardGrant struct {
 
 // Node is a node as the scheduler sees it.
 type Node struct {
-	Name        string
-	Address     string
-	Ready       bool   // may take new work
-	Away        bool   // not ready only because it is not connected, for less than node_timeout
-	NotReady    string // why not, for people: "drained: launch failures: ..."
-	CPUs        int
-	Shape       api.CPUShape // of the CPUs
-	MemoryBytes int64
-	TmpBytes    int64 // temporary space
-	TmpEach     int64 // each grant takes, unless it asks for more
-	Features    []string
-	Partitions  []string
-	Cards       []Card
-	Grants      []Grant // ordered by job, epoch
-	used        usage   // sums of Grants, kept by Take, Release, Restore and Counted
+	Name       string
+	Address    string
+	Ready      bool   // may take new work
+	Away       bool   // not ready only because it is not connected, for less than node_timeout
+	NotReady   string // why not, for people: "drained: launch failures: ..."
+	Has        Amounts
+	Each       Amounts      // what each grant takes that asks for none
+	Shape      api.CPUShape // of the CPUs
+	Features   []string
+	Partitions []string
+	Cards      []Card
+	Grants     []Grant // ordered by job, epoch
+	used       usage   // sums of Grants, kept by Take, Release, Restore and Counted
 }
 
 // Slot is where one rank goes.

@@ -92,9 +92,7 @@ const (
 	lacksReady
 	lacksWhole // somebody has the whole node
 	lacksEmpty // it wants the whole node
-	lacksCPUs
-	lacksMemory
-	lacksTmp
+	lacksAmount
 	lacksCard  // there is none of that name
 	lacksOther // one card twice
 	lacksSound // the card is quarantined
@@ -103,9 +101,9 @@ const (
 	lacksVRAM
 )
 
-// lack finds what is short for a grant, and on which of its cards. It is apart from the
+// lack finds what is short for a grant: of which resource, or on which of its cards. It is apart from the
 // text, since a plan asks very often and tells nobody.
-func (n *Node) lack(u *usage, g *Grant) (what lack, card int) {
+func (n *Node) lack(u *usage, g *Grant) (what lack, at int) {
 	switch {
 	case !n.Ready:
 		return lacksReady, 0
@@ -113,13 +111,12 @@ func (n *Node) lack(u *usage, g *Grant) (what lack, card int) {
 		return lacksWhole, 0
 	case g.Exclusive && u.grants > 0:
 		return lacksEmpty, 0
-	case g.CPUs > n.CPUs-u.cpus:
-		return lacksCPUs, 0
-	// A figure of zero takes nothing, so it fits even where memory is over-drawn.
-	case g.Memory > 0 && g.Memory > n.MemoryBytes-u.memory:
-		return lacksMemory, 0
-	case cmp.Or(g.Tmp, n.TmpEach) > 0 && cmp.Or(g.Tmp, n.TmpEach) > n.TmpBytes-u.tmp:
-		return lacksTmp, 0
+	}
+	for r := range n.Has {
+		// A figure of zero takes nothing, so it fits even where memory is over-drawn.
+		if want := cmp.Or(g.Takes[r], n.Each[r]); want > 0 && want > n.Has[r]-u.taken[r] {
+			return lacksAmount, r
+		}
 	}
 	last := -1
 	for i := range g.Cards {
@@ -170,15 +167,9 @@ func (n *Node) refuse(g *Grant) error {
 		return fmt.Errorf("node %s: job %d has the whole node", n.Name, n.exclusiveHolder())
 	case lacksEmpty:
 		return fmt.Errorf("node %s: asked for as a whole, job %d is on it", n.Name, n.Grants[0].Job)
-	case lacksCPUs:
-		free := max(0, n.CPUs-u.cpus)
-		return fmt.Errorf("node %s: %d CPUs asked, %d of %d free: %d short", n.Name, g.CPUs, free, n.CPUs, g.CPUs-free)
-	case lacksMemory:
-		free := max(0, n.MemoryBytes-u.memory)
-		return fmt.Errorf("node %s: %s memory asked, %s of %s free: %s short", n.Name, Size(g.Memory), Size(free), Size(n.MemoryBytes), Size(g.Memory-free))
-	case lacksTmp:
-		free, want := max(0, n.TmpBytes-u.tmp), cmp.Or(g.Tmp, n.TmpEach)
-		return fmt.Errorf("node %s: %s temporary space asked, %s of %s free: %s short", n.Name, Size(want), Size(free), Size(n.TmpBytes), Size(want-free))
+	case lacksAmount:
+		row, free, want := &Resources[at], max(0, n.Has[at]-u.taken[at]), cmp.Or(g.Takes[at], n.Each[at])
+		return fmt.Errorf("node %s: %s %s asked, %s of %s free: %s short", n.Name, row.Figure(want), row.Noun, row.Figure(free), row.Figure(n.Has[at]), row.Figure(want-free))
 	}
 	return n.refuseCard(u, &g.Cards[at], what)
 }
@@ -233,17 +224,18 @@ func (n *Node) cardHolders(uuid string) []int64 {
 }
 
 // GrantFor is what the member of a gang on one node takes: slots are the ranks on that
-// node. Memory and cards per node are counted once, whatever the number of ranks.
+// node. What is asked for by node is counted once, whatever the number of ranks.
 func GrantFor(ask *Ask, key api.MemberKey, slots []Slot, until time.Time) Grant {
 	s := ask.Spec
 	g := Grant{
 		MemberKey: key,
 		Ranks:     len(slots),
-		CPUs:      len(slots) * max(1, s.CPUsPerRank),
-		Memory:    int64(len(slots))*s.MemoryPerRank + s.MemoryPerNode,
-		Tmp:       s.TmpPerNode,
 		Exclusive: s.Exclusive,
 		Until:     until,
+	}
+	rank, member := AmountsOf(s)
+	for r := range g.Takes {
+		g.Takes[r] = int64(len(slots))*rank[r] + member[r]
 	}
 	for _, slot := range slots {
 		for _, uuid := range slot.Cards {
@@ -295,17 +287,18 @@ func ownPartitions(c *api.Component, all []string) []string {
 // elements of an array and a user's hundred equal submissions are looked at once a plan.
 func askKey(s *api.Spec, partitions []string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d %d %d %d %d %d %d %t %d %d %d %t", s.Size, max(1, s.CPUsPerRank), s.MemoryPerRank, s.MemoryPerNode,
-		s.GPUsPerRank, s.GPUsPerNode, s.VRAMBytes, shares(s), s.RanksPerNode, s.MinNodes, s.MaxNodes, s.Exclusive)
+	fmt.Fprintf(&b, "%d", s.Size)
+	rank, member := AmountsOf(s)
+	for r := range Resources {
+		fmt.Fprintf(&b, " %d+%d", rank[r], member[r])
+	}
+	fmt.Fprintf(&b, " %d %d %d %t %d %d %d %t", s.GPUsPerRank, s.GPUsPerNode, s.VRAMBytes, shares(s), s.RanksPerNode, s.MinNodes, s.MaxNodes, s.Exclusive)
 	if s.Switches > 0 {
 		wait := time.Duration(-1)
 		if s.SwitchWait != nil {
 			wait = *s.SwitchWait
 		}
 		fmt.Fprintf(&b, " switches %d %d", s.Switches, wait)
-	}
-	if s.TmpPerNode > 0 {
-		fmt.Fprintf(&b, " tmp %d", s.TmpPerNode)
 	}
 	if s.Shape != (api.CPUShape{}) {
 		fmt.Fprintf(&b, " shape %v", s.Shape)

@@ -15,7 +15,7 @@ import (
 const gib = int64(1) << 30
 
 func testNode(cards int) *Node {
-	n := &Node{Name: "n3", Ready: true, CPUs: 16, MemoryBytes: 64 * gib, Partitions: []string{"gpu"}}
+	n := &Node{Name: "n3", Ready: true, Has: Amounts{CPUs: 16, Memory: 64 * gib}, Partitions: []string{"gpu"}}
 	for i := range cards {
 		n.Cards = append(n.Cards, Card{State: api.CardOK, CardInfo: api.CardInfo{Index: i, UUID: fmt.Sprintf("GPU-%d", i),
 			Model: "NVIDIA A100-SXM4-80GB", VRAMBytes: 80 * gib, NUMA: -1}})
@@ -33,32 +33,32 @@ func share(uuid string, vram int64) CardGrant {
 func TestTakeRefuses(t *testing.T) {
 	n := testNode(4)
 	n.Cards[2].StrangersBytes = 50 * gib
-	n.TmpBytes, n.TmpEach = 100*gib, 10*gib
+	n.Has[Tmp], n.Each[Tmp] = 100*gib, 10*gib
 	n.Cards[3].State, n.Cards[3].Reason = api.CardQuarantined, "Xid 79"
-	n = n.Restore(Grant{MemberKey: key(7), CPUs: 10, Memory: 60 * gib, Tmp: 70 * gib, Cards: []CardGrant{whole("GPU-0"), share("GPU-1", 50)}})
+	n = n.Restore(Grant{MemberKey: key(7), Takes: Amounts{CPUs: 10, Memory: 60 * gib, Tmp: 70 * gib}, Cards: []CardGrant{whole("GPU-0"), share("GPU-1", 50)}})
 	drained := *n
 	drained.Ready, drained.NotReady = false, "drained: launch failures: no space left"
-	taken := testNode(0).Restore(Grant{MemberKey: key(8), CPUs: 1, Exclusive: true})
+	taken := testNode(0).Restore(Grant{MemberKey: key(8), Takes: Amounts{CPUs: 1}, Exclusive: true})
 	for _, tt := range []struct {
 		n    *Node
 		g    Grant
 		want string
 	}{
-		{n, Grant{CPUs: 8}, "node n3: 8 CPUs asked, 6 of 16 free: 2 short"},
-		{n, Grant{CPUs: 1, Memory: 5 * gib}, "node n3: 5G memory asked, 4G of 64G free: 1G short"},
-		{n, Grant{CPUs: 1, Tmp: 31 * gib}, "node n3: 31G temporary space asked, 30G of 100G free: 1G short"},
-		{n.Restore(Grant{MemberKey: key(8), Tmp: 25 * gib}), Grant{CPUs: 1}, "node n3: 10G temporary space asked, 5G of 100G free: 5G short"},
-		{n, Grant{CPUs: 1, Cards: []CardGrant{whole("GPU-0")}}, "node n3 card 0: job 7 has it to itself"},
-		{n, Grant{CPUs: 1, Cards: []CardGrant{whole("GPU-1")}}, "node n3 card 1: asked for as a whole, job 7 is on it"},
-		{n, Grant{CPUs: 1, Cards: []CardGrant{share("GPU-1", 40)}}, "node n3 card 1: 40G VRAM asked, 30G of 80G free (0B held by strangers): 10G short"},
-		{n, Grant{CPUs: 1, Cards: []CardGrant{share("GPU-2", 40)}}, "node n3 card 2: 40G VRAM asked, 30G of 80G free (50G held by strangers): 10G short"},
-		{n, Grant{CPUs: 1, Cards: []CardGrant{whole("GPU-3")}}, "node n3 card 3 is quarantined: Xid 79"},
-		{n, Grant{CPUs: 1, Cards: []CardGrant{whole("GPU-9")}}, "node n3 has no card GPU-9"},
-		{n, Grant{CPUs: 1, Cards: []CardGrant{share("GPU-2", 1), share("GPU-2", 1)}}, "node n3 card 2: asked for twice in one grant"},
-		{n, Grant{CPUs: 1, Exclusive: true}, "node n3: asked for as a whole, job 7 is on it"},
-		{n, Grant{MemberKey: key(7), CPUs: 1}, "node n3: job 7 epoch 1 holds a grant already"},
-		{taken, Grant{CPUs: 1}, "node n3: job 8 has the whole node"},
-		{&drained, Grant{CPUs: 1}, "node n3 takes no new work: drained: launch failures: no space left"},
+		{n, Grant{Takes: Amounts{CPUs: 8}}, "node n3: 8 CPUs asked, 6 of 16 free: 2 short"},
+		{n, Grant{Takes: Amounts{CPUs: 1, Memory: 5 * gib}}, "node n3: 5G memory asked, 4G of 64G free: 1G short"},
+		{n, Grant{Takes: Amounts{CPUs: 1, Tmp: 31 * gib}}, "node n3: 31G temporary space asked, 30G of 100G free: 1G short"},
+		{n.Restore(Grant{MemberKey: key(8), Takes: Amounts{Tmp: 25 * gib}}), Grant{Takes: Amounts{CPUs: 1}}, "node n3: 10G temporary space asked, 5G of 100G free: 5G short"},
+		{n, Grant{Takes: Amounts{CPUs: 1}, Cards: []CardGrant{whole("GPU-0")}}, "node n3 card 0: job 7 has it to itself"},
+		{n, Grant{Takes: Amounts{CPUs: 1}, Cards: []CardGrant{whole("GPU-1")}}, "node n3 card 1: asked for as a whole, job 7 is on it"},
+		{n, Grant{Takes: Amounts{CPUs: 1}, Cards: []CardGrant{share("GPU-1", 40)}}, "node n3 card 1: 40G VRAM asked, 30G of 80G free (0B held by strangers): 10G short"},
+		{n, Grant{Takes: Amounts{CPUs: 1}, Cards: []CardGrant{share("GPU-2", 40)}}, "node n3 card 2: 40G VRAM asked, 30G of 80G free (50G held by strangers): 10G short"},
+		{n, Grant{Takes: Amounts{CPUs: 1}, Cards: []CardGrant{whole("GPU-3")}}, "node n3 card 3 is quarantined: Xid 79"},
+		{n, Grant{Takes: Amounts{CPUs: 1}, Cards: []CardGrant{whole("GPU-9")}}, "node n3 has no card GPU-9"},
+		{n, Grant{Takes: Amounts{CPUs: 1}, Cards: []CardGrant{share("GPU-2", 1), share("GPU-2", 1)}}, "node n3 card 2: asked for twice in one grant"},
+		{n, Grant{Takes: Amounts{CPUs: 1}, Exclusive: true}, "node n3: asked for as a whole, job 7 is on it"},
+		{n, Grant{MemberKey: key(7), Takes: Amounts{CPUs: 1}}, "node n3: job 7 epoch 1 holds a grant already"},
+		{taken, Grant{Takes: Amounts{CPUs: 1}}, "node n3: job 8 has the whole node"},
+		{&drained, Grant{Takes: Amounts{CPUs: 1}}, "node n3 takes no new work: drained: launch failures: no space left"},
 	} {
 		if _, err := tt.n.Take(tt.g); err == nil || err.Error() != tt.want {
 			t.Errorf("%+v: %v\nwant %s", tt.g, err, tt.want)
@@ -76,12 +76,12 @@ func TestGrantFor(t *testing.T) {
 		want  Grant
 	}{
 		{api.Spec{Size: 4, CPUsPerRank: 3, MemoryPerRank: gib, MemoryPerNode: 5 * gib, GPUsPerRank: 2, VRAMBytes: 40 * gib, Exclusive: true}, slots,
-			Grant{Ranks: 2, CPUs: 6, Memory: 7 * gib, Exclusive: true, Cards: []CardGrant{{"a", 40 * gib, true}, {"b", 40 * gib, true},
+			Grant{Ranks: 2, Takes: Amounts{CPUs: 6, Memory: 7 * gib}, Exclusive: true, Cards: []CardGrant{{"a", 40 * gib, true}, {"b", 40 * gib, true},
 				{"c", 40 * gib, true}, {"d", 40 * gib, true}}}},
 		{api.Spec{Size: 4, GPUsPerNode: 2, VRAMBytes: 40 * gib, Share: true}, both,
-			Grant{Ranks: 2, CPUs: 2, Cards: []CardGrant{{"a", 40 * gib, false}, {"b", 40 * gib, false}}}},
+			Grant{Ranks: 2, Takes: Amounts{CPUs: 2}, Cards: []CardGrant{{"a", 40 * gib, false}, {"b", 40 * gib, false}}}},
 		// Without a figure nobody could tell who else fits: the card is taken whole.
-		{api.Spec{Size: 4, GPUsPerNode: 2, Share: true}, both, Grant{Ranks: 2, CPUs: 2, Cards: []CardGrant{whole("a"), whole("b")}}},
+		{api.Spec{Size: 4, GPUsPerNode: 2, Share: true}, both, Grant{Ranks: 2, Takes: Amounts{CPUs: 2}, Cards: []CardGrant{whole("a"), whole("b")}}},
 	} {
 		tt.want.MemberKey, tt.want.Until = key(1), until
 		if got := GrantFor(AskOf(&tt.spec, []string{"gpu"}), key(1), tt.slots, until); !reflect.DeepEqual(got, tt.want) {
@@ -125,7 +125,7 @@ func TestShapeTellsWhatDecides(t *testing.T) {
 // genGrant draws grants that often do not fit.
 func genGrant(t *rapid.T, n *Node, job int64) Grant {
 	g := Grant{MemberKey: api.MemberKey{Job: job, Epoch: rapid.IntRange(1, 2).Draw(t, "epoch")}, Ranks: 1,
-		CPUs: rapid.IntRange(1, 8).Draw(t, "cpus"), Memory: rapid.Int64Range(0, 40).Draw(t, "memory") * gib,
+		Takes:     Amounts{CPUs: int64(rapid.IntRange(1, 8).Draw(t, "cpus")), Memory: rapid.Int64Range(0, 40).Draw(t, "memory") * gib},
 		Exclusive: rapid.IntRange(0, 9).Draw(t, "node") == 0}
 	for i := range n.Cards {
 		switch rapid.IntRange(0, 5).Draw(t, "card") {
@@ -178,10 +178,12 @@ func TestHistoriesNeverOverCommit(t *testing.T) {
 
 // checkRoom adds up a node on which g was just taken.
 func checkRoom(t *rapid.T, n *Node, g Grant) {
-	cpus, memory := 0, int64(0)
+	var sum Amounts
 	vram, holders, alone := map[string]int64{}, map[string]int{}, map[string]bool{}
 	for i, o := range n.Grants {
-		cpus, memory = cpus+o.CPUs, memory+o.Memory
+		for r := range sum {
+			sum[r] += o.Takes[r]
+		}
 		if o.Exclusive && len(n.Grants) > 1 {
 			t.Fatalf("job %d has the whole node with %d others", o.Job, len(n.Grants)-1)
 		}
@@ -194,8 +196,10 @@ func checkRoom(t *rapid.T, n *Node, g Grant) {
 			alone[c.UUID] = alone[c.UUID] || c.Exclusive
 		}
 	}
-	if cpus > n.CPUs || memory > n.MemoryBytes {
-		t.Fatalf("%d of %d CPUs, %d of %d memory granted", cpus, n.CPUs, memory, n.MemoryBytes)
+	for r := range sum {
+		if sum[r] > n.Has[r] {
+			t.Fatalf("%d of %d %s granted", sum[r], n.Has[r], Resources[r].Noun)
+		}
 	}
 	for _, c := range g.Cards { // others may be over-drawn by strangers that came later
 		card := n.Cards[n.cardIndex(c.UUID)]
@@ -206,9 +210,9 @@ func checkRoom(t *rapid.T, n *Node, g Grant) {
 }
 
 func TestOldNodeStaysAsItWas(t *testing.T) {
-	n := testNode(2).Restore(Grant{MemberKey: key(5), CPUs: 2, Cards: []CardGrant{whole("GPU-0")}})
+	n := testNode(2).Restore(Grant{MemberKey: key(5), Takes: Amounts{CPUs: 2}, Cards: []CardGrant{whole("GPU-0")}})
 	for range 3 {
-		if _, err := n.Take(Grant{MemberKey: key(4), CPUs: 14, Cards: []CardGrant{whole("GPU-1")}}); err != nil {
+		if _, err := n.Take(Grant{MemberKey: key(4), Takes: Amounts{CPUs: 14}, Cards: []CardGrant{whole("GPU-1")}}); err != nil {
 			t.Fatal(err)
 		}
 		n.Release(key(5))
@@ -235,11 +239,11 @@ func TestSize(t *testing.T) {
 // TestTemporarySpace: nodes are told apart by it, asks too, and all ranks of a member share it.
 func TestTemporarySpace(t *testing.T) {
 	n := testNode(0)
-	n.TmpBytes = 100 * gib
+	n.Has[Tmp] = 100 * gib
 	each := *n
-	each.TmpEach = gib
+	each.Each[Tmp] = gib
 	seen := map[string]bool{}
-	for _, v := range []*Node{n, &each, n.Restore(Grant{MemberKey: key(1), Tmp: gib}), n.Restore(Grant{MemberKey: key(1), Tmp: 2 * gib})} {
+	for _, v := range []*Node{n, &each, n.Restore(Grant{MemberKey: key(1), Takes: Amounts{Tmp: gib}}), n.Restore(Grant{MemberKey: key(1), Takes: Amounts{Tmp: 2 * gib}})} {
 		seen[string(v.AppendClass(nil))] = true
 	}
 	if len(seen) != 4 {
@@ -248,7 +252,7 @@ func TestTemporarySpace(t *testing.T) {
 	spec := &api.Spec{Size: 2, TmpPerNode: 10 * gib, Roles: []api.Role{{Name: "a", Count: 1, CPUsPerRank: 1}, {Name: "b", Count: 1, CPUsPerRank: 1}}}
 	ask := AskOf(spec, []string{"gpu"})
 	g := GrantOf(ask, key(1), []int{0, 1}, func(int) Slot { return Slot{Node: "n3"} }, time.Time{})
-	if g.Tmp != 10*gib || g.Ranks != 2 {
+	if g.Takes[Tmp] != 10*gib || g.Ranks != 2 {
 		t.Errorf("a member of two roles takes %+v", g)
 	}
 	less := *spec
@@ -256,12 +260,12 @@ func TestTemporarySpace(t *testing.T) {
 	if AskOf(&less, []string{"gpu"}).Key == ask.Key {
 		t.Error("asks of different temporary space have one key")
 	}
-	if g = GrantFor(ask, key(1), []Slot{{Node: "n3"}, {Node: "n3"}}, time.Time{}); g.Tmp != 10*gib {
-		t.Errorf("two ranks on a node take %s", Size(g.Tmp))
+	if g = GrantFor(ask, key(1), []Slot{{Node: "n3"}, {Node: "n3"}}, time.Time{}); g.Takes[Tmp] != 10*gib {
+		t.Errorf("two ranks on a node take %s", Size(g.Takes[Tmp]))
 	}
 	// Who asks for none takes what each takes, however many ranks there are.
-	each.TmpEach = 30 * gib
-	on := each.Counted().Restore(Grant{MemberKey: key(1), Ranks: 2, CPUs: 2}).Restore(Grant{MemberKey: key(2), Ranks: 2, CPUs: 2, Tmp: 50 * gib})
+	each.Each[Tmp] = 30 * gib
+	on := each.Counted().Restore(Grant{MemberKey: key(1), Ranks: 2, Takes: Amounts{CPUs: 2}}).Restore(Grant{MemberKey: key(2), Ranks: 2, Takes: Amounts{CPUs: 2, Tmp: 50 * gib}})
 	for _, x := range []struct {
 		n    *Node
 		tmp  int64
@@ -272,7 +276,7 @@ func TestTemporarySpace(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if free := x.n.FreeTmp(); free != x.free*gib || x.n.TmpUsed() != 100*gib-free || (d.Ranks(x.n) > 0) != x.fits {
+		if free := x.n.Free(Tmp); free != x.free*gib || x.n.Used(Tmp) != 100*gib-free || (d.Ranks(x.n) > 0) != x.fits {
 			t.Errorf("%s free, room for %d ranks that ask for %s; want %dG", Size(free), d.Ranks(x.n), Size(x.tmp), x.free)
 		}
 	}

@@ -12,7 +12,7 @@ import (
 func BenchmarkPick(b *testing.B) {
 	for _, want := range []struct{ of, island, ranks, cards int }{{8, 8, 1, 1}, {8, 8, 2, 2}, {8, 8, 1, 4},
 		{512, 1, 1, 1}, {512, 1, 1, 8}, {512, 1, 64, 4}, {512, 1, 256, 2}, {512, 1, 511, 1}, {512, 8, 1, 1}, {512, 8, 64, 4}, {512, 8, 256, 2}, {512, 8, 511, 1}} {
-		n := &Node{Name: "n", Ready: true, CPUs: 1024, MemoryBytes: 1 << 44, Partitions: []string{"gpu"}}
+		n := &Node{Name: "n", Ready: true, Has: Amounts{CPUs: 1024, Memory: 1 << 44}, Partitions: []string{"gpu"}}
 		for i := range want.of {
 			n.Cards = append(n.Cards, Card{CardInfo: api.CardInfo{Index: i, UUID: fmt.Sprintf("GPU-%d", i), Model: "H100", VRAMBytes: 80 << 30, NUMA: i / max(4, want.of/2)}, State: api.CardOK})
 			for p := i / want.island * want.island; p < i; p++ {

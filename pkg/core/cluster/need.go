@@ -14,18 +14,16 @@ import (
 // spec, card types lowered, the constraint parsed. It remembers what it found out about
 // card models and is not safe for concurrent use.
 type Need struct {
-	Ask        *Ask
-	Parts      []*Need // of a gang with roles, else nil; then only Ask, Size and Exclusive speak of the whole
-	Size       int
-	CPUs       int   // per rank
-	Memory     int64 // per rank
-	NodeMemory int64 // per member
-	Tmp        int64 // per member
-	Cards      int   // per rank
-	NodeCards  int   // per member
-	VRAM       int64 // per card
-	Share      bool
-	Exclusive  bool
+	Ask       *Ask
+	Parts     []*Need // of a gang with roles, else nil; then only Ask, Size and Exclusive speak of the whole
+	Size      int
+	PerRank   Amounts
+	PerMember Amounts
+	Cards     int   // per rank
+	NodeCards int   // per member
+	VRAM      int64 // per card
+	Share     bool
+	Exclusive bool
 	// Alternatives are the asks any one of which is enough, where the constraint says something of the
 	// nodes together: its alternatives in the order written, or the one with its counts. Nil:
 	// the ask itself is all.
@@ -50,10 +48,11 @@ func NewNeed(ask *Ask) (*Need, error) {
 		return nil, err
 	}
 	d := &Need{
-		Ask: ask, Size: max(1, s.Size), CPUs: max(1, s.CPUsPerRank), Memory: s.MemoryPerRank, NodeMemory: s.MemoryPerNode, Tmp: s.TmpPerNode,
+		Ask: ask, Size: max(1, s.Size),
 		Cards: s.GPUsPerRank, NodeCards: s.GPUsPerNode, VRAM: s.VRAMBytes, Share: shares(s), Exclusive: s.Exclusive,
 		constraint: constraint, only: slices.Sorted(slices.Values(s.NodeList)), never: slices.Sorted(slices.Values(s.Exclude)),
 	}
+	d.PerRank, d.PerMember = AmountsOf(s)
 	d.images = imageFeatures(s)
 	if d.Cards > 0 {
 		d.NodeCards = 0 // the two exclude each other; each rank having its own says more
@@ -266,24 +265,13 @@ func (d *Need) RanksEmpty(n *Node) int {
 var unused [64]cardUse
 
 func (d *Need) ranks(n *Node, u *usage) int {
-	k := min(d.Size, (n.CPUs-u.cpus)/d.CPUs)
-	if k <= 0 || u.exclusive > 0 || d.Exclusive && u.grants > 0 {
+	if u.exclusive > 0 || d.Exclusive && u.grants > 0 {
 		return 0
 	}
-	if tmp := cmp.Or(d.Tmp, n.TmpEach); tmp > 0 && tmp > n.TmpBytes-u.tmp {
-		return 0
-	}
-	if d.Memory > 0 || d.NodeMemory > 0 {
-		free := n.MemoryBytes - u.memory - d.NodeMemory
-		if free < 0 {
-			return 0
-		}
-		if d.Memory > 0 {
-			k = int(min(int64(k), free/d.Memory))
-		}
-	}
+	free := n.free(u)
+	k := d.ranksIn(&free, &n.Each, d.Size)
 	if k <= 0 || !d.WantsCards() {
-		return max(0, k)
+		return k
 	}
 	return d.ranksByCards(n, u, k)
 }
@@ -330,7 +318,7 @@ func (d *Need) Free(n *Node) int {
 		return 0
 	}
 	if !d.WantsCards() {
-		return max(0, n.CPUs-u.cpus)
+		return int(max(0, n.Has[CPUs]-u.taken[CPUs]))
 	}
 	free := 0
 	for i := range n.Cards {
@@ -361,7 +349,7 @@ func (w Waste) Compare(o Waste) int {
 // WasteOf is the cost of so many ranks on a node where they fit.
 func (d *Need) WasteOf(n *Node, ranks int) Waste {
 	u := n.use()
-	w := Waste{cpus: n.CPUs - u.cpus - ranks*d.CPUs}
+	w := Waste{cpus: int(n.Has[CPUs] - u.taken[CPUs] - int64(ranks)*d.PerRank[CPUs])}
 	if d.prefer != nil && !d.prefer.Met(n.Features) {
 		w.wish = 1
 	}

@@ -1,5 +1,7 @@
 package cluster
 
+import "cmp"
+
 // Packing is what is left of a node while asks are packed on it in thought: sums alone, as
 // in [Room], but here the asks come one after the other, nothing is named and no grant is
 // made. The memory is used again. The zero value is of no node.
@@ -23,9 +25,10 @@ type Packed struct {
 
 // packing is what packing uses up.
 type packing struct {
-	cpus   int
-	memory int64
-	cards  []packedCard
+	free  Amounts
+	each  Amounts // the node's
+	full  bool    // one gang has the node
+	cards []packedCard
 }
 
 type packedCard struct {
@@ -52,10 +55,7 @@ func (c *packedCard) milli() int64 {
 func (p *Packing) Of(n *Node, asks []Packed) {
 	u := n.use()
 	p.asks, p.may = asks, p.may[:0]
-	p.now = packing{cpus: n.CPUs - u.cpus, memory: n.MemoryBytes - u.memory, cards: p.now.cards[:0]}
-	if u.exclusive > 0 {
-		p.now.cpus = 0 // one gang has the node
-	}
+	p.now = packing{free: n.free(u), each: n.Each, full: u.exclusive > 0, cards: p.now.cards[:0]}
 	for i := range n.Cards {
 		p.now.cards = append(p.now.cards, packedCard{free: n.freeVRAM(u, i), total: n.Cards[i].VRAMBytes,
 			held: u.cards[i].holders > 0, open: n.Cards[i].State != stateQuarantined && u.cards[i].exclusive == 0})
@@ -70,15 +70,19 @@ func (p *Packing) Of(n *Node, asks []Packed) {
 
 // Put takes off what so many ranks of d would take of n, of which the packing is; they fit.
 func (p *Packing) Put(n *Node, d *Need, ranks int) {
-	p.now.cpus -= ranks * d.CPUs
-	p.now.memory -= int64(ranks)*d.Memory + d.NodeMemory
+	p.now.put(d, ranks)
 	if want := d.CardsFor(ranks); want > 0 {
 		for _, i := range d.pickCards(n, want) {
 			p.now.cards[i].take(d)
 		}
 	}
-	if d.Exclusive {
-		p.now.cpus = 0
+	p.now.full = p.now.full || d.Exclusive
+}
+
+// put takes off the amounts of so many ranks.
+func (r *packing) put(d *Need, ranks int) {
+	for i := range r.free {
+		r.free[i] -= cmp.Or(int64(ranks)*d.PerRank[i]+d.PerMember[i], r.each[i])
 	}
 }
 
@@ -91,9 +95,9 @@ func (c *packedCard) take(d *Need) {
 }
 
 // Free is what is free on the cards, in thousandths of a card.
-func (p *Packing) Free() int64 { return p.now.free() }
+func (p *Packing) Free() int64 { return p.now.freeCards() }
 
-func (r *packing) free() int64 {
+func (r *packing) freeCards() int64 {
 	var sum int64
 	for i := range r.cards {
 		sum += r.cards[i].milli()
@@ -144,20 +148,12 @@ func (p *Packing) mayOf(i int) []bool {
 	return p.may[i*n : (i+1)*n]
 }
 
-// ranksBeside is how many ranks find CPUs and memory.
+// ranksBeside is how many ranks find all but their cards.
 func (r *packing) ranksBeside(d *Need, most int) int {
-	k := min(most, r.cpus/d.CPUs)
-	if k <= 0 || d.Memory == 0 && d.NodeMemory == 0 {
-		return k
-	}
-	free := r.memory - d.NodeMemory
-	if free < 0 {
+	if r.full {
 		return 0
 	}
-	if d.Memory > 0 {
-		k = int(min(int64(k), free/d.Memory))
-	}
-	return k
+	return d.ranksIn(&r.free, &r.each, most)
 }
 
 // ranks is how many ranks fit, and how many cards they take.
@@ -210,7 +206,7 @@ func (p *Packing) fill(order []uint8) int64 {
 		// What does not fit now never will: room only shrinks.
 		p.fits[i] = p.fits[i] && p.then.add(p.asks[i], p.mayOf(int(i)))
 	}
-	return p.then.free()
+	return p.then.freeCards()
 }
 
 // add packs as much of one gang as fits.
@@ -219,8 +215,7 @@ func (r *packing) add(a Packed, may []bool) bool {
 	if ranks <= 0 {
 		return false
 	}
-	r.cpus -= ranks * a.CPUs
-	r.memory -= int64(ranks)*a.Memory + a.NodeMemory
+	r.put(a.Need, ranks)
 	for range cards {
 		best := -1
 		for i := range r.cards {

@@ -67,16 +67,16 @@ func TestFill(t *testing.T) {
 		{"the cards of a member", 8, []int64{0, 0, 0}, []api.Spec{{Size: 4, GPUsPerNode: 2}}, 4, []uint8{0, 0}, 1000},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			n := &Node{Name: "n1", Ready: true, CPUs: tt.cpus + len(tt.used), Partitions: []string{"gpu"}}
+			n := &Node{Name: "n1", Ready: true, Has: Amounts{CPUs: int64(tt.cpus + len(tt.used))}, Partitions: []string{"gpu"}}
 			for c, used := range tt.used {
 				n.Cards = append(n.Cards, Card{State: api.CardOK, CardInfo: api.CardInfo{Index: c, UUID: fmt.Sprint("c", c), VRAMBytes: 100, NUMA: -1}})
 				if used == 0 {
-					n.CPUs--
+					n.Has[CPUs]--
 				}
 			}
 			for c, used := range tt.used {
 				if used > 0 {
-					n = n.Restore(Grant{MemberKey: api.MemberKey{Job: int64(c + 1), Epoch: 1}, Ranks: 1, CPUs: 1,
+					n = n.Restore(Grant{MemberKey: api.MemberKey{Job: int64(c + 1), Epoch: 1}, Ranks: 1, Takes: Amounts{CPUs: 1},
 						Cards: []CardGrant{{UUID: n.Cards[c].UUID, VRAMBytes: used}}})
 				}
 			}
@@ -114,7 +114,7 @@ func freeOn(n *Node) (sum int64) {
 }
 
 func packingNode(t *rapid.T) *Node {
-	n := &Node{Name: "n1", Ready: true, CPUs: rapid.IntRange(1, 40).Draw(t, "cpus"), MemoryBytes: rapid.Int64Range(0, 40).Draw(t, "memory"),
+	n := &Node{Name: "n1", Ready: true, Has: Amounts{CPUs: int64(rapid.IntRange(1, 40).Draw(t, "cpus")), Memory: rapid.Int64Range(0, 40).Draw(t, "memory")},
 		Partitions: []string{"gpu"}, Features: rapid.SampledFrom([][]string{nil, {"ib"}}).Draw(t, "features")}
 	vram := rapid.SampledFrom([]int64{80, 80, 80, 0}).Draw(t, "vram")
 	for c := range rapid.IntRange(2, 6).Draw(t, "cards") {
@@ -124,7 +124,7 @@ func packingNode(t *rapid.T) *Node {
 		}
 		n.Cards = append(n.Cards, card)
 		if rapid.IntRange(0, 3).Draw(t, "used") < 2 {
-			n = n.Restore(Grant{MemberKey: api.MemberKey{Job: int64(c + 1), Epoch: 1}, Ranks: 1, CPUs: 1,
+			n = n.Restore(Grant{MemberKey: api.MemberKey{Job: int64(c + 1), Epoch: 1}, Ranks: 1, Takes: Amounts{CPUs: 1},
 				Cards: []CardGrant{{UUID: card.UUID, VRAMBytes: min(vram, rapid.SampledFrom([]int64{10, 30, 50, 60}).Draw(t, "held")), Exclusive: vram == 0 || rapid.IntRange(0, 3).Draw(t, "alone") == 0}}})
 		}
 	}

@@ -36,9 +36,13 @@ func GrantOf(ask *Ask, key api.MemberKey, ranks []int, slot func(rank int) Slot,
 		}
 		g := GrantFor(part, key, slotsOf(ranks[:n], slot), until)
 		sum.Ranks += g.Ranks
-		sum.CPUs += g.CPUs
-		sum.Memory += g.Memory
-		sum.Tmp = max(sum.Tmp, g.Tmp) // all ranks of a member share it
+		for r := range sum.Takes {
+			if Resources[r].Common {
+				sum.Takes[r] = max(sum.Takes[r], g.Takes[r])
+			} else {
+				sum.Takes[r] += g.Takes[r]
+			}
+		}
 		sum.Cards = append(sum.Cards, g.Cards...)
 		ranks = ranks[n:]
 	}
@@ -60,7 +64,7 @@ func (a *Ask) Beside(n *Node, slots []Slot) *Node {
 		return n.Without(GrantFor(a, api.MemberKey{}, slots, time.Time{}))
 	}
 	c := *n
-	c.CPUs = 0
+	c.Has[CPUs] = 0
 	c.used = c.count()
 	return &c
 }
@@ -70,8 +74,11 @@ func (a *Ask) Beside(n *Node, slots []Slot) *Node {
 // to each other on a node that the gang wants to itself, as another gang's grant would be.
 func (n *Node) Without(g Grant) *Node {
 	c := *n
-	c.CPUs -= g.CPUs
-	c.MemoryBytes -= g.Memory
+	for r := range c.Has {
+		if !Resources[r].Common {
+			c.Has[r] -= g.Takes[r]
+		}
+	}
 	if len(g.Cards) > 0 {
 		c.Cards = slices.Clone(n.Cards)
 		for _, held := range g.Cards {

@@ -28,7 +28,7 @@ func islands() *Node {
 }
 
 func busy(n *Node, cards ...int) *Node {
-	g := Grant{MemberKey: key(9), CPUs: 1}
+	g := Grant{MemberKey: key(9), Takes: Amounts{CPUs: 1}}
 	for _, c := range cards {
 		g.Cards = append(g.Cards, whole(n.Cards[c].UUID))
 	}
@@ -42,7 +42,7 @@ func TestPick(t *testing.T) {
 	}
 	dirty := testNode(3)
 	dirty.Cards[0].StrangersBytes, dirty.Cards[1].StrangersBytes = 20*gib, gib/4
-	shared := testNode(3).Restore(Grant{MemberKey: key(9), CPUs: 1, Cards: []CardGrant{share("GPU-1", 30), share("GPU-2", 50)}})
+	shared := testNode(3).Restore(Grant{MemberKey: key(9), Takes: Amounts{CPUs: 1}, Cards: []CardGrant{share("GPU-1", 30), share("GPU-2", 50)}})
 	tail := testNode(4)
 	tail.Cards[2].Peers = []int{3}
 	for i := range 2 {

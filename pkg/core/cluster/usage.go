@@ -5,9 +5,7 @@ import "cmp"
 // usage is the sum of the grants of a node. It is kept beside them so that a plan over
 // ten thousand nodes adds nothing up: it only reads.
 type usage struct {
-	cpus      int
-	memory    int64
-	tmp       int64
+	taken     Amounts
 	grants    int
 	exclusive int       // grants that want the node to themselves
 	open      int       // cards on which something may still be placed
@@ -86,9 +84,9 @@ func (n *Node) with(g *Grant, sign int) usage {
 }
 
 func (u *usage) add(n *Node, g *Grant, sign int) {
-	u.cpus += sign * g.CPUs
-	u.memory += int64(sign) * g.Memory
-	u.tmp += int64(sign) * cmp.Or(g.Tmp, n.TmpEach)
+	for r := range u.taken {
+		u.taken[r] += int64(sign) * cmp.Or(g.Takes[r], n.Each[r])
+	}
 	u.grants += sign
 	if g.Exclusive {
 		u.exclusive += sign
@@ -132,18 +130,6 @@ func (n *Node) cardAfter(last int, uuid string) int {
 // OpenCards is how many cards something may still be placed on: neither quarantined nor
 // in one gang's hands alone.
 func (n *Node) OpenCards() int { return n.use().open }
-
-// FreeCPUs is what is not granted; negative when the node shrank under its grants.
-func (n *Node) FreeCPUs() int { return n.CPUs - n.use().cpus }
-
-// FreeMemory is what is not granted, in bytes.
-func (n *Node) FreeMemory() int64 { return n.MemoryBytes - n.use().memory }
-
-// FreeTmp is what is not granted of its temporary space, in bytes.
-func (n *Node) FreeTmp() int64 { return n.TmpBytes - n.use().tmp }
-
-// TmpUsed is what is granted of it.
-func (n *Node) TmpUsed() int64 { return n.use().tmp }
 
 // FreeVRAM is what a further gang could be given on the card at index i: nothing when it
 // is quarantined or one gang has it to itself.

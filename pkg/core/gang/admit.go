@@ -129,7 +129,7 @@ func (w *World) takeAll(e *entry, ev *Admit, members []Member) ([]*cluster.Node,
 			return nil, api.Errorf(api.CodeConflict, "node %q is not known", m.Node)
 		}
 		if e.job.Spec.Exclusive {
-			m.CPUs = h.node.Res.CPUs
+			m.CPUs = h.node.Res.CPUs()
 		}
 		if !shared(e.ask.Partitions, h.node.Res.Partitions) {
 			return nil, api.Errorf(api.CodeConflict, "node %s is not in partition %s", m.Node, e.job.Partition)

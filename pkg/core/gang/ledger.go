@@ -246,7 +246,7 @@ func (w *World) measured(e *entry, i int, m *api.Measure) {
 	w.rebook(e, func(b *Booking) {
 		if own.CPUSeconds != nil {
 			b.SeenCPUMS += ran.Milliseconds() * int64(cpus)
-			most := (ran + time.Minute).Milliseconds() * int64(max(cpus, w.nodes[node].node.Res.CPUs))
+			most := (ran + time.Minute).Milliseconds() * int64(max(cpus, w.nodes[node].node.Res.CPUs()))
 			b.UsedCPUMS += min(span(*own.CPUSeconds).Milliseconds(), most)
 		}
 		for _, c := range own.Cards {

@@ -141,8 +141,9 @@ func lasting(h api.Hello) api.Hello {
 // still run.
 func resources(old *cluster.Node, ev *NodeHello) *cluster.Node {
 	hl := &ev.Hello
-	res := &cluster.Node{Name: hl.Node, Address: hl.Address, CPUs: hl.CPUs, Shape: hl.Shape.OrFlat(hl.CPUs), MemoryBytes: hl.MemoryBytes, TmpBytes: hl.TmpBytes, TmpEach: hl.TmpEach,
+	res := &cluster.Node{Name: hl.Node, Address: hl.Address, Shape: hl.Shape.OrFlat(hl.CPUs),
 		Features: hl.Features, Partitions: ev.Partitions, Ready: old.Ready, NotReady: old.NotReady}
+	res.Has, res.Each = cluster.HasOf(hl)
 	for _, info := range hl.Cards {
 		c := cluster.Card{CardInfo: info, State: api.CardOK, Utilization: -1}
 		if i := cardAt(old, info.UUID); i >= 0 {

@@ -104,8 +104,8 @@ func TestHelloBringsTemporarySpace(t *testing.T) {
 			h.Hello.Members = []api.MemberActual{{MemberKey: b.key(1), Phase: api.PhaseRunning, Ranks: []api.RankActual{{}}}}
 		}
 		b.must(h)
-		if r := b.w.Node("n1").Res; r.TmpBytes != x.offers || r.TmpEach != x.each || r.TmpUsed() != x.used {
-			t.Errorf("%d offered, each takes %d, %d used; want %+v", r.TmpBytes, r.TmpEach, r.TmpUsed(), x)
+		if r := b.w.Node("n1").Res; r.Has[cluster.Tmp] != x.offers || r.Each[cluster.Tmp] != x.each || r.Used(cluster.Tmp) != x.used {
+			t.Errorf("%d offered, each takes %d, %d used; want %+v", r.Has[cluster.Tmp], r.Each[cluster.Tmp], r.Used(cluster.Tmp), x)
 		}
 		if b.w.Job(1) == nil {
 			b.start(b.submit(specOf(1)))

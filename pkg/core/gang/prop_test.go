@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"gangd/pkg/api"
+	"gangd/pkg/core/cluster"
 )
 
 // story is a world among simulated nodes: they do what they are told, late; they lose
@@ -226,10 +227,10 @@ func (s *story) truth() {
 	for _, n := range s.w.Nodes() {
 		cpus := 0
 		for _, g := range n.Res.Grants {
-			cpus += g.CPUs
+			cpus += int(g.Takes[cluster.CPUs])
 		}
-		if cpus > n.Res.CPUs {
-			s.rt.Fatalf("I5: %d of %d CPUs on %s", cpus, n.Res.CPUs, n.Name)
+		if cpus > n.Res.CPUs() {
+			s.rt.Fatalf("I5: %d of %d CPUs on %s", cpus, n.Res.CPUs(), n.Name)
 		}
 	}
 }

@@ -41,7 +41,7 @@ func (w *World) rooms(e *entry, counts func(*Step) bool) []room {
 			r.mem = per
 		}
 		if n := w.nodes[m.Node]; j.Spec.Exclusive && n != nil && n.node.Res != nil {
-			r.cpus = max(r.cpus, n.node.Res.CPUs)
+			r.cpus = max(r.cpus, n.node.Res.CPUs())
 		}
 		r.cpusFree, r.memFree, r.cardFree = r.cpus, r.mem, slices.Clone(r.cards)
 	}

@@ -298,18 +298,17 @@ func specChanges(old, now *api.Spec) (out []string) {
 	return out
 }
 
-// changeable is what can be changed of a spec, and how it is said.
-var changeable = []struct {
+// changeableRow is one thing that can be changed of a spec, and how it is said.
+type changeableRow struct {
 	name string
 	text func(s *api.Spec) string
-}{
+}
+
+var changeable = slices.Concat([]changeableRow{
 	{"ranks", func(s *api.Spec) string { return strconv.Itoa(s.Size) }},
 	{"nodes", func(s *api.Spec) string { return rangeText(s.MinNodes, s.MaxNodes) }},
 	{"ranks of a node", func(s *api.Spec) string { return countText(s.RanksPerNode) }},
-	{"CPUs of a rank", func(s *api.Spec) string { return countText(s.CPUsPerRank) }},
-	{"memory of a rank", func(s *api.Spec) string { return bytesText(s.MemoryPerRank) }},
-	{"memory of a node", func(s *api.Spec) string { return bytesText(s.MemoryPerNode) }},
-	{"temporary space of a node", func(s *api.Spec) string { return bytesText(s.TmpPerNode) }},
+}, changeableAmounts(), []changeableRow{
 	{"cards of a rank", func(s *api.Spec) string { return countText(s.GPUsPerRank) }},
 	{"cards of a node", func(s *api.Spec) string { return countText(s.GPUsPerNode) }},
 	{"kind of cards", func(s *api.Spec) string { return s.GPUType }},
@@ -335,6 +334,25 @@ var changeable = []struct {
 		return s.TimeMin.String()
 	}},
 	{"notices", func(s *api.Spec) string { return notices(s.Notify) }},
+})
+
+func changeableAmounts() (out []changeableRow) {
+	for r := range cluster.Resources {
+		row := &cluster.Resources[r]
+		add := func(f *cluster.Figure, of string) {
+			if f.Option != "" {
+				out = append(out, changeableRow{row.Noun + of, func(s *api.Spec) string {
+					if v := f.In(s); v != 0 {
+						return row.Figure(v)
+					}
+					return ""
+				}})
+			}
+		}
+		add(&row.Rank, " of a rank")
+		add(&row.Member, " of a node")
+	}
+	return out
 }
 
 func countText(n int) string {

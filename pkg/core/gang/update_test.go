@@ -314,7 +314,7 @@ func TestCPUsOfWholeNodes(t *testing.T) {
 	id := b.submit(s)
 	b.start(id)
 	j := b.w.Job(id)
-	each := b.w.Node("n1").Res.CPUs
+	each := b.w.Node("n1").Res.CPUs()
 	if CPUs(j) != 2*each || j.Booking.CPUs != 2*each || each < 2 {
 		t.Errorf("%d CPUs, %d booked, of 2 nodes with %d", CPUs(j), j.Booking.CPUs, each)
 	}

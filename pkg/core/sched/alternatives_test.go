@@ -70,7 +70,7 @@ var jointly = []string{"[ib|big]", "ib&[big|none]", "ib*2", "ib&big*1", "[ib*1&b
 func genJoint(t *rapid.T) ([]*cluster.Node, *Candidate) {
 	var nodes []*cluster.Node
 	for i := range rapid.IntRange(2, 6).Draw(t, "nodes") {
-		nodes = append(nodes, (&cluster.Node{Name: fmt.Sprintf("n%d", i+1), Ready: true, CPUs: rapid.IntRange(1, 3).Draw(t, "cpus"), Partitions: []string{"gpu"},
+		nodes = append(nodes, (&cluster.Node{Name: fmt.Sprintf("n%d", i+1), Ready: true, Has: cluster.Amounts{cluster.CPUs: int64(rapid.IntRange(1, 3).Draw(t, "cpus"))}, Partitions: []string{"gpu"},
 			Features: rapid.SampledFrom([][]string{nil, {"ib"}, {"big"}, {"ib", "big"}}).Draw(t, "features")}).Counted())
 	}
 	s := &api.Spec{Size: rapid.IntRange(1, 6).Draw(t, "size"), Constraint: rapid.SampledFrom(jointly).Draw(t, "constraint")}
@@ -144,7 +144,7 @@ func TestJointClaims(t *testing.T) {
 			if rapid.IntRange(0, 3).Draw(t, "holds") == 0 {
 				continue
 			}
-			g := cluster.Grant{MemberKey: api.MemberKey{Job: int64(100 + i), Epoch: 1}, Ranks: 1, CPUs: nodes[i].CPUs}
+			g := cluster.Grant{MemberKey: api.MemberKey{Job: int64(100 + i), Epoch: 1}, Ranks: 1, Takes: cluster.Amounts{cluster.CPUs: nodes[i].Has[cluster.CPUs]}}
 			if rapid.Bool().Draw(t, "limited") {
 				g.Until = epoch0.Add(time.Duration(rapid.IntRange(1, 9).Draw(t, "ends")) * time.Minute)
 			}
@@ -306,7 +306,7 @@ func runningOn(nodes []*cluster.Node) (out []*Running) {
 // such as say others have their own.
 func TestRolesShareTheirAlternative(t *testing.T) {
 	node := func(name string, cpus int, features ...string) *cluster.Node {
-		return (&cluster.Node{Name: name, Ready: true, CPUs: cpus, Partitions: []string{"gpu"}, Features: features}).Counted()
+		return (&cluster.Node{Name: name, Ready: true, Has: cluster.Amounts{cluster.CPUs: int64(cpus)}, Partitions: []string{"gpu"}, Features: features}).Counted()
 	}
 	nodes := []*cluster.Node{node("n1", 1, "ib"), node("n2", 1, "big"), node("n3", 1, "big", "fast"), node("n4", 1, "none")}
 	for _, tt := range []struct{ a, b, prefer, on string }{

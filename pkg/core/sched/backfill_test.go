@@ -14,7 +14,7 @@ import (
 // run gives cards of a node to a job that ends so many minutes after epoch0; 0: nobody
 // knows when.
 func run(n *cluster.Node, job int64, minutes int, cards ...int) *cluster.Node {
-	g := cluster.Grant{MemberKey: api.MemberKey{Job: job, Epoch: 1}, Ranks: 1, CPUs: 1}
+	g := cluster.Grant{MemberKey: api.MemberKey{Job: job, Epoch: 1}, Ranks: 1, Takes: cluster.Amounts{cluster.CPUs: 1}}
 	if minutes != 0 {
 		g.Until = epoch0.Add(time.Duration(minutes) * time.Minute)
 	}
@@ -401,7 +401,7 @@ func TestGrantsAreOfTheirBackfill(t *testing.T) {
 	for name, b := range map[string]backfill{"other CPUs": of(2, 2, time.Time{}), "fewer places": of(1, 1, time.Time{}), "another end": of(1, 2, epoch0.Add(time.Hour))} {
 		pl.backfillGrants(&first)
 		got := pl.backfillGrants(&b)
-		if len(got) != len(b.Slots) || got[0].CPUs != b.c.Ask.Spec.CPUsPerRank || !got[0].Until.Equal(b.Until) {
+		if len(got) != len(b.Slots) || got[0].Takes[cluster.CPUs] != int64(b.c.Ask.Spec.CPUsPerRank) || !got[0].Until.Equal(b.Until) {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}

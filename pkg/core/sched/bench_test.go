@@ -34,7 +34,7 @@ func fill(nodes []*cluster.Node, keep func(node, card int) bool) {
 	for i, n := range nodes {
 		for j := range n.Cards {
 			if keep == nil || !keep(i, j) {
-				n = n.Restore(cluster.Grant{MemberKey: api.MemberKey{Job: int64(1e6 + i*64 + j), Epoch: 1}, Ranks: 1, CPUs: 1,
+				n = n.Restore(cluster.Grant{MemberKey: api.MemberKey{Job: int64(1e6 + i*64 + j), Epoch: 1}, Ranks: 1, Takes: cluster.Amounts{cluster.CPUs: 1},
 					Cards: []cluster.CardGrant{{UUID: n.Cards[j].UUID, Exclusive: true}}})
 			}
 		}

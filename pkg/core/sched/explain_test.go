@@ -15,7 +15,7 @@ import (
 
 // hold gives cards of a node to a job.
 func hold(n *cluster.Node, job int64, vram int64, exclusive bool, cards ...int) *cluster.Node {
-	g := cluster.Grant{MemberKey: api.MemberKey{Job: job, Epoch: 1}, Ranks: 1, CPUs: 1}
+	g := cluster.Grant{MemberKey: api.MemberKey{Job: job, Epoch: 1}, Ranks: 1, Takes: cluster.Amounts{cluster.CPUs: 1}}
 	for _, i := range cards {
 		g.Cards = append(g.Cards, cluster.CardGrant{UUID: n.Cards[i].UUID, VRAMBytes: vram, Exclusive: exclusive})
 	}
@@ -85,7 +85,7 @@ func TestExplain(t *testing.T) {
 				"jobs 1 and 2 are ahead and wait for the same cards",
 				"n00001: 1 of 2 cards free, needs 2; held by job 7",
 			}},
-		{"short of CPUs and memory", []*cluster.Node{testNode("n1", 16, 0, 0).Restore(cluster.Grant{MemberKey: api.MemberKey{Job: 7}, Ranks: 1, CPUs: 8, Memory: 200 * gib})}, []*Candidate{
+		{"short of CPUs and memory", []*cluster.Node{testNode("n1", 16, 0, 0).Restore(cluster.Grant{MemberKey: api.MemberKey{Job: 7}, Ranks: 1, Takes: cluster.Amounts{cluster.CPUs: 8, cluster.Memory: 200 * gib}})}, []*Candidate{
 			candidate(1, api.Spec{Size: 1, CPUsPerRank: 12, MemoryPerNode: 100 * gib})}, 1, "Resources",
 			[]string{
 				"1st of 1 in the queue; room for 0 of 1 rank now, each needs 12 CPUs and 100G memory on its node",
@@ -187,7 +187,7 @@ func TestExplainAKeptBackfill(t *testing.T) {
 		c.TimeLimit = 1000 * time.Minute
 		q.Insert(c)
 	}
-	held := cluster.Grant{MemberKey: api.MemberKey{Job: 7, Epoch: 1}, Ranks: 1, CPUs: 8, Until: epoch0.Add(90 * time.Minute)}
+	held := cluster.Grant{MemberKey: api.MemberKey{Job: 7, Epoch: 1}, Ranks: 1, Takes: cluster.Amounts{cluster.CPUs: 8}, Until: epoch0.Add(90 * time.Minute)}
 	v := &View{Nodes: []*cluster.Node{testNode("n1", 16, 0, 0).Restore(held)}, Queue: q}
 	plan := planned(t, epoch0, v, p)
 	if got := claimed(plan); got != "[1@n1+90 2@n1+90]" {

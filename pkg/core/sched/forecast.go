@@ -126,7 +126,7 @@ func (pl *planner) heapOfRoom(out map[int64]ExpectedStart) *roomHeap {
 			continue
 		}
 		h.nodes++
-		all := room{len(n.Cards), n.CPUs}
+		all := room{len(n.Cards), n.CPUs()}
 		h.all.add(all, 1)
 		left := room{max(n.OpenCards(), 0), max(n.FreeCPUs(), 0)}
 		if slices.ContainsFunc(n.Grants, func(g cluster.Grant) bool { return g.Exclusive }) {
@@ -135,7 +135,7 @@ func (pl *planner) heapOfRoom(out map[int64]ExpectedStart) *roomHeap {
 		h.free.add(left, 1)
 		for i := range n.Grants {
 			g := &n.Grants[i]
-			back := room{len(g.Cards), g.CPUs}
+			back := room{len(g.Cards), int(g.Takes[cluster.CPUs])}
 			if g.Exclusive {
 				back = all
 			}

@@ -75,7 +75,7 @@ func TestForecastWithoutCards(t *testing.T) {
 		c.TimeLimit = time.Duration(minutes) * time.Minute
 		return c
 	}
-	alone := cluster.Grant{MemberKey: api.MemberKey{Job: 7}, Ranks: 1, CPUs: 1, Exclusive: true, Until: at(10)}
+	alone := cluster.Grant{MemberKey: api.MemberKey{Job: 7}, Ranks: 1, Takes: cluster.Amounts{cluster.CPUs: 1}, Exclusive: true, Until: at(10)}
 	for name, tt := range map[string]struct {
 		queue []*Candidate
 		want  map[int64]ExpectedStart
@@ -110,7 +110,7 @@ func TestForecastOfAllNodes(t *testing.T) {
 	var nodes []*cluster.Node
 	for i, cpus := range []int{8, 3} {
 		n := testNode("n"+strconv.Itoa(i+1), cpus, 0, 0)
-		n.Grants = []cluster.Grant{{MemberKey: api.MemberKey{Job: 7}, Ranks: 1, CPUs: 1, Exclusive: true, Until: epoch0.Add(10 * time.Minute)}}
+		n.Grants = []cluster.Grant{{MemberKey: api.MemberKey{Job: 7}, Ranks: 1, Takes: cluster.Amounts{cluster.CPUs: 1}, Exclusive: true, Until: epoch0.Add(10 * time.Minute)}}
 		nodes = append(nodes, n.Counted())
 	}
 	p := &Policy{Order: OrderFIFO, BackfillDepth: 1}

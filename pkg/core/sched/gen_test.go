@@ -16,7 +16,7 @@ var epoch0 = time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // testNode is a ready node named name with so many cards of so many G.
 func testNode(name string, cpus, cards int, vram int64) *cluster.Node {
-	n := &cluster.Node{Name: name, Ready: true, CPUs: cpus, MemoryBytes: 256 * gib, TmpBytes: 16 * gib, Partitions: []string{"gpu"}}
+	n := &cluster.Node{Name: name, Ready: true, Has: cluster.Amounts{cluster.CPUs: int64(cpus), cluster.Memory: 256 * gib, cluster.Tmp: 16 * gib}, Partitions: []string{"gpu"}}
 	for i := range cards {
 		n.Cards = append(n.Cards, cluster.Card{State: api.CardOK, CardInfo: api.CardInfo{
 			Index: i, UUID: fmt.Sprintf("%s-%d", name, i), Model: "NVIDIA A100", VRAMBytes: vram * gib, NUMA: i / 4}})
@@ -43,8 +43,7 @@ func genNodes(t *rapid.T) []*cluster.Node {
 	for i := range count {
 		name := fmt.Sprintf("n%d", i+1)
 		n := &cluster.Node{Name: name, Ready: rapid.IntRange(0, 9).Draw(t, "ready") > 0, NotReady: "drained: test",
-			CPUs: rapid.IntRange(1, 8).Draw(t, "cpus"), MemoryBytes: rapid.Int64Range(0, 16).Draw(t, "memory") * gib,
-			TmpBytes: rapid.Int64Range(0, 8).Draw(t, "tmp") * gib, TmpEach: rapid.SampledFrom([]int64{0, 0, 1}).Draw(t, "tmp of each") * gib,
+			Has: cluster.Amounts{cluster.CPUs: int64(rapid.IntRange(1, 8).Draw(t, "cpus")), cluster.Memory: rapid.Int64Range(0, 16).Draw(t, "memory") * gib, cluster.Tmp: rapid.Int64Range(0, 8).Draw(t, "tmp") * gib}, Each: cluster.Amounts{cluster.Tmp: rapid.SampledFrom([]int64{0, 0, 1}).Draw(t, "tmp of each") * gib},
 			Partitions: rapid.SampledFrom([][]string{{"gpu"}, {"gpu"}, {"gpu", "short"}, {"short"}}).Draw(t, "partitions"),
 			Features:   rapid.SampledFrom([][]string{nil, {"ib"}, {"big"}, {"ib", "big"}}).Draw(t, "features")}
 		for c := range rapid.IntRange(0, 4).Draw(t, "cards") {

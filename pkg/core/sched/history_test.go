@@ -159,7 +159,7 @@ func (h *past) change() {
 	}
 	if rapid.IntRange(0, 3).Draw(h.t, "says hello") == 0 {
 		n.Grants = nil
-		n.TmpBytes, n.TmpEach = rapid.Int64Range(0, 8).Draw(h.t, "tmp now")*gib, rapid.Int64Range(0, 2).Draw(h.t, "tmp of each now")*gib
+		n.Has[cluster.Tmp], n.Each[cluster.Tmp] = rapid.Int64Range(0, 8).Draw(h.t, "tmp now")*gib, rapid.Int64Range(0, 2).Draw(h.t, "tmp of each now")*gib
 		now := n.Counted()
 		for _, g := range h.view.Nodes[at].Grants {
 			now = now.Restore(g)

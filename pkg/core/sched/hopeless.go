@@ -1,12 +1,27 @@
 package sched
 
+import "gangd/pkg/core/cluster"
+
 // Most of ten thousand different asks can't start on a full cluster, whoever makes room for whom: no node has so much free
 // as one rank needs. These are told at a look each, without what a visit asks of the backfills.
 
 // amount is of what most gangs ask for.
 type amount struct {
-	cards, cpus int32
-	memory      int64
+	cards int
+	of    cluster.Amounts
+}
+
+// above reports whether it is more of anything.
+func (a *amount) above(b *amount) bool {
+	if a.cards > b.cards {
+		return true
+	}
+	for r := range a.of {
+		if a.of[r] > b.of[r] {
+			return true
+		}
+	}
+	return false
 }
 
 // most is no less than any one node has free.
@@ -27,7 +42,10 @@ func (pl *planner) mostFree() *most {
 			if pl.views[0].members(k).count == 0 {
 				continue
 			}
-			m.cards, m.cpus, m.memory = max(m.cards, int32(k.node.OpenCards())), max(m.cpus, int32(k.node.FreeCPUs())), max(m.memory, k.node.FreeMemory())
+			m.cards = max(m.cards, k.node.OpenCards())
+			for r := range m.of {
+				m.of[r] = max(m.of[r], k.node.Free(cluster.Resource(r)))
+			}
 		}
 	}
 	return &pl.most
@@ -46,7 +64,7 @@ func (pl *planner) hopeless(c *Candidate, cl *JobClass) *askClass {
 	case !sh.plain:
 		return nil
 	}
-	if m := pl.mostFree(); sh.rank.cards > m.cards || sh.rank.cpus > m.cpus || sh.rank.memory > m.memory {
+	if m := pl.mostFree(); sh.rank.above(&m.amount) {
 		pl.tally.reset()
 	} else if m.looks++; pl.fits(sh, pl.views[0]) {
 		return nil

@@ -30,25 +30,25 @@ func TestPlansRememberNothingThatMatters(t *testing.T) {
 
 // TestCapacityIsLookedAtAgain: whether a gang would fit on empty nodes is known until one of them offers something else.
 func TestCapacityIsLookedAtAgain(t *testing.T) {
-	full := testNode("n1", 4, 0, 0).Restore(cluster.Grant{MemberKey: api.MemberKey{Job: 7, Epoch: 1}, Ranks: 4, CPUs: 4})
+	full := testNode("n1", 4, 0, 0).Restore(cluster.Grant{MemberKey: api.MemberKey{Job: 7, Epoch: 1}, Ranks: 4, Takes: cluster.Amounts{cluster.CPUs: 4}})
 	for name, x := range map[string]struct {
 		spec   api.Spec
 		offers func(n *cluster.Node) // what the gang needs
 	}{
-		"CPUs":                    {api.Spec{Size: 5}, func(n *cluster.Node) { n.CPUs = 5 }},
-		"memory":                  {api.Spec{Size: 1, MemoryPerNode: 300 * gib}, func(n *cluster.Node) { n.MemoryBytes = 300 * gib }},
-		"temporary space":         {api.Spec{Size: 1, TmpPerNode: 20 * gib}, func(n *cluster.Node) { n.TmpBytes = 20 * gib }},
-		"temporary space of each": {api.Spec{Size: 1}, func(n *cluster.Node) { n.TmpEach = 16 * gib }},
+		"CPUs":                    {api.Spec{Size: 5}, func(n *cluster.Node) { n.Has[cluster.CPUs] = 5 }},
+		"memory":                  {api.Spec{Size: 1, MemoryPerNode: 300 * gib}, func(n *cluster.Node) { n.Has[cluster.Memory] = 300 * gib }},
+		"temporary space":         {api.Spec{Size: 1, TmpPerNode: 20 * gib}, func(n *cluster.Node) { n.Has[cluster.Tmp] = 20 * gib }},
+		"temporary space of each": {api.Spec{Size: 1}, func(n *cluster.Node) { n.Each[cluster.Tmp] = 16 * gib }},
 		"features":                {api.Spec{Size: 1, Constraint: "ib"}, func(n *cluster.Node) { n.Features = []string{"ib"} }},
 	} {
 		lacks, has := *full, *full
 		x.offers(&has)
 		if name == "temporary space of each" {
-			lacks.TmpEach = 17 * gib
+			lacks.Each[cluster.Tmp] = 17 * gib
 		}
 		v := &View{Queue: queueOf(candidate(8, x.spec))}
 		away := testNode("n2", 64, 0, 0) // would hold all of them, and is out of service
-		away.Ready, away.TmpBytes, away.MemoryBytes, away.Features = false, 64*gib, 512*gib, []string{"ib"}
+		away.Ready, away.Has[cluster.Tmp], away.Has[cluster.Memory], away.Features = false, 64*gib, 512*gib, []string{"ib"}
 		var m Planner
 		for i, n := range []*cluster.Node{&lacks, &has, &lacks} {
 			v.Nodes = []*cluster.Node{n, away}

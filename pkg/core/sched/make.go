@@ -210,7 +210,7 @@ func (m *Planner) look(nodes []*cluster.Node) {
 }
 
 func sameCapacity(a, b *cluster.Node) bool {
-	return a.Ready == b.Ready && a.CPUs == b.CPUs && a.Shape == b.Shape && a.MemoryBytes == b.MemoryBytes && a.TmpBytes == b.TmpBytes && a.TmpEach == b.TmpEach && len(a.Cards) == len(b.Cards) &&
+	return a.Ready == b.Ready && a.Has == b.Has && a.Each == b.Each && a.Shape == b.Shape && len(a.Cards) == len(b.Cards) &&
 		(len(a.Cards) == 0 || &a.Cards[0] == &b.Cards[0]) && slices.Equal(a.Partitions, b.Partitions) && slices.Equal(a.Features, b.Features)
 }
 
@@ -359,7 +359,7 @@ func (pl *planner) askClass(ask *cluster.Ask) *askClass {
 			sh.alternatives, sh.preferred = askClassesOf(sh.need.Alternatives, sh.named), askClassesOf(sh.need.Preferred, sh.named)
 		}
 		if d := sh.need; sh.bad == nil && !d.Packed() && sh.alternatives == nil {
-			sh.plain, sh.rank = true, amount{int32(d.CardsFor(1)), int32(d.CPUs), d.Memory + d.NodeMemory}
+			sh.plain, sh.rank = true, amount{d.CardsFor(1), d.One()}
 		}
 		pl.mem.askClasses[ask.Key] = sh
 	}

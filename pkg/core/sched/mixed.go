@@ -86,8 +86,8 @@ func orders(parts []*cluster.Need) [][]int {
 	}
 	slices.SortStableFunc(hardest, func(a, b int) int {
 		x, y := parts[a], parts[b]
-		return cmp.Or(cmp.Compare(y.Cards, x.Cards), cmp.Compare(y.VRAM, x.VRAM), cmp.Compare(y.CPUs, x.CPUs),
-			cmp.Compare(y.Memory, x.Memory), cmp.Compare(y.Size, x.Size))
+		return cmp.Or(cmp.Compare(y.Cards, x.Cards), cmp.Compare(y.VRAM, x.VRAM), slices.Compare(y.PerRank[:], x.PerRank[:]),
+			cmp.Compare(y.Size, x.Size))
 	})
 	var out [][]int
 	if len(parts) > 0 && parts[0].Ask.Apart { // the first has the first nodes, as people expect it

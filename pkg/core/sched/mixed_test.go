@@ -199,14 +199,14 @@ func TestMixedOnOneNode(t *testing.T) {
 		t.Fatalf("does not start: %+v", plan.Reasons(queueOf(c)))
 	}
 	g, _ := apply(t, nodes, c, 1, plan.Starts[0].Slots)[0].Grant(api.MemberKey{Job: 1, Epoch: 1})
-	if g.CPUs != 8 || g.Memory != 2*gib || len(g.Cards) != 2 || !g.Exclusive || g.Ranks != 3 {
+	if g.Takes != (cluster.Amounts{cluster.CPUs: 8, cluster.Memory: 2 * gib}) || len(g.Cards) != 2 || !g.Exclusive || g.Ranks != 3 {
 		t.Errorf("the grant is %+v", g)
 	}
 }
 
 func TestMixedTexts(t *testing.T) {
 	nodes := []*cluster.Node{testNode("n1", 8, 2, 80), testNode("n2", 8, 2, 80)}
-	busy := []*cluster.Node{nodes[0].Restore(cluster.Grant{MemberKey: api.MemberKey{Job: 90, Epoch: 1}, CPUs: 1, Cards: []cluster.CardGrant{
+	busy := []*cluster.Node{nodes[0].Restore(cluster.Grant{MemberKey: api.MemberKey{Job: 90, Epoch: 1}, Takes: cluster.Amounts{cluster.CPUs: 1}, Cards: []cluster.CardGrant{
 		{UUID: "n1-0", Exclusive: true}, {UUID: "n1-1", Exclusive: true}}}), nodes[1]}
 	worker := api.Role{Name: "worker", Count: 3, CPUsPerRank: 1, GPUsPerRank: 1}
 	head := api.Role{Name: "coordinator", Count: 1, CPUsPerRank: 2}

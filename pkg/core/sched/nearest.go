@@ -44,9 +44,9 @@ func nearestAsks(d *cluster.Need, nodes []*cluster.Node, limit int, try func(*cl
 func options(d *cluster.Need, nodes []*cluster.Node) [][]change {
 	s := d.Ask.Spec
 	// No more is tried than some node has: from 1000 cards down to 8 is more than maxTries.
-	var most struct{ cards, cpus int }
+	cards := 0
 	for _, n := range nodes {
-		most.cards, most.cpus = max(most.cards, len(n.Cards)), max(most.cpus, n.CPUs)
+		cards = max(cards, len(n.Cards))
 	}
 	out := [][]change{vrams(d, nodes)}
 	if d.WantsCards() && d.VRAM > 0 && !d.Share {
@@ -55,9 +55,10 @@ func options(d *cluster.Need, nodes []*cluster.Node) [][]change {
 	out = append(out,
 		sizes(d, nodes),
 		nodeCounts(s, len(nodes)),
-		cardCounts(s, most.cards),
-		counts("--cpus-per-task=", min(s.CPUsPerRank, most.cpus+1), func(s *api.Spec, n int) { s.CPUsPerRank = n }),
-		memories(d, nodes), temporary(d, nodes))
+		cardCounts(s, cards))
+	for r := range cluster.Resources {
+		out = append(out, lessOf(cluster.Resource(r), d, nodes))
+	}
 	return append(out, dropped(s)...)
 }
 
@@ -165,31 +166,27 @@ func vrams(d *cluster.Need, nodes []*cluster.Node) []change {
 	})
 }
 
-func memories(d *cluster.Need, nodes []*cluster.Node) []change {
-	see := func(see func(int64)) {
-		for _, n := range nodes {
-			if d.Admits(n) {
-				see(n.FreeMemory())
-			}
-		}
+// lessOf are smaller figures of a resource: of what is asked for by rank, else of what is by member.
+func lessOf(r cluster.Resource, d *cluster.Need, nodes []*cluster.Node) []change {
+	row := &cluster.Resources[r]
+	figure, asked := &row.Rank, d.PerRank[r]
+	if asked == 0 {
+		figure, asked = &row.Member, d.PerMember[r]
 	}
-	if d.Memory > 0 {
-		return amounts("--mem-per-rank=", d.Memory, func(s *api.Spec, v int64) { s.MemoryPerRank = v }, see)
-	}
-	if d.NodeMemory > 0 {
-		return amounts("--mem=", d.NodeMemory, func(s *api.Spec, v int64) { s.MemoryPerNode = v }, see)
-	}
-	return nil
-}
-
-func temporary(d *cluster.Need, nodes []*cluster.Node) []change {
-	if d.Tmp == 0 {
+	switch {
+	case asked == 0:
 		return nil
+	case row.One != "":
+		var most int64
+		for _, n := range nodes {
+			most = max(most, n.Has[r])
+		}
+		return counts("--"+figure.Option+"=", int(min(asked, most+1)), func(s *api.Spec, n int) { figure.Set(s, int64(n)) })
 	}
-	return amounts("--tmp=", d.Tmp, func(s *api.Spec, v int64) { s.TmpPerNode = v }, func(see func(int64)) {
+	return amounts("--"+figure.Option+"=", asked, figure.Set, func(see func(int64)) {
 		for _, n := range nodes {
 			if d.Admits(n) {
-				see(n.FreeTmp())
+				see(n.Free(r))
 			}
 		}
 	})

@@ -13,7 +13,7 @@ func TestAsksNearby(t *testing.T) {
 	nodes := []*cluster.Node{
 		hold(within("ib", testNode("n1", 4, 2, 80)), 7, 30*gib, false, 0), hold(testNode("n2", 8, 3, 40), 8, 0, true, 0), testNode("n3", 2, 0, 0),
 	}
-	nodes[2].MemoryBytes, nodes[2].TmpBytes = 3*gib+1, 2*gib
+	nodes[2].Has[cluster.Memory], nodes[2].Has[cluster.Tmp] = 3*gib+1, 2*gib
 	asked := func(by string, s api.Spec) api.Spec { s.Asked = &api.Asked{CardsBy: by}; return s }
 	for _, s := range []api.Spec{
 		{Size: 1},

@@ -137,18 +137,15 @@ func (pl *planner) freeText(d *cluster.Need, at int) string {
 	if d.WantsCards() {
 		parts = append(parts, cardParts(d, n, pl.view.Names)...)
 	}
-	cpus := max(0, n.FreeCPUs())
-	if !d.WantsCards() || cpus < d.CPUs {
-		parts = append(parts, fmt.Sprintf("%d of %s free", cpus, api.Count(n.CPUs, "CPU")))
-	}
-	if cpus < d.CPUs {
-		parts = append(parts, fmt.Sprintf("needs %d", d.CPUs))
-	}
-	if need, free := d.Memory+d.NodeMemory, max(0, n.FreeMemory()); need > free {
-		parts = append(parts, fmt.Sprintf("%s of %s memory free, needs %s", cluster.Size(free), cluster.Size(n.MemoryBytes), cluster.Size(need)))
-	}
-	if need, free := cmp.Or(d.Tmp, n.TmpEach), max(0, n.FreeTmp()); need > free {
-		parts = append(parts, fmt.Sprintf("%s of %s temporary space free, needs %s", cluster.Size(free), cluster.Size(n.TmpBytes), cluster.Size(need)))
+	for r, need := range d.One() {
+		row, free := &cluster.Resources[r], max(0, n.Free(cluster.Resource(r)))
+		need = cmp.Or(need, n.Each[r])
+		if need > free || cluster.Resource(r) == cluster.CPUs && !d.WantsCards() {
+			parts = append(parts, fmt.Sprintf("%s of %s free", row.Figure(free), row.Text(n.Has[r])))
+		}
+		if need > free {
+			parts = append(parts, "needs "+row.Figure(need))
+		}
 	}
 	text := strings.Join(parts, ", ")
 	if now, real := d.Ranks(pl.explainedView.node(at)), d.Ranks(n); now > 0 && !pl.explainedView.shuts(at) {

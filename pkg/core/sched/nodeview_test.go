@@ -21,7 +21,7 @@ func TestViewsAreApart(t *testing.T) {
 				n.Ready = false
 				return n
 			}
-			return n.Restore(cluster.Grant{MemberKey: api.MemberKey{Job: 1, Epoch: 1}, Ranks: taken, CPUs: taken}).Counted()
+			return n.Restore(cluster.Grant{MemberKey: api.MemberKey{Job: 1, Epoch: 1}, Ranks: taken, Takes: cluster.Amounts{cluster.CPUs: int64(taken)}}).Counted()
 		}
 		var classes nodeClasses
 		var p pool

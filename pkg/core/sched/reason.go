@@ -192,15 +192,14 @@ func rankText(d *cluster.Need) string {
 	if d.NodeCards > 0 {
 		parts = append(parts, cardText(d, d.NodeCards)+" on its node")
 	}
-	parts = append(parts, api.Count(d.CPUs, "CPU"))
-	if d.Memory > 0 {
-		parts = append(parts, cluster.Size(d.Memory)+" memory")
-	}
-	if d.NodeMemory > 0 {
-		parts = append(parts, cluster.Size(d.NodeMemory)+" memory on its node")
-	}
-	if d.Tmp > 0 {
-		parts = append(parts, cluster.Size(d.Tmp)+" temporary space on its node")
+	for r := range cluster.Resources {
+		row := &cluster.Resources[r]
+		if v := d.PerRank[r]; v > 0 {
+			parts = append(parts, row.Text(v))
+		}
+		if v := d.PerMember[r]; v > 0 {
+			parts = append(parts, row.Text(v)+" on its node")
+		}
 	}
 	if d.Exclusive {
 		parts = append(parts, "a node without other gangs")

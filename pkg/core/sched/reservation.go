@@ -61,7 +61,7 @@ func newReservations(v *View, now time.Time) *reservations {
 		for at, n := range v.Nodes {
 			if _, in := slices.BinarySearch(w.list[i].Nodes, n.Name); in {
 				on[at] = true
-				all.add(room{len(n.Cards), n.CPUs}, 1)
+				all.add(room{len(n.Cards), n.CPUs()}, 1)
 			}
 		}
 		w.on, w.rooms = append(w.on, on), append(w.rooms, all)

@@ -16,7 +16,7 @@ func TestRolesThatFitInOneWay(t *testing.T) {
 	for name, state := range map[string]api.CardState{"cards in service": api.CardOK, "cards drained": api.CardQuarantined} {
 		nodes := []*cluster.Node{testNode("n1", 2, 2, 40), testNode("n2", 5, 1, 40), testNode("n3", 2, 4, 40)}
 		for i, n := range nodes {
-			n.MemoryBytes = []int64{gib, gib, gib / 2}[i]
+			n.Has[cluster.Memory] = []int64{gib, gib, gib / 2}[i]
 			if i > 0 {
 				n.Features = []string{"ib"}
 			}
@@ -86,7 +86,7 @@ func TestSearchTriesEveryWay(t *testing.T) {
 			for name, k := range on {
 				if at := int(name[1] - '0'); l.perNode > 0 && k != l.perNode {
 					rt.Fatalf("%v is not within %+v", on, l)
-				} else if free[at] -= k * p.CPUs; free[at] < 0 {
+				} else if free[at] -= k * int(p.PerRank[cluster.CPUs]); free[at] < 0 {
 					rt.Fatalf("%s is given away twice", name)
 				}
 			}
@@ -106,13 +106,13 @@ func dealsParts(parts []*cluster.Need, free []int) bool {
 		if at == len(free) {
 			return left == 0 && members >= l.lo && members <= l.hi && dealsParts(parts[1:], free)
 		}
-		for k := range min(left, free[at]/p.CPUs) + 1 {
+		for k := range min(left, free[at]/int(p.PerRank[cluster.CPUs])) + 1 {
 			if k > 0 && l.perNode > 0 && k != l.perNode {
 				continue
 			}
-			free[at] -= k * p.CPUs
+			free[at] -= k * int(p.PerRank[cluster.CPUs])
 			found := on(at+1, members+min(k, 1), left-k)
-			free[at] += k * p.CPUs
+			free[at] += k * int(p.PerRank[cluster.CPUs])
 			if found {
 				return true
 			}

@@ -193,35 +193,32 @@ func diagnose(d *cluster.Need, nodes []*cluster.Node) *api.Error {
 
 func stages(d *cluster.Need) []stage {
 	var out []stage
-	add := func(need int64, most func(*cluster.Node) int64, say func(int64, string) string) {
+	add := func(need int64, reason api.Reason, most func(*cluster.Node) int64, say func(int64, string) string) {
 		if need > 0 {
-			out = append(out, stage{need: need, most: most, say: say})
+			out = append(out, stage{need: need, most: most, say: say, reason: reason})
 		}
 	}
 	if d.WantsCards() {
-		add(1, func(n *cluster.Node) int64 { return cardsWith(d, n, 0) }, func(int64, string) string {
+		add(1, "", func(n *cluster.Node) int64 { return cardsWith(d, n, 0) }, func(int64, string) string {
 			return "no node has a " + cardNoun(d)
 		})
 		out[0].hint = models
-		add(d.VRAM, func(n *cluster.Node) int64 { return largestCard(d, n) }, func(v int64, where string) string {
+		add(d.VRAM, "", func(n *cluster.Node) int64 { return largestCard(d, n) }, func(v int64, where string) string {
 			return fmt.Sprintf("no node has a %s with %s: the largest is %s on %s", cardNoun(d), cluster.Size(d.VRAM), cluster.Size(v), where)
 		})
-		add(int64(d.CardsFor(1)), func(n *cluster.Node) int64 { return cardsWith(d, n, d.VRAM) }, func(v int64, where string) string {
+		add(int64(d.CardsFor(1)), "", func(n *cluster.Node) int64 { return cardsWith(d, n, d.VRAM) }, func(v int64, where string) string {
 			return fmt.Sprintf("no node has %s: the most is %d on %s", cardText(d, d.CardsFor(1)), v, where)
 		})
 	}
-	add(int64(d.CPUs), func(n *cluster.Node) int64 { return int64(n.CPUs) }, func(v int64, where string) string {
-		return fmt.Sprintf("no node has %s for a rank: the most is %d on %s", api.Count(d.CPUs, "CPU"), v, where)
-	})
-	add(d.Memory+d.NodeMemory, func(n *cluster.Node) int64 { return n.MemoryBytes }, func(v int64, where string) string {
-		return fmt.Sprintf("no node has %s memory for a rank: the most is %s on %s", cluster.Size(d.Memory+d.NodeMemory), cluster.Size(v), where)
-	})
-	if d.Memory+d.NodeMemory > 0 {
-		out[len(out)-1].reason = api.ReasonMemory
+	for r, need := range d.One() {
+		row, whose := &cluster.Resources[r], " for a rank"
+		if row.Rank.Option == "" {
+			whose = " (--" + row.Member.Option + ")"
+		}
+		add(need, row.TooMuch, func(n *cluster.Node) int64 { return n.Has[r] }, func(v int64, where string) string {
+			return fmt.Sprintf("no node has %s%s: the most is %s on %s", row.Text(need), whose, row.Figure(v), where)
+		})
 	}
-	add(d.Tmp, func(n *cluster.Node) int64 { return n.TmpBytes }, func(v int64, where string) string {
-		return fmt.Sprintf("no node has %s temporary space (--tmp): the most is %s on %s", cluster.Size(d.Tmp), cluster.Size(v), where)
-	})
 	return out
 }
 

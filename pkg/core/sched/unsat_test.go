@@ -19,13 +19,13 @@ func TestUnsatisfiable(t *testing.T) {
 		nodes = append(nodes, n)
 	}
 	nodes[3].Ready = false
-	nodes[0].TmpBytes, nodes[0].TmpEach = 800*gib, 500*gib
+	nodes[0].Has[cluster.Tmp], nodes[0].Each[cluster.Tmp] = 800*gib, 500*gib
 	small := testNode("n5", 64, 2, 24)
 	small.Cards[1].State, small.Cards[0].StrangersBytes = api.CardQuarantined, 24*gib
 	nodes = append(nodes, small.Counted())
 	cpu := testNode("c1", 128, 0, 0)
 	for _, n := range nodes {
-		n.Shape = api.CPUShape{Sockets: 1, Cores: n.CPUs, Threads: 1}
+		n.Shape = api.CPUShape{Sockets: 1, Cores: n.CPUs(), Threads: 1}
 	}
 	cpu.Shape = api.CPUShape{Sockets: 2, Cores: 64, Threads: 1}
 	cpu.Partitions, cpu.Features = []string{"cpu"}, []string{"fast"}

@@ -93,6 +93,9 @@ func (p *Printer) value(v reflect.Value) string {
 		if v.Type().Elem().Kind() == reflect.Uint8 {
 			return fmt.Sprintf("%q", v.Bytes())
 		}
+		if s, ok := v.Interface().(fmt.Stringer); ok {
+			return "[" + s.String() + "]"
+		}
 		return p.list(v)
 	case reflect.Map:
 		var parts []string

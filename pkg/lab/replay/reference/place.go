@@ -119,13 +119,13 @@ type bestFit struct{ cpus, vram float64 }
 func (r *bestFit) choose(nodes []*cluster.Node, fit []int, d *cluster.Need) (int, []int) {
 	if r.cpus == 0 {
 		for _, n := range nodes {
-			r.cpus = max(r.cpus, float64(n.CPUs))
+			r.cpus = max(r.cpus, float64(n.CPUs()))
 			r.vram = max(r.vram, float64(len(n.Cards))*1000)
 		}
 	}
 	best, least := -1, math.Inf(1)
 	for _, i := range fit {
-		left := float64(nodes[i].FreeCPUs()-d.CPUs)/r.cpus + (float64(freeOf(nodes[i]))-asked(d))/r.vram
+		left := float64(nodes[i].FreeCPUs()-int(d.PerRank[cluster.CPUs]))/r.cpus + (float64(freeOf(nodes[i]))-asked(d))/r.vram
 		if left < least {
 			best, least = i, left
 		}
@@ -233,7 +233,7 @@ func (g *gradient) judge(n *cluster.Node, d *cluster.Need) memo {
 		for _, c := range cards {
 			after[c] -= d.VRAM
 		}
-		gain := before - g.lost(model, n.FreeCPUs()-d.CPUs, after)
+		gain := before - g.lost(model, n.FreeCPUs()-int(d.PerRank[cluster.CPUs]), after)
 		if score := math.Floor(100 / (1 + math.Exp(-gain/1000))); score > m.score {
 			m.score, m.cards = score, cards
 		}

@@ -146,10 +146,12 @@ type resources struct {
 	Ready       bool         `json:"ready,omitempty"`
 	Away        bool         `json:"away,omitempty"`
 	NotReady    string       `json:"not_ready,omitempty"`
-	CPUs        int          `json:"cpus"`
+	CPUs        int64        `json:"cpus"`
 	Shape       api.CPUShape `json:"shape,omitzero"`
 	MemoryBytes int64        `json:"memory_bytes"`
 	TmpBytes    int64        `json:"tmp_bytes,omitempty"`
+	CPUsEach    int64        `json:"cpus_each,omitempty"`
+	MemoryEach  int64        `json:"memory_each,omitempty"`
 	TmpEach     int64        `json:"tmp_each,omitempty"`
 	Features    []string     `json:"features,omitempty"`
 	Partitions  []string     `json:"partitions,omitempty"`
@@ -172,7 +174,7 @@ type card struct {
 type grant struct {
 	api.MemberKey
 	Ranks     int         `json:"ranks"`
-	CPUs      int         `json:"cpus"`
+	CPUs      int64       `json:"cpus"`
 	Memory    int64       `json:"memory,omitempty"`
 	Tmp       int64       `json:"tmp,omitempty"`
 	Cards     []cardGrant `json:"cards,omitempty"`
@@ -200,13 +202,13 @@ func Node(n *gang.Node) ([]byte, error) {
 }
 
 func encodeResources(n *cluster.Node) *resources {
-	r := &resources{Name: n.Name, Address: n.Address, Ready: n.Ready, Away: n.Away, NotReady: n.NotReady, CPUs: n.CPUs, Shape: n.Shape,
-		MemoryBytes: n.MemoryBytes, TmpBytes: n.TmpBytes, TmpEach: n.TmpEach, Features: n.Features, Partitions: n.Partitions}
+	r := &resources{Name: n.Name, Address: n.Address, Ready: n.Ready, Away: n.Away, NotReady: n.NotReady, CPUs: n.Has[cluster.CPUs], Shape: n.Shape,
+		MemoryBytes: n.Has[cluster.Memory], TmpBytes: n.Has[cluster.Tmp], CPUsEach: n.Each[cluster.CPUs], MemoryEach: n.Each[cluster.Memory], TmpEach: n.Each[cluster.Tmp], Features: n.Features, Partitions: n.Partitions}
 	for _, c := range n.Cards {
 		r.Cards = append(r.Cards, card(c))
 	}
 	for _, g := range n.Grants {
-		e := grant{MemberKey: g.MemberKey, Ranks: g.Ranks, CPUs: g.CPUs, Memory: g.Memory, Tmp: g.Tmp, Exclusive: g.Exclusive, Until: g.Until}
+		e := grant{MemberKey: g.MemberKey, Ranks: g.Ranks, CPUs: g.Takes[cluster.CPUs], Memory: g.Takes[cluster.Memory], Tmp: g.Takes[cluster.Tmp], Exclusive: g.Exclusive, Until: g.Until}
 		for _, c := range g.Cards {
 			e.Cards = append(e.Cards, cardGrant(c))
 		}
@@ -233,13 +235,14 @@ func DecodeNode(name string, data []byte) (*gang.Node, error) {
 }
 
 func decodeResources(r *resources) *cluster.Node {
-	n := &cluster.Node{Name: r.Name, Address: r.Address, Ready: r.Ready, Away: r.Away, NotReady: r.NotReady, CPUs: r.CPUs, Shape: r.Shape,
-		MemoryBytes: r.MemoryBytes, TmpBytes: r.TmpBytes, TmpEach: r.TmpEach, Features: r.Features, Partitions: r.Partitions}
+	n := &cluster.Node{Name: r.Name, Address: r.Address, Ready: r.Ready, Away: r.Away, NotReady: r.NotReady, Shape: r.Shape,
+		Has:  cluster.Amounts{cluster.CPUs: r.CPUs, cluster.Memory: r.MemoryBytes, cluster.Tmp: r.TmpBytes},
+		Each: cluster.Amounts{cluster.CPUs: r.CPUsEach, cluster.Memory: r.MemoryEach, cluster.Tmp: r.TmpEach}, Features: r.Features, Partitions: r.Partitions}
 	for _, c := range r.Cards {
 		n.Cards = append(n.Cards, cluster.Card(c))
 	}
 	for _, g := range r.Grants {
-		e := cluster.Grant{MemberKey: g.MemberKey, Ranks: g.Ranks, CPUs: g.CPUs, Memory: g.Memory, Tmp: g.Tmp, Exclusive: g.Exclusive, Until: g.Until}
+		e := cluster.Grant{MemberKey: g.MemberKey, Ranks: g.Ranks, Takes: cluster.Amounts{cluster.CPUs: g.CPUs, cluster.Memory: g.Memory, cluster.Tmp: g.Tmp}, Exclusive: g.Exclusive, Until: g.Until}
 		for _, c := range g.Cards {
 			e.Cards = append(e.Cards, cluster.CardGrant(c))
 		}

@@ -51,6 +51,10 @@ func fill(v reflect.Value, n *int) {
 		for i := range 2 {
 			fill(v.Index(i), n)
 		}
+	case reflect.Array:
+		for i := range v.Len() {
+			fill(v.Index(i), n)
+		}
 	case reflect.Map:
 		v.Set(reflect.MakeMap(v.Type()))
 		key, val := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
@@ -97,6 +101,10 @@ func draw(v reflect.Value, r *rand.Rand) {
 			if f.IsExported() {
 				draw(in, r)
 			}
+		}
+	case reflect.Array:
+		for i := range v.Len() {
+			draw(v.Index(i), r)
 		}
 	case reflect.Slice:
 		n := r.IntN(3)
