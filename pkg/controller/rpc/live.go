@@ -77,8 +77,6 @@ func (s *Server) liveQueue(w http.ResponseWriter, r *http.Request, id auth.Ident
 	s.live.join(s.Engine, reader)
 	defer s.live.leave(reader)
 	out := beginEvents(w)
-	defer out.SetWriteDeadline(time.Time{})
-	p := &patient{ResponseWriter: w, out: out}
 	beat := time.NewTicker(liveBeat)
 	defer beat.Stop()
 	for {
@@ -94,7 +92,7 @@ func (s *Server) liveQueue(w http.ResponseWriter, r *http.Request, id auth.Ident
 			frame = f
 		case <-beat.C:
 		}
-		if _, err := p.Write(frame); err != nil {
+		if _, err := w.Write(frame); err != nil {
 			return nil
 		}
 		if len(reader.frames) > 0 {

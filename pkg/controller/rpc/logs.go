@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"slices"
 	"strconv"
@@ -49,8 +50,7 @@ func (s *Server) logsOf(w http.ResponseWriter, r *http.Request, id auth.Identity
 		return err
 	}
 	out := beginEvents(w)
-	defer out.SetWriteDeadline(time.Time{})
-	m := &mergedLogs{p: patient{ResponseWriter: w, out: out}}
+	m := &mergedLogs{w: w, out: out}
 	_ = m.send(": begin\n\n")
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
@@ -130,17 +130,18 @@ func logPositions(text string) (map[int]api.LogPosition, error) {
 
 // mergedLogs writes pieces of several files in whole frames.
 type mergedLogs struct {
-	mu sync.Mutex
-	p  patient
+	mu  sync.Mutex
+	w   io.Writer
+	out *http.ResponseController
 }
 
 func (m *mergedLogs) send(frame string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if _, err := m.p.Write([]byte(frame)); err != nil {
+	if _, err := io.WriteString(m.w, frame); err != nil {
 		return err
 	}
-	return m.p.out.Flush()
+	return m.out.Flush()
 }
 
 // over says that a rank has written its last, or why the rest can't be read.

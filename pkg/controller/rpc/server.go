@@ -159,9 +159,10 @@ func (s *Server) ready(w http.ResponseWriter, _ *http.Request, _ auth.Identity) 
 }
 
 // guard lets a call through whose caller may do op to something of his own; handlers
-// check again with the owner of what is named.
+// check again with the owner of what is named. Who does not read what he is answered is cut.
 func (s *Server) guard(op auth.Op, h handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w = newPatient(w)
 		id, ok := auth.From(r.Context())
 		if e := s.Rates.admit(id); e != nil {
 			s.fail(w, r, e)
