@@ -430,7 +430,7 @@ const (
 	// may be the same elsewhere, or not be mounted here.
 	BlameFiles Blame = "files"
 	// BlameSite: what the site provides is not there on this node: the user's home directory, his
-	// entry in the user database. No user brings that about.
+	// entry in the user database.
 	BlameSite Blame = "site"
 	// BlameUser: the node's own rules do not let the user in, or it knows him by another uid.
 	BlameUser Blame = "user"

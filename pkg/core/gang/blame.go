@@ -184,31 +184,29 @@ func (w *World) strike(h *host, s Strike) {
 
 func (s *Strike) text() string { return fmt.Sprintf("job %d: %s", s.Job, s.Text) }
 
-// weight is what strikes count for together: once for a user, whose doing each may be. What the site does not
-// provide there counts by the job, and so do the node's own once they are of several users: never by the tries of one.
+// weight is what strikes count for together: once for a user, whose doing each may be. The node's own, and what the site does not
+// provide there, count by the job once they are of several users: never by the tries of one.
 func weight(strikes []Strike) int {
-	site, own := map[int64]bool{}, map[int64]bool{}
+	jobs := map[int64]bool{}
 	users, owners := map[string]bool{}, map[string]bool{}
 	for _, s := range strikes {
 		switch s.Blame {
-		case api.BlameNode:
-			own[s.Job], owners[s.User] = true, true
-		case api.BlameSite:
-			site[s.Job] = true
+		case api.BlameNode, api.BlameSite:
+			jobs[s.Job], owners[s.User] = true, true
 		default:
 			users[s.User] = true
 		}
 	}
 	if len(owners) == 1 {
 		maps.Copy(users, owners)
-		clear(own)
+		clear(jobs)
 	}
-	return len(site) + len(own) + len(users)
+	return len(jobs) + len(users)
 }
 
 // notOneUsers: they are not the doing of one user.
 func notOneUsers(strikes []Strike) bool {
-	return slices.ContainsFunc(strikes, func(s Strike) bool { return s.Blame == api.BlameSite || s.User != strikes[0].User })
+	return slices.ContainsFunc(strikes, func(s Strike) bool { return s.User != strikes[0].User })
 }
 
 // forgive drops the strikes that a good start of a user's gang speaks against: the node's own,

@@ -43,8 +43,8 @@ func (b *bench) triedElsewhere(user string, whose api.Blame) {
 
 func TestRefusedByOneAndStartedByAnotherIsTheNodes(t *testing.T) {
 	b := newBench(t, 2)
-	for i := range 2 {
-		b.triedElsewhere("ada", api.BlameSite)
+	for i, user := range []string{"ada", "bob"} {
+		b.triedElsewhere(user, api.BlameSite)
 		if n := b.w.Node("n1"); n.State != api.NodeUp || len(n.Strikes) != i+1 || !strings.Contains(StrikeText(n), fmt.Sprintf("job %d: no home; started by n2", i+1)) {
 			t.Fatalf("%s, %q", n.State, StrikeText(n))
 		}
@@ -61,7 +61,7 @@ func TestRefusedByOneAndStartedByAnotherIsTheNodes(t *testing.T) {
 // What a user can bring about (an output that is a running program on one node alone) takes no
 // node out of service, however many jobs he has; three users who meet it do.
 func TestOneUserDrainsNoNode(t *testing.T) {
-	for _, whose := range []api.Blame{api.BlameJob, api.BlameFiles, api.BlameUser, api.BlameUnknown, api.BlameNode, "nonsense"} {
+	for _, whose := range []api.Blame{api.BlameJob, api.BlameFiles, api.BlameUser, api.BlameUnknown, api.BlameNode, api.BlameSite, "nonsense"} {
 		b := newBench(t, 2)
 		for range 20 {
 			id := b.by("mallory")
@@ -109,7 +109,10 @@ func TestNobodysRetriesDrainANode(t *testing.T) {
 		{append(strikes(api.BlameNode, "ada", "ada"), strikes(api.BlameUnknown, "ada", "ada")...), 1, false},
 		{append(strikes(api.BlameNode, "ada"), strikes(api.BlameUnknown, "bob")...), 2, true},
 		{strikes(api.BlameUnknown, "ada", "bob", "bob"), 2, true},
-		{strikes(api.BlameSite, "ada", "ada", "ada"), 3, true},
+		{strikes(api.BlameSite, "ada", "ada", "ada"), 1, false},
+		{strikes(api.BlameSite, "ada", "bob", "bob"), 3, true},
+		{append(strikes(api.BlameSite, "ada", "ada"), strikes(api.BlameNode, "ada", "ada")...), 1, false},
+		{append(strikes(api.BlameSite, "ada"), Strike{Job: 9, User: "bob", Blame: api.BlameNode}), 2, true},
 	} {
 		if got := weight(c.strikes); got != c.weight || notOneUsers(c.strikes) != c.several {
 			t.Errorf("%+v weigh %d, several users' %v; want %d, %v", c.strikes, got, notOneUsers(c.strikes), c.weight, c.several)
