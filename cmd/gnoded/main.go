@@ -105,7 +105,7 @@ func serve(ctx context.Context, cfg *config.Node, signs *lifesign.Signs, log *sl
 		return err
 	}
 	defer way.stop()
-	passOn := relay.Options{Socket: cfg.Socket, Controllers: known, TLS: way.tls, Log: log, Optional: !cfg.SocketAsked, Alone: cfg.Login}
+	passOn := relay.Options{Socket: cfg.Socket, Controllers: known, TLS: way.tls, Log: log, Optional: !cfg.SocketAsked, Private: cfg.Dir != "" || os.Geteuid() != 0 && !cfg.Login, Alone: cfg.Login}
 	if cfg.Login {
 		passOn.Ready = signs.Ready
 		return relay.Run(ctx, passOn)

@@ -321,12 +321,17 @@ func (p *process) listen(calls http.Handler) ([]listener, error) {
 		hs.TLSConfig = auth.ServerTLS(p.issuer.CA, p.issuer.Revoked)
 		out = append(out, listener{cfg.Listen, func() error { return hs.ServeTLS(l, "", "") }, stopper(hs)})
 	}
+	if err := auth.OpenDir(filepath.Dir(cfg.Socket)); err != nil {
+		return fail(err)
+	}
+	if cfg.Dir == "" && !cfg.SingleUser {
+		if err := dirlock.UsersPass(filepath.Dir(cfg.Socket)); err != nil {
+			return fail(fmt.Errorf("socket %s: %w", cfg.Socket, err))
+		}
+	}
 	l, err := auth.ListenUnix(cfg.Socket)
 	if err != nil {
 		return fail(err)
-	}
-	if closed := dirlock.ClosedToOthers(filepath.Dir(cfg.Socket)); closed != "" && cfg.Dir == "" {
-		p.log.Warn("users can't reach the socket: chmod o+x "+closed, "socket", cfg.Socket)
 	}
 	hs := p.server(calls)
 	out = append(out, listener{cfg.Socket, func() error { return hs.Serve(l) }, stopper(hs)})

@@ -6,11 +6,14 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"gangd/pkg/controller/config"
 	"gangd/pkg/controller/rpc"
 	"gangd/pkg/wire/auth"
 )
@@ -54,5 +57,31 @@ func TestSilentCallersAreCut(t *testing.T) {
 				_ = hs.Close()
 			})
 		})
+	}
+}
+
+// TestSocketThatUsersCantReach: a directory that is there with a mode of 0700 is refused at the start, by its name; for one's own
+// cluster it is right.
+func TestSocketThatUsersCantReach(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Chmod(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, own := range []config.Controller{{}, {Dir: dir}, {SingleUser: true}} {
+		own.Socket = filepath.Join(dir, "g.sock")
+		p := &process{cfg: &own, guard: auth.NewGuard(true, nil), log: slog.New(slog.DiscardHandler)}
+		all, err := p.listen(http.NotFoundHandler())
+		for _, l := range all {
+			l.stop(t.Context())
+		}
+		_, there := os.Lstat(own.Socket)
+		switch {
+		case own.Dir == "" && !own.SingleUser:
+			if want := "socket " + own.Socket + ": users can't pass "; err == nil || !strings.HasPrefix(err.Error(), want) || there == nil {
+				t.Errorf("%v, want %s; the socket: %v", err, want, there)
+			}
+		case err != nil:
+			t.Errorf("%+v: %v", own, err)
+		}
 	}
 }

@@ -69,7 +69,7 @@ func (t *table) names() []string {
 var controllerTable = &table{daemon: "gangd", rows: append([]row{
 	{"dir", absolute, "none", "Root of a cluster in one directory, as `gangd dev` makes it: `state_dir` and `socket` default into it, and `GANG_DIR` set to it is all that a command needs."},
 	{"state_dir", absolute, "`DIR/state/gangd`, without `dir` `/var/lib/gangd`", "The store, the certificate authority and the join tokens. On a local disk."},
-	{"socket", socketPath, "`DIR/run/gangd.sock`, without `dir` `/run/gangd/gangd.sock`", "Unix socket for the commands, for relays and for nodes on this host."},
+	{"socket", socketPath, "`DIR/run/gangd.sock`, without `dir` `/run/gangd/gangd.sock`", "Unix socket for the commands, for relays and for nodes on this host. Its directory is made; where one is there that users can't pass, gangd does not start and names it, but with `dir` or `single_user`. One that a group of the site's can pass is left to that group."},
 	{"listen", listenAddr, "none", "TCP address for nodes and login relays (TLS), such as `:7420`."},
 	{"advertise", dialAddrs, "this host's name with the port of `listen`", "Addresses at which nodes reach this controller, best first. The lines of `gangd token new` have the first."},
 	{"name", nil, "this host's name", "Of this controller, where there are several: unlike those of the others, and never changed."},
@@ -176,7 +176,7 @@ var settingRows = []row{
 	{"idle_exempt", nil, "none", "Users whose gangs may idle. For a partition: its own `idle_limit = \"off\"`."},
 	{"launch_retries", between(0, 1<<20), "", "Runs again after cause launch."},
 	{"node_lost_retries", between(0, 1<<20), "", "Runs again after cause node-lost, for jobs that do not say."},
-	{"launch_strikes", between(1, 1<<20), "", "Failed launches in a row that drain a node. They have to be of at least two users' jobs, or of what the site does not provide there; several of one user count once."},
+	{"launch_strikes", between(1, 1<<20), "", "Failed launches in a row that drain a node. They have to be of at least two users' jobs; several of one user alone count once."},
 	{"shared_vram_grace", atLeast(0), "", "A rank over its VRAM on a shared card is stopped after so long."},
 	{"preempt_min_run", atLeast(0), "", "A gang is not preempted before it has run so long."},
 	{"invalid_dependency", oneOf("cancel", "wait"), "", "A job whose dependency can never be met ends, or stays for a person to look at; `--kill-on-invalid-dep` says it for one job."},
@@ -236,7 +236,7 @@ var nodeTable = &table{daemon: "gnoded", rows: []row{
 	{"expect_memory", atLeastBytes(0), "any", "Memory that the machine has to have, likewise."},
 	{"require_mounts", absolutePaths, "none", "Directories at which something has to be mounted, such as `/home`, likewise. They are looked up in `/proc/self/mountinfo` each 2 s and before each start; that a mounted file system answers is for `health_program` to try."},
 	{"require_names", nil, "none", "Hosts whose names have to have an address here, such as the node of another rank or a file server, likewise: without its resolver a node fails what others would run. Each is asked for within 2 s."},
-	{"socket", relaySocket, "`DIR/run/gangd.sock`, without `dir` `/run/gangd/gangd.sock`; with `controller` on a unix socket none", "Unix socket of the relay, through which commands on this host, those of jobs above all, reach gangd. Needs `controller` as host:port. `none`: no relay, so that `srun`, `squeue` and `sbatch` fail in jobs. A node that was not told a path goes on without a relay where it can't have this one."},
+	{"socket", relaySocket, "`DIR/run/gangd.sock`, without `dir` `/run/gangd/gangd.sock`; with `controller` on a unix socket none", "Unix socket of the relay, through which commands on this host, those of jobs above all, reach gangd. Needs `controller` as host:port. `none`: no relay, so that `srun`, `squeue` and `sbatch` fail in jobs. Its directory is as gangd's. A node that was not told a path goes on without a relay where it can't have this one."},
 	{"login", nil, "", "A login host: the relay alone, no ranks and no cards. Needs a certificate from `gangd token new --login`."},
 	{"log_format", oneOf("text", "json"), "", "Lines on standard error."},
 }}

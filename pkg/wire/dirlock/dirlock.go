@@ -58,16 +58,22 @@ func Open(dir string, mode fs.FileMode) error {
 	return os.Chmod(dir, mode)
 }
 
-// ClosedToOthers names the first directory on the way to dir, or dir itself, that others can't pass by its mode; empty: there is none.
-func ClosedToOthers(dir string) string {
+// UsersPass is nil when users can pass dir and all above it, by their modes: all users, or those of a group that is neither
+// root's nor this process's own, to whom the site leaves it. The error names the uppermost directory that is closed.
+func UsersPass(dir string) error {
 	real, err := filepath.EvalSymlinks(dir)
 	if err != nil {
-		return ""
+		return err
 	}
-	closed := ""
+	var closed error
 	for at := real; ; at = filepath.Dir(at) {
-		if info, err := os.Stat(at); err == nil && info.Mode().Perm()&0o001 == 0 {
-			closed = at
+		var st unix.Stat_t
+		if err := unix.Stat(at, &st); err != nil {
+			return fmt.Errorf("%s: %w", at, err)
+		}
+		ofUsers := st.Mode&0o010 != 0 && st.Gid != 0 && int(st.Gid) != os.Getegid()
+		if st.Mode&0o001 == 0 && !ofUsers {
+			closed = fmt.Errorf("users can't pass %s (mode %04o): chmod o+x %s, or leave it to one group: chgrp GROUP %s && chmod g+x %s", at, st.Mode&0o777, at, at, at)
 		}
 		if at == filepath.Dir(at) {
 			return closed

@@ -99,3 +99,55 @@ func TestPrivate(t *testing.T) {
 		}
 	}
 }
+
+// TestUsersPass: a directory is open to users by its own mode and by those above it, to all or to those of one group of the site's.
+func TestUsersPass(t *testing.T) {
+	base, err := os.MkdirTemp("/tmp", "users-pass-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(base) })
+	site := os.Getegid() // a group that this process may give directories to
+	if os.Geteuid() == 0 {
+		site = 12345
+	}
+	dir := filepath.Join(base, "a", "run")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	link := filepath.Join(base, "link")
+	if err := os.Symlink(dir, link); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		base, above, dir os.FileMode
+		gid              int // of dir
+		closed           string
+	}{
+		{0o755, 0o755, 0o755, -1, ""},
+		{0o711, 0o711, 0o711, -1, ""},
+		{0o755, 0o755, 0o700, -1, dir},
+		{0o755, 0o755, 0o750, -1, dir}, // a umask of 027: the group is this process's own
+		{0o755, 0o700, 0o755, -1, filepath.Dir(dir)},
+		{0o700, 0o755, 0o700, -1, base},
+		{0o755, 0o755, 0o750, site, ""},
+		{0o755, 0o755, 0o740, site, dir},
+		{0o755, 0o755, 0o754, -1, dir},
+	} {
+		if c.gid == site && os.Geteuid() != 0 {
+			continue
+		}
+		if err := errors.Join(os.Chown(dir, -1, max(c.gid, os.Getegid())), os.Chmod(base, c.base), os.Chmod(filepath.Dir(dir), c.above), os.Chmod(dir, c.dir)); err != nil {
+			t.Fatal(err)
+		}
+		for _, way := range []string{dir, link} {
+			err := UsersPass(way)
+			if c.closed == "" && err != nil || c.closed != "" && (err == nil || !strings.HasPrefix(err.Error(), "users can't pass "+c.closed+" (mode ") || !strings.Contains(err.Error(), "chmod o+x "+c.closed+",")) {
+				t.Errorf("%+v by %s: %v", c, way, err)
+			}
+		}
+	}
+	if err := UsersPass(filepath.Join(base, "none")); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("of one that is not there: %v", err)
+	}
+}

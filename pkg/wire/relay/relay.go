@@ -44,6 +44,8 @@ type Options struct {
 	// Optional: where the socket can't be had, the host's own or another relay's perhaps, there
 	// is no relay and no error.
 	Optional bool
+	// Private: nobody but who runs this process needs to reach the socket.
+	Private bool
 	// Alone: nothing else on this host is told which controllers there are. The relay asks by itself then.
 	Alone bool
 	Log   *slog.Logger
@@ -59,6 +61,11 @@ func Run(ctx context.Context, o Options) error {
 	}
 	o.leads = newLeads(o.Controllers)
 	o.leads.alone = o.Alone
+	if err := auth.OpenDir(filepath.Dir(o.Socket)); err == nil && !o.Private {
+		if err := dirlock.UsersPass(filepath.Dir(o.Socket)); err != nil {
+			return fmt.Errorf("relay: socket %s: %w", o.Socket, err)
+		}
+	}
 	l, lock, err := listen(ctx, o.Socket)
 	if ctx.Err() != nil {
 		return nil
@@ -75,9 +82,6 @@ func Run(ctx context.Context, o Options) error {
 	defer up.CloseIdleConnections()
 	errorLog := slog.NewLogLogger(o.Log.Handler(), slog.LevelDebug)
 	srv := &http.Server{Handler: o.handler(up), ConnContext: connContext, ReadHeaderTimeout: headerPatience, IdleTimeout: clientIdle, ErrorLog: errorLog}
-	if closed := dirlock.ClosedToOthers(filepath.Dir(o.Socket)); closed != "" {
-		o.Log.Warn("users can't reach the socket: chmod o+x "+closed, "socket", o.Socket)
-	}
 	o.Log.Info("relay is up", "socket", o.Socket, "controllers", o.Controllers.Addresses())
 	if o.Ready != nil {
 		o.Ready()

@@ -463,6 +463,15 @@ func TestSocketOfAnother(t *testing.T) {
 	if _, _, err := listen(t.Context(), path); err == nil || err.Error() != want {
 		t.Errorf("%v", err)
 	}
+	closed := filepath.Join(filepath.Dir(s.socket), "closed")
+	if err := os.Mkdir(closed, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	shut := Options{TLS: s.conf, Socket: filepath.Join(closed, "g.sock"), Optional: true, Controllers: o.Controllers, Log: o.Log}
+	want = "relay: socket " + shut.Socket + ": users can't pass " + closed + " (mode 0700)"
+	if err := Run(t.Context(), shut); err == nil || !strings.HasPrefix(err.Error(), want) {
+		t.Errorf("a socket that users can't reach: %v", err)
+	}
 	// Who asks and is told to end has no answer.
 	before, err := os.Lstat(path)
 	if err != nil {
