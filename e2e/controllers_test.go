@@ -27,7 +27,6 @@ import (
 	"gangd/pkg/controller/leader"
 	"gangd/pkg/controller/store/pgserver"
 	"gangd/pkg/controller/store/pgserver/pgtest"
-	"gangd/pkg/lab/tool"
 )
 
 // severalSize is how much a site of several controllers has to do, and for how often.
@@ -119,7 +118,7 @@ func startSeveral(t *testing.T, size severalSize, args ...string) *several {
 func startSeveralIn(t *testing.T, bin string, size severalSize, args ...string) *several {
 	t.Helper()
 	if _, err := pgserver.Find(); err != nil {
-		tally.Skip(t, "%sinitdb (apt-get install postgresql)", tool.Missing)
+		tally.Lack(t, "initdb")
 	}
 	s := &several{size: size, whole: t, over: make(chan struct{}), lines: map[string]*pgtest.Proxy{}}
 	s.cluster = startIn(t, bin, append([]string{"--controllers=2", "--postgres", "--nodes=2", "--cpus=64", "--set=heartbeat=1s", "--set=user_jobs=0"}, args...)...)
@@ -538,7 +537,7 @@ func TestPromotionUnderControllers(t *testing.T) {
 func severalOnPair(t *testing.T, pooled bool) (s *several, a, b *pgserver.Server, pooler *pgtest.Bouncer) {
 	t.Helper()
 	if _, err := pgserver.Find(); err != nil {
-		tally.Skip(t, "%sinitdb (apt-get install postgresql)", tool.Missing)
+		tally.Lack(t, "initdb")
 	}
 	dir := pgtest.Dir(t)
 	a = pgtest.Run(t, dir, "a", pgserver.Options{})

@@ -19,7 +19,6 @@ import (
 	"gangd/e2e/trial"
 	"gangd/pkg/api"
 	"gangd/pkg/controller/store/pgserver"
-	"gangd/pkg/lab/tool"
 )
 
 // pair is a site of two controllers over TLS, each with an address, a state directory and a socket of its own: "gangd"
@@ -35,7 +34,7 @@ type pair struct {
 func startPair(t *testing.T, advertised map[string]string, lines ...string) *pair {
 	t.Helper()
 	if _, err := pgserver.Find(); err != nil {
-		tally.Skip(t, "%sinitdb (apt-get install postgresql)", tool.Missing)
+		tally.Lack(t, "initdb")
 	}
 	dir, err := os.MkdirTemp("", "gp")
 	if err != nil {

@@ -30,6 +30,7 @@ type tracer struct {
 
 func (c *cluster) trace() *tracer {
 	c.t.Helper()
+	tally.Need(c.t, "strace")
 	x := &tracer{c: c, path: filepath.Join(c.tmp, "strace")}
 	args := []string{"-f", "-qq", "-ttt", "-s", "64", "-o", x.path, "-e", "trace=fsync,fdatasync,sync_file_range,syncfs,sync,execve,execveat,accept4"}
 	pids := c.daemons()
@@ -40,7 +41,7 @@ func (c *cluster) trace() *tracer {
 	var errs strings.Builder
 	cmd.Stderr = &errs
 	if err := cmd.Start(); err != nil {
-		tally.Skip(c.t, "needs strace to count system calls: %v", err)
+		c.t.Fatal(err)
 	}
 	done := make(chan struct{})
 	go func() { _ = cmd.Wait(); close(done) }()

@@ -23,9 +23,7 @@ import (
 func TestRootsPaths(t *testing.T) {
 	s := build(t)
 	s.guarded()
-	if _, err := exec.LookPath("strace"); err != nil {
-		tally.Skip(t, "needs strace to see the calls of a node: %v", err)
-	}
+	tally.Need(t, "strace")
 	table := readTable(t)
 	out := filepath.Join(s.dir, "strace")
 	stop := s.trace(out, "-p", strconv.Itoa(s.daemons["n1"].cmd.Process.Pid))

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -15,6 +14,7 @@ import (
 	"testing"
 
 	"gangd/e2e/slurmlab"
+	"gangd/pkg/lab/tool"
 )
 
 // shapes are requests whose environments are compared. Behind a | stands which of Slurm's variables differ, by a
@@ -139,9 +139,7 @@ const environRecord = "testdata/environments.txt"
 // variable more, none less, no other value but for those listed above. Where Slurm is
 // not installed it is held against the record, which GANG_UPDATE=1 writes where it is.
 func TestEnvironments(t *testing.T) {
-	if _, err := exec.LookPath("env"); err != nil {
-		t.Skip(err)
-	}
+	tool.Need(t, "env")
 	dir, err := os.MkdirTemp("", "ge")
 	if err != nil {
 		t.Fatal(err)

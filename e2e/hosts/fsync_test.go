@@ -21,6 +21,7 @@ import (
 // or the returned function ends it, which gives one line for each fsync.
 func (l *lab) inject(d *daemon, what string) (stop func() []string) {
 	l.t.Helper()
+	tally.Need(l.t, "strace")
 	pid := d.outer()
 	if pid == 0 {
 		l.t.Fatal("the daemon does not run")
@@ -30,7 +31,7 @@ func (l *lab) inject(d *daemon, what string) (stop func() []string) {
 	var errs strings.Builder
 	cmd.Stderr = &errs
 	if err := cmd.Start(); err != nil {
-		tally.Skip(l.t, "needs strace to break fsync: %v", err)
+		l.t.Fatal(err)
 	}
 	done := make(chan struct{})
 	go func() { _ = cmd.Wait(); close(done) }()

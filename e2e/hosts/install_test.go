@@ -83,11 +83,7 @@ func site(t *testing.T, names ...string) *installed {
 	if os.Geteuid() != 0 {
 		tally.Skip(t, "needs root: it makes hosts of namespaces")
 	}
-	for _, prog := range []string{"ip", "nsenter", "useradd", "setpriv"} {
-		if _, err := exec.LookPath(prog); err != nil {
-			tally.Skip(t, "needs %s", prog)
-		}
-	}
+	tally.Need(t, "ip", "nsenter", "useradd", "setpriv")
 	root, err1 := filepath.Abs("../..")
 	dir, err2 := os.MkdirTemp("", "gi")
 	if err := errors.Join(err1, err2, os.Chmod(dir, 0o755)); err != nil {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -83,11 +82,7 @@ func build(t *testing.T, o options) *lab {
 	if os.Geteuid() != 0 {
 		tally.Skip(t, "needs root: it makes hosts of namespaces")
 	}
-	for _, prog := range []string{"ip", "nsenter"} {
-		if _, err := exec.LookPath(prog); err != nil {
-			tally.Skip(t, "needs %s to wire hosts together", prog)
-		}
-	}
+	tally.Need(t, "ip", "nsenter")
 	bin, err1 := filepath.Abs("../../bin")
 	self, err2 := os.Executable()
 	dir, err3 := os.MkdirTemp("", "gh")

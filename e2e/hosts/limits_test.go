@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -45,9 +44,7 @@ func (l *lab) limitTasks(host string, most int) {
 // A fork bomb uses up the processes of its host: the job is ended like any other, nothing of
 // it is left, others notice nothing, and the host takes work again.
 func TestForkBomb(t *testing.T) {
-	if _, err := exec.LookPath("perl"); err != nil {
-		tally.Skip(t, "needs perl for a fork bomb that does not mind that fork fails")
-	}
+	tally.Need(t, "perl") // its fork bomb does not mind that fork fails
 	l := build(t, options{nodes: 2, gangd: []string{`grace = "1s"`, `drain_slack = "5s"`}})
 	l.limitTasks("n1", 400)
 	node := l.program("n1", "gnoded", "--config", l.conf("n1"), "--set", "job_processes=400")

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -194,9 +193,7 @@ func TestNodeCantFindItsController(t *testing.T) {
 // losing is a site of two nodes with cards and people.
 func losing(t *testing.T) *lab {
 	t.Helper()
-	if _, err := exec.LookPath("setpriv"); err != nil {
-		tally.Skip(t, "needs setpriv to act as somebody")
-	}
+	tally.Need(t, "setpriv")
 	var l *lab
 	dir := t.TempDir() // of what hosts are dressed with, before there is a lab
 	l = build(t, options{nodes: 2, gangd: []string{`retry_backoff = "30s"`, `heartbeat = "200ms"`},

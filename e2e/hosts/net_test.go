@@ -45,8 +45,9 @@ var firewall = sync.OnceValue(func() string {
 // needFirewall skips a test of cuts that only a packet filter can make.
 func needFirewall(t *testing.T) {
 	t.Helper()
+	tally.Need(t, "iptables")
 	if firewall() == "" {
-		tally.Skip(t, "needs iptables, and a kernel that lets it work in a network namespace, for one-way cuts and resets")
+		tally.Skip(t, "needs a kernel that lets iptables work in a network namespace, for one-way cuts and resets")
 	}
 }
 

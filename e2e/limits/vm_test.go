@@ -63,9 +63,7 @@ func TestVM(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(dir, "busybox")); err != nil {
 		tally.Skip(t, "needs a kernel: make vm brings one: %v", err)
 	}
-	if _, err := exec.LookPath("qemu-system-x86_64"); err != nil {
-		tally.Skip(t, "needs qemu-system-x86_64")
-	}
+	tally.Need(t, "qemu-system-x86_64")
 	initrd, all := pack(t, dir), machines
 	if os.Getenv("GANG_E2E_CHAOS") != "" {
 		all = share

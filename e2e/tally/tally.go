@@ -10,6 +10,8 @@ import (
 	"fmt"
 	"os"
 	"testing"
+
+	"gangd/pkg/lab/tool"
 )
 
 // Did counts something that was done.
@@ -35,6 +37,20 @@ func Skip(t *testing.T, format string, args ...any) {
 	why := fmt.Sprintf(format, args...)
 	line("skipped", t.Name()+": "+why, 1)
 	t.Skip(why)
+}
+
+// Need skips a test that needs programs which this machine lacks, as [tool.Need] does, and says so in the table.
+func Need(t *testing.T, names ...string) {
+	t.Helper()
+	if why := tool.Lacks(t, names...); why != "" {
+		Skip(t, "%s", why)
+	}
+}
+
+// Lack does so for a test that has looked for a program itself.
+func Lack(t *testing.T, name string) {
+	t.Helper()
+	Skip(t, "%s", tool.Reason(t, name))
 }
 
 // Lacks says in the table what a test that goes on can't do on this machine.

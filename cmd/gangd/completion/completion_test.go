@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"gangd/pkg/lab/tool"
 )
 
 // stubs answer as the commands do.
@@ -34,9 +36,7 @@ func completed(t *testing.T, file string, words ...string) []string {
 }
 
 func TestCompletion(t *testing.T) {
-	if _, err := exec.LookPath("bash"); err != nil {
-		t.Skip("bash is not installed")
-	}
+	tool.Need(t, "bash")
 	file := filepath.Join(t.TempDir(), "completion")
 	var b strings.Builder
 	if err := Write(&b); err != nil {

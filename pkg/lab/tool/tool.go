@@ -7,6 +7,7 @@
 package tool
 
 import (
+	"fmt"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -18,35 +19,76 @@ const Missing = "not installed: "
 
 // packages are Debian's, by what tests ask for: a program, or a module of one as python3:MODULE.
 var packages = map[string]string{
+	"bash":                          "bash",
+	"cat":                           "coreutils",
 	"chromium":                      "chromium-headless-shell",
+	"env":                           "coreutils",
+	"getent":                        "libc-bin",
 	"git":                           "git",
+	"groff":                         "groff",
 	"debootstrap":                   "debootstrap",
 	"initdb":                        "postgresql",
+	"ionice":                        "util-linux",
 	"ip":                            "iproute2",
 	"iptables":                      "iptables",
+	"libnss_extrausers.so.2":        "libnss-extrausers",
+	"mandoc":                        "mandoc",
 	"mpicc.mpich":                   "libmpich-dev",
 	"mpifort":                       "libopenmpi-dev",
 	"mpicc":                         "libopenmpi-dev",
 	"mpirun":                        "openmpi-bin",
+	"nice":                          "coreutils",
+	"nsenter":                       "util-linux",
+	"perl":                          "perl-base",
 	"pgbouncer":                     "pgbouncer",
 	"pgrep":                         "procps",
 	"podman":                        "podman",
 	"ps":                            "procps",
+	"prlimit":                       "util-linux",
 	"python3":                       "python3",
 	"python3:torch":                 "python3-torch",
 	"python3:torch.distributed.run": "python3-torch",
 	"qemu-system-x86_64":            "qemu-system-x86",
+	"setpriv":                       "util-linux",
+	"sleep":                         "coreutils",
 	"snakemake":                     "snakemake",
 	"ssh":                           "openssh-client",
 	"sshd":                          "openssh-server",
 	"strace":                        "strace",
 	"systemd-notify":                "systemd",
 	"tmux":                          "tmux",
+	"taskset":                       "util-linux",
 	"time":                          "time",
+	"useradd":                       "passwd",
 }
 
 // Need skips a test on a machine that lacks one of the programs, which are named as the test runs them.
 func Need(t testing.TB, names ...string) {
+	t.Helper()
+	if why := Lacks(t, names...); why != "" {
+		t.Skip(why)
+	}
+}
+
+// NeedLibrary skips a test on a machine that lacks a library that programs load by name.
+func NeedLibrary(t testing.TB, name string) {
+	t.Helper()
+	for _, dir := range []string{"/usr/lib", "/usr/lib/*", "/lib", "/lib/*"} {
+		if found, _ := filepath.Glob(filepath.Join(dir, name)); len(found) > 0 {
+			return
+		}
+	}
+	Lack(t, name)
+}
+
+// Lack skips a test that has looked for a program itself.
+func Lack(t testing.TB, name string) {
+	t.Helper()
+	t.Skip(Reason(t, name))
+}
+
+// Lacks is why a test can't run here that needs these programs; empty: it can.
+func Lacks(t testing.TB, names ...string) string {
 	t.Helper()
 	for _, name := range names {
 		program, module, _ := strings.Cut(name, ":")
@@ -55,13 +97,14 @@ func Need(t testing.TB, names ...string) {
 			err = exec.Command(program, "-c", "import "+module).Run()
 		}
 		if err != nil {
-			Lack(t, name)
+			return Reason(t, name)
 		}
 	}
+	return ""
 }
 
-// Lack skips a test that has looked for a program itself.
-func Lack(t testing.TB, name string) {
+// Reason is the reason of a test that is skipped for lack of a program.
+func Reason(t testing.TB, name string) string {
 	t.Helper()
 	program, module, _ := strings.Cut(name, ":")
 	key := filepath.Base(program)
@@ -72,5 +115,5 @@ func Lack(t testing.TB, name string) {
 	if pkg == "" {
 		t.Fatalf("pkg/lab/tool does not say which package has %s", key)
 	}
-	t.Skipf("%s%s (apt-get install %s)", Missing, name, pkg)
+	return fmt.Sprintf("%s%s (apt-get install %s)", Missing, name, pkg)
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -16,6 +15,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/lab/registry"
+	"gangd/pkg/lab/tool"
 	"gangd/pkg/node/proc"
 )
 
@@ -30,11 +30,7 @@ func TestRanksStartAsALogin(t *testing.T) {
 		limits = "--nofile=700:900 --stack=65536:131072 --fsize=9999999:9999999 --core=0:0 --memlock=4096:4096 --nproc=5000:5000"
 	}
 	by := []string{"/bin/sh", "-c", `echo 300 >/proc/self/oom_score_adj; exec nice -n 7 ionice -c 3 taskset -c 0 prlimit ` + limits + ` "$0"`}
-	for _, tool := range []string{"nice", "ionice", "taskset", "prlimit"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			t.Skip(err)
-		}
-	}
+	tool.Need(t, "nice", "ionice", "taskset", "prlimit")
 	c := newController(t)
 	work := registry.Open(t, t.TempDir())
 	if err := os.Chown(work, somebody, somebody); err != nil {
@@ -71,7 +67,7 @@ cat /proc/self/limits
 	if want := fmt.Sprintf("0\n0\nnone: prio 0\n%d\n", len(all)); head != want {
 		t.Errorf("it starts with %q, want %q", head, want)
 	}
-	login, _ := proc.NewLoginLimits().Of("nobody", somebody, []uint32{somebody})
+	login, _ := proc.NewLoginLimits(groupNumber).Of("nobody", somebody, []uint32{somebody})
 	own, err := os.ReadFile("/proc/self/limits")
 	if err != nil {
 		t.Fatal(err)

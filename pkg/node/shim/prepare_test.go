@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gangd/pkg/api"
+	"gangd/pkg/lab/tool"
 	"gangd/pkg/node/proc"
 )
 
@@ -73,9 +74,10 @@ func TestRefusals(t *testing.T) {
 // running is a program that runs until the test is over.
 func running(t *testing.T) string {
 	t.Helper()
+	tool.Need(t, "sleep")
 	sleep, err := exec.LookPath("sleep")
 	if err != nil {
-		t.Skip(err)
+		t.Fatal(err)
 	}
 	b, err := os.ReadFile(sleep)
 	if err != nil {
