@@ -2,6 +2,7 @@
 package pkg
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"io"
@@ -74,8 +75,12 @@ func list(t *testing.T, pattern string) []listed {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var all []listed
-	for d := json.NewDecoder(strings.NewReader(string(out))); ; {
+	return decoded(t, out)
+}
+
+func decoded(t *testing.T, out []byte) (all []listed) {
+	t.Helper()
+	for d := json.NewDecoder(bytes.NewReader(out)); ; {
 		var p listed
 		if err := d.Decode(&p); errors.Is(err, io.EOF) {
 			return all
@@ -194,6 +199,46 @@ func TestClientsAreLight(t *testing.T) {
 					t.Errorf("%s carries %s, which is for daemons: its start-up would pay for it", name, dep)
 				}
 			}
+		}
+	}
+}
+
+// lookUps are the modules that bring os/user, each with the program that may carry it so, and why.
+var lookUps = map[string]string{
+	"gangd github.com/jackc/pgx/v5/pgconn": "it looks for the files of whoever runs gangd; built without cgo, so that no directory is asked",
+}
+
+// People are looked up by pkg/wire/people, in a child that has a deadline: os/user knows those of a directory by cgo alone, where the
+// look-up lasts as long as the directory wants, and without cgo it knows nobody there.
+func TestWhoLooksPeopleUp(t *testing.T) {
+	needs := map[string][]string{}
+	for _, p := range list(t, "gangd/cmd/...") {
+		for _, dep := range p.Deps {
+			needs[dep] = append(needs[dep], path.Base(p.ImportPath))
+		}
+		needs[p.ImportPath] = append(needs[p.ImportPath], path.Base(p.ImportPath))
+	}
+	used := map[string]bool{}
+	cmd := exec.Command("go", "list", "-deps", "-json=ImportPath,Imports", "gangd/cmd/...")
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range decoded(t, out) {
+		if !slices.Contains(p.Imports, "os/user") {
+			continue
+		}
+		for _, program := range needs[p.ImportPath] {
+			if why := program + " " + p.ImportPath; lookUps[why] == "" {
+				t.Errorf("%s carries os/user, by %s: look people up by pkg/wire/people", program, p.ImportPath)
+			} else {
+				used[why] = true
+			}
+		}
+	}
+	for why := range lookUps {
+		if !used[why] {
+			t.Errorf("%s is listed, and does not need os/user any more", why)
 		}
 	}
 }

@@ -3,7 +3,6 @@ package gcron
 import (
 	"errors"
 	"fmt"
-	"os/user"
 	"slices"
 	"strings"
 	"time"
@@ -12,10 +11,11 @@ import (
 	"gangd/pkg/core/cron"
 	"gangd/pkg/core/script"
 	"gangd/pkg/slurm/sbatch"
+	"gangd/pkg/wire/people"
 )
 
 // ask is what a table asks for. With mistakes it is nil; warnings are of lines too.
-func ask(text string, owner *user.User, host string, now time.Time) (req *api.CrontabRequest, warnings []string, mistakes []cron.Mistake) {
+func ask(text string, owner *people.User, host string, now time.Time) (req *api.CrontabRequest, warnings []string, mistakes []cron.Mistake) {
 	entries, mistakes := cron.Table(text)
 	req = &api.CrontabRequest{Text: text}
 	for i := range entries {
@@ -57,7 +57,7 @@ func mistake(e *cron.Entry, err error) cron.Mistake {
 const file = "line"
 
 // specOf reads the options of a line. The environment is that of a cron: what the caller has set is not of the table.
-func specOf(e *cron.Entry, owner *user.User, now time.Time) (*api.Spec, []string, error) {
+func specOf(e *cron.Entry, owner *people.User, now time.Time) (*api.Spec, []string, error) {
 	settings, warn, err := script.Directives(file, []byte(e.Options))
 	if err != nil {
 		return nil, nil, err
@@ -85,7 +85,7 @@ func specOf(e *cron.Entry, owner *user.User, now time.Time) (*api.Spec, []string
 	}
 	s.Script, s.Umask = []byte(e.Script()), 0o022
 	if s.WorkDir = req.Chdir; s.WorkDir == "" {
-		s.WorkDir = owner.HomeDir
+		s.WorkDir = owner.Home
 	}
 	asked := req.Export
 	if asked == "" {
@@ -101,8 +101,8 @@ func specOf(e *cron.Entry, owner *user.User, now time.Time) (*api.Spec, []string
 }
 
 // environ is what a cron gives, and what the table sets.
-func environ(e *cron.Entry, owner *user.User) []string {
-	env := []string{"HOME=" + owner.HomeDir, "LOGNAME=" + owner.Username, "PATH=/usr/local/bin:/usr/bin:/bin", "PWD=" + owner.HomeDir, "SHELL=/bin/sh", "USER=" + owner.Username}
+func environ(e *cron.Entry, owner *people.User) []string {
+	env := []string{"HOME=" + owner.Home, "LOGNAME=" + owner.Name, "PATH=/usr/local/bin:/usr/bin:/bin", "PWD=" + owner.Home, "SHELL=/bin/sh", "USER=" + owner.Name}
 	for _, kv := range e.Env {
 		name, _, _ := strings.Cut(kv, "=")
 		env = slices.DeleteFunc(env, func(o string) bool { return strings.HasPrefix(o, name+"=") })

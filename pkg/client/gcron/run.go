@@ -2,6 +2,7 @@ package gcron
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,7 +10,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"os/user"
 	"strconv"
 	"strings"
 	"time"
@@ -33,7 +33,7 @@ type call struct {
 
 	cmdline.Streams
 	client *client.Client
-	owner  *user.User
+	owner  *people.User
 }
 
 const usage = "Usage: %[1]s [-u USER] FILE | -\n       %[1]s [-u USER] [-e | -l | -r]\n"
@@ -120,7 +120,7 @@ func (c *call) show(ctx context.Context) error {
 		out.SetIndent("", "  ")
 		return out.Encode(t)
 	case t.Text == "":
-		fmt.Fprintf(c.Out, "no crontab for %s\n", c.owner.Username)
+		fmt.Fprintf(c.Out, "no crontab for %s\n", c.owner.Name)
 		return cmdline.Status(1)
 	case c.next:
 		return c.due(t)
@@ -312,13 +312,13 @@ func (c *call) edited(text string) (string, error) {
 }
 
 // lookup finds who a table is of, by name or number. Whom this host has no name for is who he says himself.
-func lookup(ctx context.Context, name string) (*user.User, error) {
+func lookup(ctx context.Context, name string) (*people.User, error) {
 	u, err := people.Here.Find(ctx, name)
 	if err != nil {
 		if name == strconv.Itoa(os.Getuid()) {
-			return user.Current()
+			return &people.User{Name: cmp.Or(os.Getenv("USER"), name), UID: uint32(os.Getuid()), Home: cmp.Or(os.Getenv("HOME"), "/")}, nil
 		}
 		return nil, err
 	}
-	return &user.User{Username: u.Name, HomeDir: u.Home}, nil
+	return &u, nil
 }

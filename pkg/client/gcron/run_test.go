@@ -3,7 +3,6 @@ package gcron
 import (
 	"flag"
 	"os"
-	"os/user"
 	"slices"
 	"strings"
 	"testing"
@@ -13,6 +12,7 @@ import (
 	"gangd/pkg/core/cmdline"
 	"gangd/pkg/lab/slurmtest"
 	"gangd/pkg/slurm"
+	"gangd/pkg/wire/people"
 )
 
 var update = flag.Bool("update", false, "write the files anew")
@@ -35,7 +35,7 @@ func TestFiles(t *testing.T) {
 
 func TestOptions(t *testing.T) { slurmtest.Texts(t, scrontabCommand.Lists()) }
 
-var owner = &user.User{Username: "ada", HomeDir: "/home/ada"}
+var owner = &people.User{Name: "ada", Home: "/home/ada"}
 
 // What a line asks for is its own: nothing of who typed it.
 func TestAsk(t *testing.T) {

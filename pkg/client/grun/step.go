@@ -2,10 +2,10 @@ package grun
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"io"
 	"os"
-	"os/user"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -19,6 +19,7 @@ import (
 	"gangd/pkg/core/hostlist"
 	"gangd/pkg/core/script"
 	"gangd/pkg/wire/limits"
+	"gangd/pkg/wire/people"
 	"gangd/pkg/wire/stepwire"
 )
 
@@ -500,10 +501,7 @@ func (r *run) shared(letter byte, of api.JobRef, step int) (string, bool) {
 	case 'a':
 		return os.Getenv("SLURM_ARRAY_TASK_ID"), true
 	case 'u':
-		if u, err := user.Current(); err == nil {
-			return u.Username, true
-		}
-		return os.Getenv("USER"), true
+		return people.Me(context.Background()), true
 	case 'x':
 		return cmp.Or(r.ask.name, os.Getenv("SLURM_JOB_NAME")), true
 	case '%':

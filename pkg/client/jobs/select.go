@@ -9,8 +9,12 @@ import (
 	"strings"
 
 	"gangd/pkg/api"
+	"gangd/pkg/core/table/jobfield"
 	"gangd/pkg/wire/people"
 )
+
+// Tables name groups as this host does.
+func init() { jobfield.GroupName = people.Here.GroupText }
 
 // User is the names under which a user's jobs may be known, of a name or a number; ok is false
 // when this host knows no such user. The controller knows whose jobs a number means, so that nobody is

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/user"
 	"strconv"
 	"syscall"
 
@@ -55,16 +54,14 @@ func Become(who, group string) error {
 		}
 	}
 	if group != "" {
-		g, err := user.LookupGroup(group)
-		if err != nil {
-			g, err = user.LookupGroupId(group)
-		}
-		if err != nil {
+		id, err := groupNamed(context.Background(), group)
+		switch {
+		case errors.Is(err, people.ErrUnknown):
 			return errNoGroup
-		}
-		if gid, err = strconv.Atoi(g.Gid); err != nil {
+		case err != nil:
 			return err
 		}
+		gid = int(id)
 	}
 	switch {
 	case uid == os.Getuid() && gid == os.Getgid():
@@ -73,4 +70,14 @@ func Become(who, group string) error {
 		return ErrNotRoot
 	}
 	return errors.Join(syscall.Setgroups(groups), syscall.Setgid(gid), syscall.Setuid(uid))
+}
+
+// groupNamed is the number of a group, by name or by a number that somebody has.
+func groupNamed(ctx context.Context, text string) (uint32, error) {
+	gid, err := people.Here.Group(ctx, text)
+	if n, e := strconv.ParseUint(text, 10, 32); err != nil && e == nil {
+		_, err = people.Here.GroupName(ctx, uint32(n))
+		return uint32(n), err
+	}
+	return gid, err
 }

@@ -6,11 +6,9 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"os/user"
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strconv"
 	"sync"
 	"time"
 
@@ -40,22 +38,20 @@ type daemon struct {
 	cards     *cards
 	cpus      *cpuPool
 	logins    *proc.LoginLimits
-	// userGroups are those of the groups that may use this node, by which their users pass.
-	userGroups []uint32
-	devices    string // whether members are kept from the cards of others
-	watch      *watcher
-	meters     meters
-	fitness    fitness
-	owed       owed
-	private    *shim.Private // of each member; nil: none
-	tmp        int64         // temporary space for members, in bytes
-	tmpEach    int64         // taken by each that asks for no more
-	images     *images       // that were imported; nil: nothing is
-	hosts      *hostReader
-	starts     chan struct{} // holds a token for each start under way
-	client     *session.Client
-	enrolled   enrolled
-	shims      *shim.Pool
+	devices   string // whether members are kept from the cards of others
+	watch     *watcher
+	meters    meters
+	fitness   fitness
+	owed      owed
+	private   *shim.Private // of each member; nil: none
+	tmp       int64         // temporary space for members, in bytes
+	tmpEach   int64         // taken by each that asks for no more
+	images    *images       // that were imported; nil: nothing is
+	hosts     *hostReader
+	starts    chan struct{} // holds a token for each start under way
+	client    *session.Client
+	enrolled  enrolled
+	shims     *shim.Pool
 
 	ctx     context.Context // ends the members' goroutines, not the members
 	running sync.WaitGroup
@@ -151,16 +147,9 @@ func Run(ctx context.Context, opts Options) error {
 func newDaemon(opts Options, state *stateDir) *daemon {
 	d := &daemon{opts: opts, log: opts.Log, state: state, ports: newPorts(), jobs: map[int64][]*member{},
 		settings: api.DefaultSettings(), starts: make(chan struct{}, maxStarts()),
-		logins: proc.NewLoginLimits(), cpus: &cpuPool{}, owed: owed{record: map[api.MemberKey]*hookRecord{}, failed: map[api.MemberKey]string{}},
+		logins: proc.NewLoginLimits(groupNumber), cpus: &cpuPool{}, owed: owed{record: map[api.MemberKey]*hookRecord{}, failed: map[api.MemberKey]string{}},
 		meters:   meters{now: mono, members: map[api.MemberKey]*meter{}},
 		accounts: &accounts{single: opts.SingleUser, minUID: opts.MinUID, allow: opts.Groups}}
-	for _, name := range opts.Groups {
-		if g, err := user.LookupGroup(name); err == nil {
-			if gid, err := strconv.ParseUint(g.Gid, 10, 32); err == nil {
-				d.userGroups = append(d.userGroups, uint32(gid))
-			}
-		}
-	}
 	d.board, d.notes = NewBoard(d.wake), newNotes(d.wake)
 	d.meters.usage = d.usageOf
 	if state.lease >= 0 {

@@ -126,7 +126,7 @@ func (d *daemon) openImages() error {
 		return fmt.Errorf("container_cache: %w", err)
 	}
 	if !d.opts.SingleUser { // else all is of whom gnoded runs as
-		if err := proc.Passable(c.path, d.userGroups); err != nil {
+		if err := proc.Passable(c.path, d.userGroups()); err != nil {
 			return fmt.Errorf("container_cache: %s: %w, or another container_cache", c.path, err)
 		}
 	}

@@ -101,11 +101,11 @@ func (d *daemon) closedToUsers() error {
 	if d.opts.SingleUser {
 		return nil
 	}
-	if err := proc.Passable(filepath.Join(d.state.path, membersDir), d.userGroups); err != nil {
+	if err := proc.Passable(filepath.Join(d.state.path, membersDir), d.userGroups()); err != nil {
 		return fmt.Errorf("state_dir: %w", err)
 	}
 	for _, program := range []string{d.opts.Shim, filepath.Join(filepath.Dir(d.opts.Shim), shim.LauncherName)} {
-		if err := proc.RunsForUsers(program, d.userGroups); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := proc.RunsForUsers(program, d.userGroups()); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}

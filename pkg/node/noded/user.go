@@ -123,6 +123,22 @@ func lookupAccount(name string, groups bool) foundUser {
 	return foundUser{account: acc, groups: names}
 }
 
+// groupNumber is the number of a group as this machine's files and directory have it.
+func groupNumber(name string) (gid uint32, ok bool) {
+	gid, err := people.Here.Group(context.Background(), name)
+	return gid, err == nil
+}
+
+// userGroups are those of the groups that may use this node, by which their users pass.
+func (d *daemon) userGroups() (gids []uint32) {
+	for _, name := range d.opts.Groups {
+		if gid, ok := groupNumber(name); ok {
+			gids = append(gids, gid)
+		}
+	}
+	return gids
+}
+
 func refuse(whose api.Blame, format string, args ...any) *api.Refusal {
 	return &api.Refusal{Blame: whose, Text: fmt.Sprintf(format, args...)}
 }

@@ -3,7 +3,6 @@ package proc
 import (
 	"fmt"
 	"os"
-	"os/user"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -16,29 +15,24 @@ import (
 // reads it.
 type LoginLimits struct {
 	dir   string                                  // /etc/security
-	group func(name string) (gid uint32, ok bool) // asked once for each rule that names one
+	group func(name string) (gid uint32, ok bool) // asked at each login, for each rule that names one
 
 	mu    sync.Mutex
 	seen  string // which files the rules are of
 	rules []limitRule
 }
 
-// NewLoginLimits reads the machine's files, and again whenever they have changed.
-func NewLoginLimits() *LoginLimits {
-	return &LoginLimits{dir: "/etc/security", group: func(name string) (uint32, bool) {
-		g, err := user.LookupGroup(name)
-		if err != nil {
-			return 0, false
-		}
-		gid, err := strconv.ParseUint(g.Gid, 10, 32)
-		return uint32(gid), err == nil
-	}}
+// NewLoginLimits reads the machine's files, and again whenever they have changed. Which number a group has that a rule
+// names it is told; nobody is in one that is unknown.
+func NewLoginLimits(group func(name string) (gid uint32, ok bool)) *LoginLimits {
+	return &LoginLimits{dir: "/etc/security", group: group}
 }
 
 // limitRule is a line. A rule of a user counts more than one of a group, and that more than one of everybody; of
 // equals the later one counts.
 type limitRule struct {
 	user       string // empty: not of one
+	group      string // likewise
 	uids, gids [2]uint32
 	rank       int
 	name       string // of the limit; "priority" is the niceness
@@ -61,7 +55,7 @@ func (l *LoginLimits) Of(name string, uid uint32, gids []uint32) (limits []Rlimi
 	limits = slices.Clone(firstLimits())
 	softRank, hardRank, niceRank := map[string]int{}, map[string]int{}, 0
 	for _, r := range l.current() {
-		if !r.means(name, uid, gids) || uid == 0 && r.rank != ofUser {
+		if uid == 0 && r.rank != ofUser || !r.means(name, uid, gids, l.group) {
 			continue
 		}
 		if r.name == "priority" {
@@ -88,10 +82,13 @@ func (l *LoginLimits) Of(name string, uid uint32, gids []uint32) (limits []Rlimi
 	return limits, nice
 }
 
-func (r *limitRule) means(name string, uid uint32, gids []uint32) bool {
+func (r *limitRule) means(name string, uid uint32, gids []uint32, number func(group string) (uint32, bool)) bool {
 	switch {
 	case r.user != "":
 		return r.user == name
+	case r.group != "":
+		gid, known := number(r.group)
+		return known && slices.Contains(gids, gid)
 	case r.uids[0] <= r.uids[1]:
 		return r.uids[0] <= uid && uid <= r.uids[1]
 	case r.gids[0] <= r.gids[1]:
@@ -118,7 +115,7 @@ func (l *LoginLimits) current() []limitRule {
 		for _, f := range files {
 			text, _ := os.ReadFile(f)
 			for line := range strings.Lines(string(text)) {
-				if r, ok := l.rule(line); ok {
+				if r, ok := readLimitRule(line); ok {
 					l.rules = append(l.rules, r)
 				}
 			}
@@ -130,7 +127,7 @@ func (l *LoginLimits) current() []limitRule {
 
 // rule reads "who soft|hard|- what value". What is no limit of a process, or can't be read, is left out, as
 // pam_limits does.
-func (l *LoginLimits) rule(line string) (r limitRule, ok bool) {
+func readLimitRule(line string) (r limitRule, ok bool) {
 	line, _, _ = strings.Cut(line, "#")
 	f := strings.Fields(line)
 	if len(f) != 4 || f[0][0] == '%' {
@@ -140,7 +137,7 @@ func (l *LoginLimits) rule(line string) (r limitRule, ok bool) {
 	if f[1] != "soft" && f[1] != "hard" && f[1] != "-" {
 		return r, false
 	}
-	if !r.who(f[0], l.group) {
+	if !r.who(f[0]) {
 		return r, false
 	}
 	if r.name == "priority" {
@@ -178,7 +175,7 @@ func limitFigure(text string, unit uint64) (uint64, bool) {
 
 // who reads whom a rule is of: a name, @group, *, or a range of ids as 1000:2000, :2000 (that id alone as with
 // 2000:2000), 1000:, each behind @ for groups.
-func (r *limitRule) who(text string, group func(string) (uint32, bool)) bool {
+func (r *limitRule) who(text string) bool {
 	name, ofGroups := strings.CutPrefix(text, "@")
 	from, to, ranged := strings.Cut(name, ":")
 	switch {
@@ -192,9 +189,8 @@ func (r *limitRule) who(text string, group func(string) (uint32, bool)) bool {
 		}
 		return ok
 	case ofGroups:
-		gid, ok := group(name)
-		r.rank, r.gids = ofGroup, [2]uint32{gid, gid}
-		return ok
+		r.rank, r.group = ofGroup, name
+		return name != ""
 	}
 	r.rank, r.user = ofUser, text
 	return true

@@ -75,6 +75,13 @@ func TestLoginLimits(t *testing.T) {
 	if got := of("bob", 1001, nil, "nofile"); got.Soft != 77 {
 		t.Errorf("after a change %+v", got)
 	}
+	put("limits.conf", "@lab - nofile 88", "* - nofile 77")
+	for _, known := range []bool{false, true} { // its directory answers late, say
+		l.group = func(string) (uint32, bool) { return 600, known }
+		if got, want := of("bob", 1001, []uint32{600}, "nofile"), map[bool]uint64{false: 77, true: 88}[known]; got.Soft != want {
+			t.Errorf("a group that is known: %v: %+v, want %d", known, got, want)
+		}
+	}
 }
 
 func TestReadLimits(t *testing.T) {

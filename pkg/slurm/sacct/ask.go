@@ -1,8 +1,8 @@
 package sacct
 
 import (
+	"context"
 	"fmt"
-	"os/user"
 	"strconv"
 	"strings"
 	"time"
@@ -14,6 +14,7 @@ import (
 	"gangd/pkg/core/script"
 	"gangd/pkg/core/table/accttable"
 	"gangd/pkg/slurm"
+	"gangd/pkg/wire/people"
 )
 
 // ask is what a call of sacct wants to see.
@@ -149,11 +150,11 @@ func parseUsers(s string) ([]string, error) {
 func parseGroups(s string) ([]uint32, error) {
 	var out []uint32
 	for _, part := range cmdline.Split(s) {
-		text := part
-		if g, err := user.LookupGroup(part); err == nil {
-			text = g.Gid
+		if gid, err := people.Here.Group(context.Background(), part); err == nil {
+			out = append(out, gid)
+			continue
 		}
-		n, err := strconv.ParseUint(text, 10, 32)
+		n, err := strconv.ParseUint(part, 10, 32)
 		if err != nil {
 			return nil, fmt.Errorf("Invalid group id: %s", part) //nolint:staticcheck // Slurm's words
 		}

@@ -11,6 +11,7 @@ import (
 	"gangd/pkg/core/table/accttable"
 	"gangd/pkg/core/table/jobfield"
 	"gangd/pkg/slurm"
+	"gangd/pkg/wire/people"
 )
 
 // field is one column of sacct.
@@ -374,4 +375,4 @@ func totalCPU(r *record) string {
 }
 
 // groupName is a group's name, a variable for tests.
-var groupName = jobfield.GroupName
+var groupName = people.Here.GroupText

@@ -15,6 +15,7 @@ import (
 	"gangd/pkg/core/table/jobfield"
 	"gangd/pkg/core/table/tres"
 	"gangd/pkg/slurm"
+	"gangd/pkg/wire/people"
 )
 
 // shownJob is one record of show job: a job, or the elements of an array that have not begun.
@@ -392,4 +393,4 @@ func command(j *api.Job) string {
 }
 
 // groupName is a group's name, a variable for tests.
-var groupName = jobfield.GroupName
+var groupName = people.Here.GroupText

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os/user"
 	"slices"
 	"strings"
 	"time"
@@ -18,6 +17,7 @@ import (
 	"gangd/pkg/core/table/accttable"
 	amount "gangd/pkg/core/table/tres"
 	"gangd/pkg/slurm"
+	"gangd/pkg/wire/people"
 )
 
 // report is one that sreport makes.
@@ -275,11 +275,11 @@ func (a *ask) lines(w whose, used, all *api.LedgerFigures) (out []line) {
 
 // properName is the name of a person, a variable for tests.
 var properName = func(login string) string {
-	u, err := user.Lookup(login)
+	u, err := people.Here.ByName(context.Background(), login)
 	if err != nil {
 		return ""
 	}
-	name, _, _ := strings.Cut(u.Name, ",")
+	name, _, _ := strings.Cut(u.Gecos, ",")
 	return name
 }
 

@@ -38,7 +38,7 @@ func (d *Directory) child(ctx context.Context, k key) answer {
 }
 
 func (d *Directory) run(ctx context.Context, k key) answer {
-	table := [...]string{"passwd", "passwd", "initgroups", "group"}[k.kind]
+	table := [...]string{"passwd", "passwd", "initgroups", "group", "group"}[k.kind]
 	cmd := exec.CommandContext(ctx, d.getent, table, k.text)
 	cmd.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C"}
 	var out bytes.Buffer
@@ -83,6 +83,12 @@ func (k key) read(line string) (a answer) {
 			return answer{err: ErrUnknown}
 		}
 		a.name = g.name
+	case byGroup:
+		g, ok := parseGroup(line)
+		if !ok || g.name != k.text {
+			return answer{err: ErrUnknown}
+		}
+		a.gid = g.gid
 	}
 	return a
 }

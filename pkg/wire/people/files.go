@@ -78,7 +78,7 @@ func parseUser(line string) (u User, ok bool) {
 	}
 	uid, err1 := strconv.ParseUint(part[2], 10, 32)
 	gid, err2 := strconv.ParseUint(part[3], 10, 32)
-	return User{Name: part[0], UID: uint32(uid), GID: uint32(gid), Home: part[5], Shell: part[6]}, err1 == nil && err2 == nil
+	return User{Name: part[0], UID: uint32(uid), GID: uint32(gid), Gecos: part[4], Home: part[5], Shell: part[6]}, err1 == nil && err2 == nil
 }
 
 func parseGroup(line string) (g groupLine, ok bool) {
@@ -136,6 +136,17 @@ func (f *files) groupName(gid uint32) (string, bool) {
 		}
 	}
 	return "", false
+}
+
+func (f *files) gid(name string) (uint32, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, g := range f.groups() {
+		if g.name == name {
+			return g.gid, true
+		}
+	}
+	return 0, false
 }
 
 // only: nsswitch.conf names nothing but files for a database. One that it does not name is as glibc has it: files,

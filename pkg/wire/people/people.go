@@ -45,6 +45,7 @@ func (e *NoAnswer) Error() string {
 type User struct {
 	Name     string
 	UID, GID uint32
+	Gecos    string // how the person is called, and what else passwd has there
 	Home     string
 	Shell    string
 }
@@ -85,10 +86,11 @@ const (
 	byUID
 	groupsOf // of a user's name
 	byGID
+	byGroup
 )
 
 func (k key) String() string {
-	return [...]string{"user ", "uid ", "the groups of user ", "group "}[k.kind] + k.text
+	return [...]string{"user ", "uid ", "the groups of user ", "group ", "group "}[k.kind] + k.text
 }
 
 // answer is what was found; err is [ErrUnknown], a [NoAnswer], or nil.
@@ -96,6 +98,7 @@ type answer struct {
 	user   User
 	groups []uint32
 	name   string // of a group
+	gid    uint32 // of one
 	err    error
 }
 
@@ -186,6 +189,27 @@ func (d *Directory) GroupName(ctx context.Context, gid uint32) (string, error) {
 	}
 	a := d.ask(ctx, key{byGID, digits(gid)})
 	return a.name, a.err
+}
+
+// Group is the number of a group.
+func (d *Directory) Group(ctx context.Context, name string) (uint32, error) {
+	if gid, there := d.files.gid(name); there {
+		return gid, nil
+	}
+	if !nameOK(name) {
+		return 0, ErrUnknown
+	}
+	a := d.ask(ctx, key{byGroup, name})
+	return a.gid, a.err
+}
+
+// GroupText is a group's name for people to read, or its digits where nobody says how it is called.
+func (d *Directory) GroupText(gid uint32) string {
+	name, err := d.GroupName(context.Background(), gid)
+	if err != nil {
+		return digits(gid)
+	}
+	return name
 }
 
 func firstOnce(first uint32, list []uint32) []uint32 {

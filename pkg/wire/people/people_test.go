@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"gangd/pkg/lab/tool"
 )
 
 // host is a directory whose files are below a folder of the test's, and whose child is a script.
@@ -294,19 +296,44 @@ func TestKept(t *testing.T) {
 	}
 }
 
+// TestGroups: groups by name are those of the files first, and the directory's where it says the same name.
+func TestGroups(t *testing.T) {
+	h := newHost(t, `case "$1 $2" in
+"group proj") echo proj:x:50010:anna ;;
+"group lies") echo users:x:100: ;;
+"group users") echo users:x:666: ;;
+"group hangs") exec sleep 1000 ;;
+*) exit 2 ;;
+esac`)
+	h.patience = 100 * time.Millisecond
+	for name, want := range map[string]uint32{"users": 100, "proj": 50010} {
+		if gid, err := h.Group(t.Context(), name); gid != want || err != nil {
+			t.Errorf("%s: %d, %v", name, gid, err)
+		}
+	}
+	for _, name := range []string{"lies", "nobody-has-it", "", "-x", "100", "a:b"} {
+		if gid, err := h.Group(t.Context(), name); !errors.Is(err, ErrUnknown) {
+			t.Errorf("%q: %d, %v", name, gid, err)
+		}
+	}
+	var silent *NoAnswer
+	if _, err := h.Group(t.Context(), "hangs"); !errors.As(err, &silent) || silent.What != "group hangs" {
+		t.Errorf("of a directory that hangs: %v", err)
+	}
+	if text := h.GroupText(100) + " " + h.GroupText(12345); text != "users 12345" {
+		t.Errorf("written: %s", text)
+	}
+}
+
 // TestNameService asks the real getent of this host, with libnss-extrausers as the directory: in a mount namespace of
 // its own, so that nobody else sees these users.
 func TestNameService(t *testing.T) {
 	const mark = "GANG_TEST_DIRECTORY"
 	if os.Getenv(mark) == "" {
-		lib, _ := filepath.Glob("/usr/lib/libnss_extrausers.so.2")
-		more, _ := filepath.Glob("/usr/lib/*/libnss_extrausers.so.2")
-		switch {
-		case os.Geteuid() != 0:
+		if os.Geteuid() != 0 {
 			t.Skip("needs root, to have a mount namespace")
-		case len(lib)+len(more) == 0:
-			t.Skip("needs libnss-extrausers")
 		}
+		tool.NeedLibrary(t, "libnss_extrausers.so.2")
 		cmd := exec.Command("/proc/self/exe", "-test.run=^TestNameService$", "-test.v")
 		cmd.Env = append(os.Environ(), mark+"=1")
 		cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}

@@ -18,13 +18,14 @@ import (
 	"net/url"
 	"os"
 	"os/exec"
-	"os/user"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
+
+	"gangd/pkg/wire/people"
 )
 
 // ErrNotInstalled names what to install.
@@ -106,13 +107,9 @@ func asWhom() (*syscall.Credential, error) {
 		return nil, nil
 	}
 	for _, name := range []string{"postgres", "nobody"} {
-		u, err := user.Lookup(name)
-		if err != nil {
-			continue
+		if u, err := people.Here.ByName(context.Background(), name); err == nil {
+			return &syscall.Credential{Uid: u.UID, Gid: u.GID}, nil
 		}
-		uid, err1 := strconv.ParseUint(u.Uid, 10, 32)
-		gid, err2 := strconv.ParseUint(u.Gid, 10, 32)
-		return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, errors.Join(err1, err2)
 	}
 	return nil, errors.New("PostgreSQL does not run as root, and there is no user postgres or nobody")
 }

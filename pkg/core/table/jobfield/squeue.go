@@ -3,7 +3,6 @@ package jobfield
 import (
 	"cmp"
 	"fmt"
-	"os/user"
 	"path/filepath"
 	"strconv"
 
@@ -215,15 +214,8 @@ func minTime(r *Row) string {
 	return TimeLimit(r.TimeMinSeconds)
 }
 
-// GroupName is the name of a group as this host knows it, else its number. A variable for the
-// golden tables.
-var GroupName = func(gid uint32) string {
-	id := strconv.FormatUint(uint64(gid), 10)
-	if g, err := user.LookupGroupId(id); err == nil {
-		return g.Name
-	}
-	return id
-}
+// GroupName is the name of a group as the host of a command knows it, which sets this; its number otherwise.
+var GroupName = func(gid uint32) string { return strconv.FormatUint(uint64(gid), 10) }
 
 // Slurm's numbers of priorities, of which 0 says that a job is held: what every job has with
 // priority/basic that nobody raised or lowered, and the largest.
