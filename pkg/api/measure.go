@@ -27,8 +27,44 @@ type Measure struct {
 	Ranks  *RankUse       `json:"ranks,omitempty"`
 	Cards  []CardMeasure  `json:"cards,omitempty"`
 	Series *MeasureSeries `json:"series,omitempty"`
+	// Start is what was before the first step; nil: nothing of it is known.
+	Start *StartParts `json:"start,omitempty"`
 	// Hooks are the site's prolog and epilog around it, as far as they ran and wrote something or failed.
 	Hooks []HookRun `json:"hooks,omitempty"`
+}
+
+// StartParts are the seconds that a start took on one node, one part after the other, to the first step of what
+// it runs; nil is not known. CardUse and Beat count from the start of the ranks.
+type StartParts struct {
+	Image   *float64 `json:"image_seconds,omitempty"`   // its image was brought; 0: it has none, or it was there
+	Prolog  *float64 `json:"prolog_seconds,omitempty"`  // the site's program ran
+	Prepare *float64 `json:"prepare_seconds,omitempty"` // all else, until the node was ready
+	Wait    *float64 `json:"wait_seconds,omitempty"`    // from then to the start: for the other nodes, and the controller
+	CardUse *float64 `json:"first_use_seconds,omitempty"`
+	Beat    *float64 `json:"first_beat_seconds,omitempty"`
+}
+
+// FirstStep is when the first step is taken to have been, from the start of the ranks: at the first beat, and
+// not before the first use of a card. False: neither was seen.
+func (p *StartParts) FirstStep() (seconds float64, known bool) {
+	for _, v := range []*float64{p.CardUse, p.Beat} {
+		if v != nil {
+			seconds, known = max(seconds, *v), true
+		}
+	}
+	return seconds, known
+}
+
+// Total is how long it took from the assignment to the first step, as far as its parts are known; false: no first
+// step was seen.
+func (p *StartParts) Total() (seconds float64, known bool) {
+	seconds, known = p.FirstStep()
+	for _, v := range []*float64{p.Image, p.Prolog, p.Prepare, p.Wait} {
+		if v != nil {
+			seconds += *v
+		}
+	}
+	return seconds, known
 }
 
 // HookRun is a run of a site's hook: the last one, where a daemon that died ran it before.
@@ -149,7 +185,9 @@ type Efficiency struct {
 	VRAMPercent   *float64 `json:"vram_percent,omitempty"`      // of that card, or of what was asked for of it
 	TimePercent   *float64 `json:"time_percent,omitempty"`      // of its time limit; absent: it has none
 	Joules        *float64 `json:"joules,omitempty"`            // of its cards
-	Advice        []Advice `json:"advice,omitempty"`
+	// Start is that of the node whose first step came last; nil: none was seen.
+	Start  *StartParts `json:"start,omitempty"`
+	Advice []Advice    `json:"advice,omitempty"`
 }
 
 // Advice is what to ask for next time. Text is the sentence; Rule names what it comes from, as

@@ -135,6 +135,12 @@ func writeStory(s *screen, d *api.JobDetail, events []api.Event) error {
 			return err
 		}
 	}
+	if starts := startLines(d.Attempts); len(starts) > 0 {
+		fmt.Fprintf(s.w, "\n%s\n", s.paint(bold, "Starts"))
+		for _, line := range starts {
+			fmt.Fprintln(s.w, line)
+		}
+	}
 	if ends := endLines(d.Attempts); len(ends) > 0 {
 		fmt.Fprintf(s.w, "\n%s\n", s.paint(bold, "Ends"))
 		for _, line := range ends {

@@ -10,6 +10,7 @@ import (
 	"gangd/pkg/client"
 	"gangd/pkg/core/table/column"
 	"gangd/pkg/core/table/jobfield"
+	"gangd/pkg/core/table/used"
 )
 
 // hookLines are what the site's hooks wrote around attempts, and why one failed.
@@ -29,6 +30,18 @@ func hookLines(attempts []api.Attempt) (lines []string) {
 						lines = append(lines, "    "+line)
 					}
 				}
+			}
+		}
+	}
+	return lines
+}
+
+// startLines are the ways of attempts to their first steps, of those in which one was seen.
+func startLines(attempts []api.Attempt) (lines []string) {
+	for i := range attempts {
+		if e := attempts[i].Efficiency; e != nil && e.Start != nil {
+			if text := used.Start(e.Start); text != "" {
+				lines = append(lines, fmt.Sprintf("attempt %d  %s", attempts[i].Attempt, text))
 			}
 		}
 	}

@@ -18,6 +18,7 @@ const (
 	RuleNoCard     = "no-card"     // none was
 	RuleShare      = "share"       // a card of its own that was hardly used
 	RuleTime       = "time"        // a time limit far above the run
+	RuleStart      = "start"       // its cards waited long for the first use
 )
 
 const (
@@ -31,6 +32,9 @@ const (
 	unhurried = 25   // percent of a time limit that was far too long
 	room      = 1.25 // what is proposed beside what was used
 	timeRoom  = 1.5
+
+	longStart = 30 // seconds to the first use of a card that are worth a word
+	startPart = 3  // where they are more than so many percent of the run
 )
 
 // advise says what to ask for next time. It is silent about a run that was short, that still goes on, or that did
@@ -49,6 +53,7 @@ func advise(j *api.Job, a *api.Attempt, e *api.Efficiency) (out []api.Advice) {
 		return nil
 	}
 	cards(j, a, e, say)
+	start(j, e, say)
 	if !j.Exclusive {
 		memory(a, e, say)
 		cpus(j, a, e, say)
@@ -88,6 +93,22 @@ func cards(j *api.Job, a *api.Attempt, e *api.Efficiency, say sayer) {
 	case all == 1 && !j.Share && !j.Exclusive && e.GPUPercent != nil && *e.GPUPercent < hardly && e.VRAMPercent != nil && *e.VRAMPercent < halfVRAM:
 		say(RuleShare, "its card was used to %.0f%% and %s of VRAM: try --share --vram=%s", *e.GPUPercent, cluster.Size(*e.VRAMPeak), size(float64(*e.VRAMPeak)*room))
 	}
+}
+
+// start is about cards that wait while a program begins.
+func start(j *api.Job, e *api.Efficiency, say sayer) {
+	if e.Start == nil || e.Start.CardUse == nil {
+		return
+	}
+	took := *e.Start.CardUse
+	if took < longStart || took < startPart/100.0*e.Seconds {
+		return
+	}
+	each := ""
+	if n := j.RestartCount; n > 0 {
+		each = fmt.Sprintf(", and it was started %d times", n+1)
+	}
+	say(RuleStart, "%.0f s of the start were before the first use of a card%s: imports from a network disk? keep the environment on the node", took, each)
 }
 
 // askedMemory is what was asked for on the node that was asked for most.

@@ -41,6 +41,9 @@ type Fold struct {
 	CPUAt time.Duration `json:"cpu_at"`
 	Track track         `json:"track"`
 	Cards []track       `json:"cards,omitempty"`
+	// Unused is until when all cards were seen, and seen doing nothing. Missed: the first use was not seen, or not when.
+	Unused time.Duration `json:"unused,omitempty"`
+	Missed bool          `json:"missed,omitempty"`
 }
 
 // Begin begins a member. m and its cards have what is known before: the node, CPUs, memory, and
@@ -61,6 +64,7 @@ func (f *Fold) Add(s Sample) {
 	use := f.cpu(s.CPU)
 	highest(&f.M.MemoryPeak, max(s.Memory, s.Peak))
 	highest(&f.M.IOBytes, s.IO)
+	f.firstUse(s.Cards)
 	if span > Gap {
 		f.Track.add(span, -1, -1)
 		for i := range f.Cards {
@@ -77,6 +81,43 @@ func (f *Fold) Add(s Sample) {
 		}
 		f.card(i, c, span)
 	}
+}
+
+// firstUse looks for the first use of a card: between the last sample that saw all of them do nothing, and this one.
+// Where these are far apart, nobody can tell.
+func (f *Fold) firstUse(cards []CardSample) {
+	if len(f.Cards) == 0 || f.Missed || f.M.Start != nil && f.M.Start.CardUse != nil {
+		return
+	}
+	used, seen := false, len(cards) >= len(f.Cards)
+	for _, c := range cards {
+		used = used || c.Utilization > 0
+		seen = seen && c.Utilization >= 0
+	}
+	switch gap := f.At - f.Unused; {
+	case used && gap > max(firstStep+firstStep, f.At/10):
+		f.Missed = true
+	case used:
+		at := (f.Unused + gap/2).Seconds()
+		f.start().CardUse = &at
+	case seen:
+		f.Unused = f.At
+	}
+}
+
+// Beat takes the first beat, so long after the start of the ranks.
+func (f *Fold) Beat(at time.Duration) {
+	if s := f.start(); s.Beat == nil {
+		seconds := max(at, 0).Seconds()
+		s.Beat = &seconds
+	}
+}
+
+func (f *Fold) start() *api.StartParts {
+	if f.M.Start == nil {
+		f.M.Start = &api.StartParts{}
+	}
+	return f.M.Start
 }
 
 // cpu takes the counter and gives the percentage since it was last known, -1: unknown.
@@ -133,6 +174,10 @@ func (f *Fold) Measure() *api.Measure {
 	m.Seconds = thousandth(f.At.Seconds())
 	m.CPUSeconds, m.MemoryPeak, m.IOBytes = rounded(m.CPUSeconds), same(m.MemoryPeak), same(m.IOBytes)
 	m.CPU, m.Resident, m.Series = figure(m.CPU), figure(m.Resident), f.Track.series()
+	if s := m.Start; s != nil {
+		m.Start = &api.StartParts{Image: rounded(s.Image), Prolog: rounded(s.Prolog), Prepare: rounded(s.Prepare), Wait: rounded(s.Wait),
+			CardUse: rounded(s.CardUse), Beat: rounded(s.Beat)}
+	}
 	m.Cards = slices.Clone(m.Cards)
 	for i := range m.Cards {
 		c := &m.Cards[i]

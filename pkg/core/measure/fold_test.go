@@ -182,3 +182,58 @@ func BenchmarkFold(b *testing.B) {
 		f.Add(s)
 	}
 }
+
+// The first use of a card is between the last look that saw none and the one that saw it, and is not known where these are far apart.
+func TestFoldSeesTheFirstUse(t *testing.T) {
+	look := func(f *Fold, at float64, use ...int) {
+		s := Sample{At: time.Duration(at * float64(time.Second)), CPU: -1, Memory: -1, Peak: -1, IO: -1}
+		for _, u := range use {
+			s.Cards = append(s.Cards, CardSample{Utilization: u, VRAM: -1, Watts: -1})
+		}
+		f.Add(s)
+	}
+	for _, c := range []struct {
+		name  string
+		looks func(f *Fold)
+		want  float64 // below 0: not known
+	}{
+		{"each second", func(f *Fold) {
+			for s := 1.0; s <= 40; s++ {
+				look(f, s, 0, 0)
+			}
+			look(f, 41, 0, 70)
+			look(f, 42, 90, 70)
+		}, 40.5},
+		{"at once", func(f *Fold) { look(f, 1, 5, 0) }, 0.5},
+		{"never", func(f *Fold) { look(f, 1, 0, 0); look(f, 2, 0, 0) }, -1},
+		{"not seen", func(f *Fold) { look(f, 1, -1, -1); look(f, 2, -1, 0) }, -1},
+		{"seen too late", func(f *Fold) { look(f, 1, 0, 0); look(f, 9, 80, 0); look(f, 10, 80, 0) }, -1},
+		{"one of them not seen before", func(f *Fold) {
+			for s := 1.0; s <= 8; s++ {
+				look(f, s, 0, -1)
+			}
+			look(f, 9, 80, -1)
+		}, -1},
+		{"a gap that does not matter so late", func(f *Fold) {
+			for s := 5.0; s <= 100; s += 5 {
+				look(f, s, 0, 0)
+			}
+			look(f, 105, 80, 0)
+		}, 102.5},
+	} {
+		f := begun(2)
+		c.looks(f)
+		got := f.Measure().Start
+		switch {
+		case c.want < 0 && (got == nil || got.CardUse == nil):
+		case c.want < 0 || got == nil || got.CardUse == nil || math.Abs(*got.CardUse-c.want) > 0.01:
+			t.Errorf("%s: %+v, wanted %g", c.name, got, c.want)
+		}
+	}
+	f := begun(0)
+	f.Beat(12 * time.Second)
+	f.Beat(20 * time.Second)
+	if got := f.Measure().Start; got == nil || *got.Beat != 12 {
+		t.Errorf("%+v", got)
+	}
+}

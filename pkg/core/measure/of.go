@@ -81,8 +81,27 @@ func Of(j *api.Job, a *api.Attempt) *api.Efficiency {
 		p := percent(e.Seconds, float64(j.TimeLimitSeconds))
 		e.TimePercent = &p
 	}
+	if whole {
+		e.Start = lastStart(a)
+	}
 	e.Advice = advise(j, a, e)
 	return e
+}
+
+// lastStart is the start of the node whose first step came last, nil: none was seen. A card that nobody used is another
+// matter, and so is a node none of whose ranks beats.
+func lastStart(a *api.Attempt) (last *api.StartParts) {
+	most := -1.0
+	for i := range a.Measures {
+		s := a.Measures[i].Start
+		if s == nil {
+			continue
+		}
+		if took, known := s.Total(); known && took > most {
+			last, most = s, took
+		}
+	}
+	return last
 }
 
 // mean is one over cards.

@@ -41,6 +41,8 @@ type meter struct {
 	began time.Duration // when its ranks did, by mono
 	next  time.Duration // when its processes are looked at next
 	told  time.Duration
+	// beat: a first one was heard. resumed: its ranks were there before this daemon looked.
+	beat, resumed bool
 }
 
 // beginMeasure measures a member from now on, or goes on where the daemon before was.
@@ -53,27 +55,29 @@ func (d *daemon) beginMeasure(m *member) {
 	if d.meters.members[m.key] != nil {
 		return
 	}
-	x := d.meterOf(m)
+	x := d.meterOf(m, m.actual.Ranks)
 	age := x.fold.At
 	if len(m.actual.Ranks) > 0 {
 		age = max(age, time.Since(m.actual.Ranks[0].Started))
 	}
+	x.resumed = m.begun.ready.IsZero()
 	x.began = d.meters.now() - age
 	x.told = d.meters.now() - measureTold + measureFirst
 	d.meters.members[m.key] = x
 }
 
-// meterOf is what is known of a member so far.
-func (d *daemon) meterOf(m *member) *meter {
+// meterOf is what is known of a member so far, whose ranks are these.
+func (d *daemon) meterOf(m *member, ranks []api.RankActual) *meter {
 	x := &meter{dir: m.dir}
 	if b, err := os.ReadFile(filepath.Join(m.dir, measureFile)); err == nil {
 		kept := &measure.Fold{}
 		if json.Unmarshal(b, kept) == nil && len(kept.Cards) == len(m.spec.Cards) && len(kept.M.Cards) == len(kept.Cards) {
 			x.fold = kept
+			x.beat = kept.M.Start != nil && kept.M.Start.Beat != nil
 			return x
 		}
 	}
-	x.fold = measure.Begin(api.Measure{Node: d.opts.Name, CPUs: m.spec.CPUs, Memory: m.spec.MemoryMax, Cards: d.cards.toMeasure(m.spec.Cards)}, d.memory())
+	x.fold = measure.Begin(api.Measure{Node: d.opts.Name, CPUs: m.spec.CPUs, Memory: m.spec.MemoryMax, Cards: d.cards.toMeasure(m.spec.Cards), Start: m.begun.parts(firstStarted(ranks))}, d.memory())
 	return x
 }
 
@@ -129,7 +133,12 @@ func (d *daemon) measure() {
 		for i := range s.Cards {
 			s.Cards[i] = d.cards.measured(k, x.fold.M.Cards[i].UUID)
 		}
+		was := x.fold.M.Start
+		unused := was == nil || was.CardUse == nil
 		x.fold.Add(s)
+		if now := x.fold.M.Start; unused && now != nil && now.CardUse != nil {
+			x.keep()
+		}
 		if done-x.told >= measureTold {
 			x.told = done
 			d.notes.putMeasure(k, x.fold.Measure())
@@ -164,7 +173,7 @@ func (d *daemon) endMeasure(m *member, a *api.MemberActual) *api.Measure {
 	}
 	now := d.meters.now()
 	if x == nil { // it was over before anybody looked, or when this daemon came
-		x = d.meterOf(m)
+		x = d.meterOf(m, a.Ranks)
 		x.began = now - x.fold.At
 	}
 	cpu, peak := time.Duration(-1), int64(-1)

@@ -58,6 +58,7 @@ type member struct {
 	judged   map[int]failure // ranks whose failure has been looked into
 	seen     []api.CardSample
 	told     []api.StepActual // of imports, see [member.imports]
+	begun    beginning
 }
 
 // memberOrders is a member's mailbox: the newest orders.
@@ -239,6 +240,7 @@ func (m *member) heard(ctx context.Context, a shim.Answer) {
 	if a.Notes != nil {
 		m.d.notes.put(*a.Notes, m.key)
 		m.d.watch.beats(m.key, a.Notes)
+		m.d.meters.beats(m.key, a.Notes)
 	}
 	if a.State != nil {
 		m.shimPID.Store(int64(a.State.ShimPID))
@@ -271,6 +273,9 @@ func (m *member) become(ctx context.Context, a api.MemberActual) {
 		}
 	}
 	m.actual = a
+	if a.Phase == api.PhaseReady && m.begun.ready.IsZero() {
+		m.begun.ready = time.Now()
+	}
 	if !gateShut(a.Phase) { // the daemon before may have opened it as its last act
 		m.d.ports.letGo(m.key)
 	}

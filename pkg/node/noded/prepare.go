@@ -25,6 +25,7 @@ import (
 // prepare starts the member's shim, which answers ready or refused. What the user owns
 // (working directory, output) is checked by the shim, as the user.
 func (m *member) prepare(ctx context.Context, body *api.AssignmentBody, spec *api.Spec) {
+	m.begun.at = time.Now()
 	refusal, seen := m.start(ctx, body, spec)
 	if refusal != nil {
 		m.become(ctx, api.MemberActual{Phase: api.PhaseRefused, Refusal: refusal, Cards: seen})
@@ -48,7 +49,9 @@ func (m *member) start(ctx context.Context, body *api.AssignmentBody, spec *api.
 	if refusal != nil {
 		return refusal, nil
 	}
+	asked := time.Now()
 	image, refusal, ok := m.imageOf(ctx, body, spec)
+	m.begun.image = time.Since(asked)
 	if !ok || refusal != nil {
 		return refusal, nil
 	}
@@ -60,9 +63,11 @@ func (m *member) start(ctx context.Context, body *api.AssignmentBody, spec *api.
 		return refusal, seen
 	}
 	m.spec = s // from here on its cards go back with it
+	asked = time.Now()
 	if refusal, ok := m.prolog(ctx, s, body); refusal != nil || !ok {
 		return refusal, nil
 	}
+	m.begun.prolog = time.Since(asked)
 	select {
 	case m.d.starts <- struct{}{}:
 		defer func() { <-m.d.starts }()

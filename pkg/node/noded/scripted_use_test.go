@@ -43,12 +43,29 @@ func (w *truth) of() *api.Efficiency {
 		}
 	}
 	is := func(v float64) *float64 { return &v }
+	var start *api.StartParts
+	for _, s := range w.nodes {
+		if use, ok := s.firstUse(); ok && w.cards > 0 && (start == nil || use > *start.CardUse) {
+			start = &api.StartParts{CardUse: &use}
+		}
+	}
 	e := &api.Efficiency{Seconds: seconds, CPUSeconds: is(cpu), CPUPercent: is(100 * cpu / held), MemoryPeak: &peak, MemoryPercent: is(100 * float64(peak) / float64(w.asked)),
-		TimePercent: is(100 * seconds / w.limit.Seconds())}
+		TimePercent: is(100 * seconds / w.limit.Seconds()), Start: start}
 	if w.cards > 0 {
 		e.GPUPercent, e.GPUIdle, e.Joules, e.VRAMPeak, e.VRAMPercent = is(busy/cards), is(100*idle/cards), is(joules), &vram, is(100*float64(vram)/float64(w.vram))
 	}
 	return e
+}
+
+// firstUse is when a card is used first; false: never, or nobody can see it.
+func (s *play) firstUse() (at float64, known bool) {
+	for _, p := range s.phases {
+		if p.card.Utilization != 0 {
+			return at, p.card.Utilization > 0
+		}
+		at += p.span.Seconds()
+	}
+	return at, false
 }
 
 // near holds each figure to its truth within a hundredth of it, and unknown to unknown.
@@ -57,6 +74,17 @@ func near(t *testing.T, what string, got, want *api.Efficiency) {
 	if got == nil {
 		t.Errorf("%s: nothing is known", what)
 		return
+	}
+	var gotUse, wantUse *float64
+	if got.Start != nil {
+		gotUse = got.Start.CardUse
+	}
+	if want.Start != nil {
+		wantUse = want.Start.CardUse
+	}
+	// Cards are looked at each second.
+	if (gotUse == nil) != (wantUse == nil) || gotUse != nil && math.Abs(*gotUse-*wantUse) > max(*wantUse/20, 1) {
+		t.Errorf("%s: the start is %+v, and was %+v", what, got.Start, want.Start)
 	}
 	type figure struct {
 		name      string
@@ -181,7 +209,7 @@ func TestUseIsAsScripted(t *testing.T) {
 		near(t, name, of(id, 1), want)
 	}
 	want := (&truth{limit: time.Hour, asked: 32 * gib, vram: 80 * gib, cpus: 8, cards: 1, nodes: []play{s.load(api.MemberKey{}, &api.AssignmentBody{Name: "silent"})}}).of()
-	want.GPUPercent, want.GPUIdle, want.Joules = nil, nil, nil
+	want.GPUPercent, want.GPUIdle, want.Joules, want.Start = nil, nil, nil, nil
 	near(t, "a driver that says little", of(silent, 1), want)
 	want.CPUSeconds, want.CPUPercent, want.MemoryPeak, want.MemoryPercent = nil, nil, nil, nil
 	near(t, "nothing of its processes", of(blind, 1), want)

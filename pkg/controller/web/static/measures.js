@@ -34,6 +34,26 @@ function figure(uPlot, title, lines) {
   return { box, draw };
 }
 
+// start is the way to the first step as a bar of its parts, each with its name and seconds; nothing where none was seen.
+function start(s) {
+  if (!s || (s.first_use_seconds === undefined && s.first_beat_seconds === undefined)) return '';
+  const use = s.first_use_seconds, beat = s.first_beat_seconds;
+  const parts = [['image', s.image_seconds], ['prolog', s.prolog_seconds], ['prepare', s.prepare_seconds], ['wait', s.wait_seconds], ['to the first use of a card', use],
+    ['to the first beat', beat === undefined ? undefined : Math.max(beat - (use || 0), 0)]].map(([name, v], i) => ({ name, v: v || 0, colour: colours[i] })).filter((p) => p.v >= 0.05);
+  const total = parts.reduce((sum, p) => sum + p.v, 0);
+  const text = `${total.toFixed(1)} s to the first step` + (parts.length ? ': ' + parts.map((p) => `${p.name} ${p.v.toFixed(1)} s`).join(', ') : '');
+  const bar = document.createElementNS('http://www.w3.org/2000/svg', 'svg');
+  for (const [k, v] of [['viewBox', '0 0 100 4'], ['preserveAspectRatio', 'none'], ['width', '100%'], ['height', '10'], ['aria-hidden', 'true']]) bar.setAttribute(k, v);
+  let x = 0;
+  for (const p of parts) {
+    const r = document.createElementNS('http://www.w3.org/2000/svg', 'rect'), w = 100 * p.v / total;
+    for (const [k, v] of [['x', x], ['y', 0], ['width', w], ['height', 4], ['fill', p.colour]]) r.setAttribute(k, v);
+    bar.append(r);
+    x += w;
+  }
+  return h('div', { id: 'start' }, h('p', null, text), bar);
+}
+
 // measures keeps a box up to date with the newest attempt; what did not change is not drawn again.
 export function measures(box) {
   let last = '', node = '';
@@ -54,6 +74,7 @@ export function measures(box) {
     box.replaceChildren(h('h2', null, `What attempt ${a.attempt} used`),
       h('p', { id: 'used' }, `CPU ${percent(e.cpu_percent)}, memory ${percent(e.memory_percent)}, cards ${percent(e.gpu_percent)}, VRAM ${percent(e.vram_percent)}` +
         (e.time_percent === undefined ? '' : `, time limit ${percent(e.time_percent)}`) + (a.cause ? '' : '; as of the last minute')),
+      start(e.start),
       h('ul', { id: 'advice' }, (e.advice || []).map((x) => h('li', null, x.text))),
       table(['node', 'card', 'CPU', 'memory, at most', 'use', 'idle', 'VRAM, at most', 'energy'], rows.slice(0, 256), { label: 'What was used' }),
       pick ? h('div', { class: 'tools' }, pick) : '', plots);

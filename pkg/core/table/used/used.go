@@ -105,12 +105,56 @@ func Write(w io.Writer, j *api.Job, a *api.Attempt, now time.Time, plots bool) {
 	if e.TimePercent != nil {
 		bar("Time", e.TimePercent, "of "+jobfield.Elapsed(time.Duration(j.TimeLimitSeconds)*time.Second))
 	}
+	if text := Start(e.Start); text != "" {
+		fmt.Fprintf(w, "  %-7s %s\n", "Start", text)
+	}
 	if plots {
 		writePlots(w, a)
 	}
 	for _, x := range e.Advice {
 		fmt.Fprintf(w, "  * %s [%s]\n", x.Text, x.Rule)
 	}
+}
+
+// startParts are the parts of a start in their order: the letter of each in a bar, and its name.
+var startParts = []struct{ letter, name string }{
+	{"i", "image"}, {"p", "prolog"}, {"r", "prepare"}, {"w", "wait"}, {"c", "to the first use of a card"}, {"b", "to the first beat"},
+}
+
+// Start is a start in its parts as a bar and in words; empty: no first step was seen. What took no time to speak of is not named.
+func Start(p *api.StartParts) string {
+	if p == nil {
+		return ""
+	}
+	total, known := p.Total()
+	if !known {
+		return ""
+	}
+	took := []*float64{p.Image, p.Prolog, p.Prepare, p.Wait, p.CardUse, p.Beat}
+	if p.CardUse != nil && p.Beat != nil { // the rest of the way
+		rest := max(*p.Beat-*p.CardUse, 0)
+		took[5] = &rest
+	}
+	bar, done, drawn := "", 0.0, 0
+	var words []string
+	for i, s := range took {
+		if s == nil {
+			continue
+		}
+		done += *s
+		if to := int(math.Round(min(done/max(total, 0.001), 1) * barWidth)); to > drawn {
+			bar += strings.Repeat(startParts[i].letter, to-drawn)
+			drawn = to
+		}
+		if *s >= 0.05 {
+			words = append(words, fmt.Sprintf("%s %.1f s", startParts[i].name, *s))
+		}
+	}
+	text := fmt.Sprintf("[%-*s] %.1f s to the first step", barWidth, bar, total)
+	if len(words) > 0 {
+		text += ": " + strings.Join(words, ", ")
+	}
+	return text
 }
 
 func percentText(p *float64) string {
