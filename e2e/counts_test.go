@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 
 	"gangd/e2e/tally"
 	"gangd/pkg/api"
+	"gangd/pkg/node/shim"
 )
 
 // calls is what the daemons do with the kernel on a path: syncs of files, programs that they and what they start
@@ -130,6 +132,15 @@ func (c *cluster) daemons() (pids []int) {
 	return pids
 }
 
+// membersKept waits until the nodes keep so many members, which the last has gone from when all of its end is done.
+func (c *cluster) membersKept(members int) {
+	c.t.Helper()
+	c.until(fmt.Sprintf("the nodes keep %d members", members), func() bool {
+		kept, err := filepath.Glob(filepath.Join(c.dir, "state", "*", shim.MembersDir, "*"))
+		return err == nil && len(kept) == members
+	})
+}
+
 func traced(pid int) bool {
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
 	return err != nil || !strings.Contains(string(b), "TracerPid:\t0\n")
@@ -150,6 +161,7 @@ func TestCallsOfThePathsThatPeopleWaitFor(t *testing.T) {
 	ended(c.submit(script)) // what the first of all needs besides
 	alloc := c.submit("--wrap", "sleep 600")
 	c.wait(alloc, api.JobRunning)
+	c.membersKept(1)
 	x := c.trace()
 	in := "--jobid=" + strconv.FormatInt(alloc, 10)
 	for _, path := range []struct {
@@ -177,9 +189,8 @@ func TestCallsOfThePathsThatPeopleWaitFor(t *testing.T) {
 		t.Run(path.name, func(t *testing.T) {
 			least := calls{1 << 30, 1 << 30, 1 << 30}
 			for range 5 {
-				n := x.count(path.do)
+				n := x.count(func() { path.do(); c.membersKept(1) })
 				least = calls{min(least.syncs, n.syncs), min(least.programs, n.programs), min(least.connections, n.connections)}
-				time.Sleep(20 * time.Millisecond) // what the end of the last still does belongs to it
 			}
 			if w := path.want; least.syncs > w.syncs || least.programs > w.programs || w.connections != uncounted && least.connections > w.connections {
 				t.Errorf("%+v, wanted %+v", least, path.want)
