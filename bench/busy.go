@@ -67,7 +67,9 @@ func busy(m *meter) ([]figure, error) {
 	if err != nil {
 		return nil, err
 	}
-	out = append(append(out, crowded...), figure{name: "submissions that arrived then", value: rate(), unit: "/s", higher: true})
+	idle := quiet[0].value
+	out = append(append(out, crowded...), figure{name: "submissions that arrived then", value: rate(), unit: "/s", higher: true},
+		figure{name: "p99 then, in p50s of quiet", value: crowded[1].value / idle, unit: "x"})
 	if err := b.fill(busyWaiting); err != nil {
 		return nil, err
 	}
@@ -75,7 +77,8 @@ func busy(m *meter) ([]figure, error) {
 	if err != nil {
 		return nil, err
 	}
-	return append(out, full...), m.cancelAll()
+	out = append(append(out, full...), figure{name: "p99 while 100,000 wait, in p50s of quiet", value: full[1].value / idle, unit: "x"})
+	return out, m.cancelAll()
 }
 
 // busyMeter submits over the socket.

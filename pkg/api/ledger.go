@@ -43,6 +43,8 @@ type LedgerFigures struct {
 	Joules     int64 `json:"joules"`  // of cards, where known
 	Starts     int64 `json:"starts"`  // attempts that began on that day
 	WaitMS     int64 `json:"wait_ms"` // of those: since they could have started
+	// StartCardMS is what of SeenCardMS was before the first use of a card of the same member, where that was seen.
+	StartCardMS int64 `json:"start_card_ms"`
 }
 
 // Each calls f for each figure of two, in the order of their fields.
@@ -60,6 +62,7 @@ func (l *LedgerFigures) Each(o *LedgerFigures, f func(a, b *int64)) {
 	f(&l.Joules, &o.Joules)
 	f(&l.Starts, &o.Starts)
 	f(&l.WaitMS, &o.WaitMS)
+	f(&l.StartCardMS, &o.StartCardMS)
 }
 
 // Add adds another's figures.

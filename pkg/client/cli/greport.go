@@ -98,6 +98,8 @@ var reports = map[string]report{
 		{"LOST%", part(func(l *api.LedgerFigures) int64 { return l.LostCardMS }, cardMS), noDigit},
 		{"IDLE", hours(func(l *api.LedgerFigures) int64 { return l.IdleCardMS }), oneDigit},
 		{"IDLE%", part(func(l *api.LedgerFigures) int64 { return l.IdleCardMS }, func(l *api.LedgerFigures) int64 { return l.SeenCardMS }), noDigit},
+		{"START", hours(func(l *api.LedgerFigures) int64 { return l.StartCardMS }), oneDigit},
+		{"START%", part(func(l *api.LedgerFigures) int64 { return l.StartCardMS }, func(l *api.LedgerFigures) int64 { return l.SeenCardMS }), oneDigit},
 		{"CPU-HOURS", hours(cpuMS), oneDigit}, {"LOST-CPU", hours(func(l *api.LedgerFigures) int64 { return l.LostCPUMS }), oneDigit}}},
 	"wait": {"partition", []reportColumn{
 		{"STARTS", func(r *reportRow) (float64, bool) { return float64(r.Starts), true }, noDigit},

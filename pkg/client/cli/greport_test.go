@@ -17,7 +17,7 @@ func ledgerOf(t *testing.T) *sitetest.Site {
 		return api.LedgerRow{LedgerKey: api.LedgerKey{Day: day, User: user, Partition: "gpu", CardType: "H200", Cause: cause}, LedgerFigures: f}
 	}
 	return sitetest.Empty(t, &gang.Changes{Ledger: []api.LedgerRow{
-		row("2026-02-27", "ada", api.CauseCompleted, api.LedgerFigures{Attempts: 3, Starts: 3, WaitMS: 90_000, CardMS: 10 * hour, CPUMS: 40 * hour, SeenCardMS: 8 * hour, BusyCardMS: 6 * hour, IdleCardMS: hour, SeenCPUMS: 40 * hour, UsedCPUMS: 10 * hour, Joules: 7_200_000}),
+		row("2026-02-27", "ada", api.CauseCompleted, api.LedgerFigures{Attempts: 3, Starts: 3, WaitMS: 90_000, CardMS: 10 * hour, CPUMS: 40 * hour, SeenCardMS: 8 * hour, BusyCardMS: 6 * hour, IdleCardMS: hour, StartCardMS: hour / 5, SeenCPUMS: 40 * hour, UsedCPUMS: 10 * hour, Joules: 7_200_000}),
 		row("2026-02-28", "ada", api.CauseNodeLost, api.LedgerFigures{Attempts: 1, Starts: 1, CardMS: 2 * hour, LostCardMS: hour}),
 		row("2026-02-28", "bob</script>", "", api.LedgerFigures{CardMS: hour / 2}),
 	}})
@@ -26,7 +26,7 @@ func ledgerOf(t *testing.T) *sitetest.Site {
 func TestGreport(t *testing.T) {
 	for _, c := range []struct{ args, want string }{
 		{"usage --format=csv", "USER,GPU-HOURS,CPU-HOURS,GPU%,CPU%,KWH,ATTEMPTS\nada,12,40,75,25,2,4\nbob</script>,0.5,0,,,,0\n"},
-		{"waste --format=csv", "CAUSE,GPU-HOURS,LOST,LOST%,IDLE,IDLE%,CPU-HOURS,LOST-CPU\nrunning,0.5,0,0,0,,0,0\ncompleted,10,0,0,1,12.5,40,0\nnode-lost,2,1,50,0,,0,0\n"},
+		{"waste --format=csv", "CAUSE,GPU-HOURS,LOST,LOST%,IDLE,IDLE%,START,START%,CPU-HOURS,LOST-CPU\nrunning,0.5,0,0,0,,0,,0,0\ncompleted,10,0,0,1,12.5,0.2,2.5,40,0\nnode-lost,2,1,50,0,,0,,0,0\n"},
 		{"wait --by=day --format=csv", "DAY,STARTS,MEAN-WAIT,ALL-WAIT\n2026-02-27,3,30,90\n2026-02-28,1,0,0\n"},
 		{"health --format=csv", "PARTITION,ATTEMPTS,COMPLETED,PROGRAM,HARDWARE,HARDWARE%\ngpu,4,3,0,1,25\n"},
 	} {

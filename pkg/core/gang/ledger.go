@@ -35,12 +35,13 @@ type Booking struct {
 
 // BookedCards are the cards of one type.
 type BookedCards struct {
-	Type   string
-	Cards  int
-	SeenMS int64 // milliseconds of cards of which the utilization is known
-	BusyMS int64 // utilization times that
-	IdleMS int64
-	Joules int64
+	Type    string
+	Cards   int
+	SeenMS  int64 // milliseconds of cards of which the utilization is known
+	BusyMS  int64 // utilization times that
+	IdleMS  int64
+	Joules  int64
+	StartMS int64 // of SeenMS: before the first use of a card of its member
 }
 
 // Booked is what a booking comes to, nil: nothing.
@@ -81,6 +82,7 @@ func Booked(b *Booking) []api.LedgerRow {
 			}
 			row.CardMS, row.LostCardMS = held*int64(c.Cards), lost*int64(c.Cards)
 			row.SeenCardMS, row.BusyCardMS, row.IdleCardMS, row.Joules = spread(c.SeenMS), spread(c.BusyMS), spread(c.IdleMS), spread(c.Joules)
+			row.StartCardMS = spread(c.StartMS)
 			if i == 0 { // CPUs are counted once
 				row.CPUMS, row.LostCPUMS = held*int64(b.CPUs), lost*int64(b.CPUs)
 				row.SeenCPUMS, row.UsedCPUMS = spread(b.SeenCPUMS), spread(b.UsedCPUMS)
@@ -260,6 +262,9 @@ func (w *World) measured(e *entry, i int, m *api.Measure) {
 				t.SeenMS += seen
 				t.BusyMS += int64(float64(seen) * min(u.Mean, 100) / 100)
 				t.IdleMS += min(span(*c.IdleSeconds).Milliseconds(), seen)
+				if s := own.Start; s != nil && s.CardUse != nil {
+					t.StartMS += min(span(*s.CardUse).Milliseconds(), seen)
+				}
 			}
 			if c.Joules != nil {
 				t.Joules += int64(min(*c.Joules, mostWatts*(ran+time.Minute).Seconds()))

@@ -68,7 +68,8 @@ func TestBookings(t *testing.T) {
 	joules := 7200.0
 	figure := &api.Figure{Seconds: 23 * 3600, Mean: 50, Max: 100}
 	idle := 3600.0
-	m := &api.Measure{Node: "forged", Seconds: 23 * 3600, CPUSeconds: &cpu, Cards: []api.CardMeasure{
+	unused := 1800.0
+	m := &api.Measure{Node: "forged", Seconds: 23 * 3600, CPUSeconds: &cpu, Start: &api.StartParts{CardUse: &unused}, Cards: []api.CardMeasure{
 		{UUID: "GPU-n1-0", Utilization: figure, IdleSeconds: &idle, Joules: &joules}, {UUID: "GPU-n1-1"}, {UUID: "GPU-n1-3", Utilization: figure, IdleSeconds: &idle}}}
 	ma := api.MemberActual{MemberKey: b.key(id), Phase: api.PhaseStopped, Ranks: []api.RankActual{exit(0, 3), exit(1, 143)}, Measure: m}
 	b.say("n1", ma)
@@ -81,7 +82,7 @@ func TestBookings(t *testing.T) {
 	all := first
 	all.Add(second)
 	want := api.LedgerFigures{Attempts: 1, Starts: 1, WaitMS: 60_000, CardMS: 46 * hour, CPUMS: 138 * hour, LostCardMS: 46 * hour, LostCPUMS: 138 * hour, SeenCardMS: 23 * hour, BusyCardMS: 23 * hour / 2,
-		IdleCardMS: hour, SeenCPUMS: 138 * hour, UsedCPUMS: 100 * hour, Joules: 7200}
+		IdleCardMS: hour, StartCardMS: hour / 2, SeenCPUMS: 138 * hour, UsedCPUMS: 100 * hour, Joules: 7200}
 	if all != want {
 		t.Errorf("%+v\nwant %+v", all, want)
 	}
@@ -189,16 +190,16 @@ func TestMeasuresAreCut(t *testing.T) {
 	if seen, used, cards := booked(); seen+used+cards.SeenMS != 0 {
 		t.Errorf("of nothing: %d %d %+v", seen, used, cards)
 	}
-	b.w.measured(e, 0, &api.Measure{Seconds: far, CPUSeconds: &far, Cards: []api.CardMeasure{others, card}})
+	b.w.measured(e, 0, &api.Measure{Seconds: far, CPUSeconds: &far, Start: &api.StartParts{CardUse: &far}, Cards: []api.CardMeasure{others, card}})
 	seen, used, cards := booked()
-	if want := (BookedCards{Type: "H200", Cards: 2, SeenMS: hour, BusyMS: hour, IdleMS: hour, Joules: 10_000 * 3660}); seen != 6*hour || used != 8*(hour+60_000) || cards != want {
+	if want := (BookedCards{Type: "H200", Cards: 2, SeenMS: hour, BusyMS: hour, IdleMS: hour, Joules: 10_000 * 3660, StartMS: hour}); seen != 6*hour || used != 8*(hour+60_000) || cards != want {
 		t.Errorf("%d of %d, cards %+v", used, seen, cards)
 	}
 	little, few := 10.0, 5.0
 	b.w.measured(e, 0, &api.Measure{Seconds: 20, CPUSeconds: &little, Cards: []api.CardMeasure{{UUID: "GPU-n1-1", Utilization: &api.Figure{Seconds: 10, Mean: 50}, IdleSeconds: &few, Joules: &few}}})
 	b.w.measured(e, 0, &api.Measure{Seconds: 20, Cards: []api.CardMeasure{{UUID: "GPU-n1-1", Utilization: &api.Figure{Seconds: 10, Mean: 50}}, {UUID: "GPU-n1-1", IdleSeconds: &few}}}) // of which not all is known
 	seen2, used2, cards2 := booked()
-	if want := (BookedCards{Type: "H200", Cards: 2, SeenMS: hour + 10_000, BusyMS: hour + 5000, IdleMS: hour + 5000, Joules: 10_000*3660 + 5}); seen2-seen != 6*20_000 || used2-used != 10_000 || cards2 != want {
+	if want := (BookedCards{Type: "H200", Cards: 2, SeenMS: hour + 10_000, BusyMS: hour + 5000, IdleMS: hour + 5000, Joules: 10_000*3660 + 5, StartMS: hour}); seen2-seen != 6*20_000 || used2-used != 10_000 || cards2 != want {
 		t.Errorf("%d of %d more, cards %+v", used2-used, seen2-seen, cards2)
 	}
 	w := b.w.measures

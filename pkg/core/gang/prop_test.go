@@ -127,7 +127,7 @@ func (s *story) recount(ch *Changes) {
 				s.rt.Fatalf("the ledger of %+v: %+v", k, has)
 			}
 		})
-		if has.SeenCardMS > has.CardMS || has.BusyCardMS > has.SeenCardMS || has.IdleCardMS > has.SeenCardMS || has.LostCardMS > has.CardMS || has.SeenCPUMS > has.CPUMS {
+		if has.SeenCardMS > has.CardMS || has.BusyCardMS > has.SeenCardMS || has.IdleCardMS > has.SeenCardMS || has.StartCardMS > has.SeenCardMS || has.LostCardMS > has.CardMS || has.SeenCPUMS > has.CPUMS {
 			s.rt.Fatalf("the ledger of %+v has more seen than held: %+v", k, has)
 		}
 	}

@@ -191,6 +191,9 @@ func bookedOf(rt *rapid.T, j *api.Job, all []api.Attempt) (days map[booked]*api.
 					sum.SeenCardMS += int64(u.Seconds * 1000)
 					sum.BusyCardMS += int64(u.Seconds * u.Mean * 10)
 					sum.IdleCardMS += int64(*c.IdleSeconds * 1000)
+					if m.Start != nil && m.Start.CardUse != nil {
+						sum.StartCardMS += int64(*m.Start.CardUse * 1000)
+					}
 				}
 			}
 		}
@@ -246,7 +249,7 @@ func (s *site) reportIsSum(rt *rapid.T, j *api.Job, all []api.Attempt, whole *ap
 		got, want int64
 		off       int64 // each attempt and card is cut to whole milliseconds and joules
 	}{{"used CPUs", said.UsedCPUMS, want.UsedCPUMS, want.Attempts * 3}, {"joules", said.Joules, want.Joules, cards}, {"cards seen", said.SeenCardMS, want.SeenCardMS, 2 * cards},
-		{"cards busy", said.BusyCardMS, want.BusyCardMS, 2 * cards}, {"cards idle", said.IdleCardMS, want.IdleCardMS, 2 * cards}} {
+		{"cards busy", said.BusyCardMS, want.BusyCardMS, 2 * cards}, {"cards idle", said.IdleCardMS, want.IdleCardMS, 2 * cards}, {"cards before their first use", said.StartCardMS, want.StartCardMS, 2 * cards}} {
 		if max(x.got-x.want, x.want-x.got) > x.off {
 			rt.Errorf("job %d: %s: the ledger says %d, the attempts %d", j.JobID, x.name, x.got, x.want)
 		}

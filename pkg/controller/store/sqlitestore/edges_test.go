@@ -727,11 +727,11 @@ func TestRepairLooksFirst(t *testing.T) {
 		t.Errorf("of nothing: %v, %q, %v", found, aside, err)
 	}
 	s := openDir(t, dir)
-	if err := s.w.exec("PRAGMA user_version = 13"); err != nil {
+	if err := s.w.exec("PRAGMA user_version = 14"); err != nil {
 		t.Fatal(err)
 	}
 	s.Close()
-	want := filepath.Join(dir, DatabaseName) + ": it has schema 13, this gangd's is 14: use the gangd that wrote it, or start this one once"
+	want := filepath.Join(dir, DatabaseName) + ": it has schema 14, this gangd's is 15: use the gangd that wrote it, or start this one once"
 	if found, _, err := Repair(ctx, dir, true, time.Now()); err == nil || err.Error() != want || errors.Is(err, errMalformed) || found != nil {
 		t.Errorf("%v, %v", found, err)
 	}

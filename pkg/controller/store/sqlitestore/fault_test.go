@@ -305,7 +305,7 @@ func uses(t *testing.T) []use {
 		{name: "counters", call: func(_ context.Context, s *Store) error { _, err := s.counters(); return err }, inside: true},
 		{name: "what a crash has left", call: func(_ context.Context, s *Store) error { return s.Start(s.w) }, inside: true},
 		{name: "migrate", words: "x: ", call: func(_ context.Context, s *Store) error {
-			return migrate(s.w, "x", append(make([]string, 14), "SELECT 1"), func() {})
+			return migrate(s.w, "x", append(make([]string, 15), "SELECT 1"), func() {})
 		}, inside: true, apart: true},
 		{name: "prepare", words: "prepare \"", call: func(_ context.Context, s *Store) error { _, err := prepareStatements(s.w); return err }, inside: true},
 	}

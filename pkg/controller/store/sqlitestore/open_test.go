@@ -29,7 +29,7 @@ func TestNewerSchemaIsRefused(t *testing.T) {
 	}
 	s.Close()
 	_, err := Open(context.Background(), dir, Options{})
-	want := filepath.Join(dir, "state.db") + " has schema 99, this gangd knows schemas up to 14; start the gangd that wrote it or restore a backup made before the upgrade: store has a newer schema"
+	want := filepath.Join(dir, "state.db") + " has schema 99, this gangd knows schemas up to 15; start the gangd that wrote it or restore a backup made before the upgrade: store has a newer schema"
 	if !errors.Is(err, store.ErrNewerSchema) || err.Error() != want {
 		t.Errorf("open: %v\nwant: %s", err, want)
 	}

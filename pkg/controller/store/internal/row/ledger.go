@@ -26,12 +26,13 @@ type booking struct {
 }
 
 type bookedCards struct {
-	Type   string `json:"type"`
-	Cards  int    `json:"cards"`
-	SeenMS int64  `json:"seen_ms,omitempty"`
-	BusyMS int64  `json:"busy_ms,omitempty"`
-	IdleMS int64  `json:"idle_ms,omitempty"`
-	Joules int64  `json:"joules,omitempty"`
+	Type    string `json:"type"`
+	Cards   int    `json:"cards"`
+	SeenMS  int64  `json:"seen_ms,omitempty"`
+	BusyMS  int64  `json:"busy_ms,omitempty"`
+	IdleMS  int64  `json:"idle_ms,omitempty"`
+	Joules  int64  `json:"joules,omitempty"`
+	StartMS int64  `json:"start_ms,omitempty"`
 }
 
 func encodeBooking(b *gang.Booking) *booking {

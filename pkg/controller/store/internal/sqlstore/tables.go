@@ -61,7 +61,7 @@ var data = []string{"data"}
 var (
 	ledgerKey     = []string{"day", `"user"`, "account", `"partition"`, "card_type", "cause"}
 	ledgerFigures = []string{"attempts#", "card_ms#", "cpu_ms#", "lost_card_ms#", "lost_cpu_ms#", "seen_card_ms#", "busy_card_ms#", "idle_card_ms#", "seen_cpu_ms#", "used_cpu_ms#",
-		"joules#", "starts#", "wait_ms#", "sum#"}
+		"joules#", "starts#", "wait_ms#", "start_card_ms#", "sum#"}
 )
 
 func names(columns []string) (out []string) {
