@@ -33,6 +33,7 @@ sleep 2
 %[2]s
 echo "$began $used $(date +%%s.%%N)" >>%[3]s/truth.$SLURM_JOB_ID.$GANG_EPOCH
 sleep 2
+echo '{"0": {"utilization": 0}}' >%[1]s/sim/$node.json.$$ && mv %[1]s/sim/$node.json.$$ %[1]s/sim/$node.json
 [ "$1" != again ] || [ $GANG_RESTART_COUNT -gt 0 ] || exit 3
 `, c.dir, beat, c.tmp))
 	quiet := func() {

@@ -45,6 +45,7 @@ func TestEfficiencyOfOneJob(t *testing.T) {
   VRAM    [#####---------------]  25%  20G on one card
   Energy  360Wh
   Time    [####----------------]  20%  of 5:00:00
+  Start   [cccccccccccccccccccc] 0.5 s to the first step: to the first use of a card 0.5 s
   n1, 32s a point
     CPU        ` + strings.Repeat("▃", 113) + `
     memory     ` + strings.Repeat("▂", 113) + `

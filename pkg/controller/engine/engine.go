@@ -331,7 +331,8 @@ func (e *Engine) begin(ctx context.Context, batch []request) (*openBatch, error)
 	return r, nil
 }
 
-// finish tells what is on disk: readers first, then callers, then nodes.
+// finish tells what is on disk: readers first, then callers, then nodes, and the log last: a line is a write, and who waits for a
+// start waits for none.
 func (e *Engine) finish(r *openBatch) {
 	e.publish(&r.ch)
 	e.fenceLost(r.ch.Events)
@@ -341,6 +342,7 @@ func (e *Engine) finish(r *openBatch) {
 	if len(r.ch.Dirty) > 0 {
 		e.hub.Wake(r.ch.Dirty)
 	}
+	e.logEvents(r.ch.Events)
 	if took := e.opt.Clock.Now().Mono - r.began; took >= stoodStill {
 		e.kept = append([]request{{ev: gang.Stalled{For: took}}}, e.kept...)
 	}

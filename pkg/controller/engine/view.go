@@ -180,7 +180,6 @@ func (e *Engine) publish(ch *gang.Changes) {
 	if len(ch.Events) > 0 {
 		e.bus.publish(ch.Events)
 		e.opt.Record.Events(ch.Events)
-		e.logEvents(ch.Events)
 	}
 }
 

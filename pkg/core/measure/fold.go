@@ -43,6 +43,7 @@ type Fold struct {
 	Cards []track       `json:"cards,omitempty"`
 	// Unused is until when all cards were seen, and seen doing nothing. Missed: the first use was not seen, or not when.
 	Unused time.Duration `json:"unused,omitempty"`
+	Early  time.Duration `json:"early,omitempty"` // when a card was seen in use so early that it may have been somebody else's use
 	Missed bool          `json:"missed,omitempty"`
 }
 
@@ -83,8 +84,13 @@ func (f *Fold) Add(s Sample) {
 	}
 }
 
+// settled is how long after a start the use of a card is what the member does with it: a reading may be a second old, and
+// is of up to a second before it.
+const settled = 2 * time.Second
+
 // firstUse looks for the first use of a card: between the last sample that saw all of them do nothing, and this one.
-// Where these are far apart, nobody can tell.
+// Where these are far apart, nobody can tell. Use that is seen before a card was seen to do nothing may be that of the job
+// before, and counts when it goes on.
 func (f *Fold) firstUse(cards []CardSample) {
 	if len(f.Cards) == 0 || f.Missed || f.M.Start != nil && f.M.Start.CardUse != nil {
 		return
@@ -94,14 +100,22 @@ func (f *Fold) firstUse(cards []CardSample) {
 		used = used || c.Utilization > 0
 		seen = seen && c.Utilization >= 0
 	}
-	switch gap := f.At - f.Unused; {
-	case used && gap > max(firstStep+firstStep, f.At/10):
+	by := f.At // when at the latest
+	if used && f.Early > 0 {
+		by = f.Early
+	}
+	switch gap := by - f.Unused; {
+	case used && f.Unused == 0 && f.At < settled:
+		f.Early = by
+	case used && gap > max(settled, f.At/10):
 		f.Missed = true
 	case used:
 		at := (f.Unused + gap/2).Seconds()
 		f.start().CardUse = &at
 	case seen:
-		f.Unused = f.At
+		f.Unused, f.Early = f.At, 0
+	default:
+		f.Early = 0
 	}
 }
 

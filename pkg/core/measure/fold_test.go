@@ -204,7 +204,11 @@ func TestFoldSeesTheFirstUse(t *testing.T) {
 			look(f, 41, 0, 70)
 			look(f, 42, 90, 70)
 		}, 40.5},
-		{"at once", func(f *Fold) { look(f, 1, 5, 0) }, 0.5},
+		{"at once", func(f *Fold) { look(f, 1, 5, 0); look(f, 2, 5, 0) }, 0.5},
+		{"for a moment", func(f *Fold) { look(f, 1, 5, 0) }, -1},
+		{"by the one before", func(f *Fold) { look(f, 0.01, 90, 0); look(f, 1.01, 20, 0); look(f, 2.01, 0, 0); look(f, 3.01, 50, 0) }, 2.51},
+		{"by the one before, and then not seen", func(f *Fold) { look(f, 0.01, 90, 0); look(f, 1.01, -1, 0); look(f, 9.01, 50, 0) }, -1},
+		{"soon, and seen not to be before", func(f *Fold) { look(f, 0.5, 0, 0); look(f, 1.5, 90, 0); look(f, 2.5, 0, 0) }, 1},
 		{"never", func(f *Fold) { look(f, 1, 0, 0); look(f, 2, 0, 0) }, -1},
 		{"not seen", func(f *Fold) { look(f, 1, -1, -1); look(f, 2, -1, 0) }, -1},
 		{"seen too late", func(f *Fold) { look(f, 1, 0, 0); look(f, 9, 80, 0); look(f, 10, 80, 0) }, -1},

@@ -76,6 +76,12 @@ func TestOfDoesNotGuess(t *testing.T) {
 	}
 }
 
+// after is a measure of a node whose cards were used first so many seconds after the start.
+func after(m api.Measure, seconds float64) api.Measure {
+	m.Start = &api.StartParts{CardUse: &seconds}
+	return m
+}
+
 func TestAdvise(t *testing.T) {
 	rules := func(change func(j *api.Job, a *api.Attempt), measures ...api.Measure) (out []string) {
 		j, a := job, done(measures...)
@@ -118,13 +124,23 @@ func TestAdvise(t *testing.T) {
 		{"a card hardly used", as, []api.Measure{hour("a", 5)}, "share memory cpus time"},
 		{"shared already", func(j *api.Job, _ *api.Attempt) { j.Share = true }, []api.Measure{hour("a", 5)}, "memory cpus time"},
 		{"a lost node", func(_ *api.Job, a *api.Attempt) { a.Nodes = append(a.Nodes, "z") }, []api.Measure{hour("a", 0)}, "time"},
+		{"began slowly", as, []api.Measure{after(hour("a", 90), 120)}, "start memory cpus time"},
+		{"the other node began slowly", as, []api.Measure{hour("b", 90), after(hour("a", 90), 120)}, "start memory cpus time"},
+		{"not slowly", as, []api.Measure{after(hour("a", 90), 20)}, "memory cpus time"},
+		{"slowly, for a short run", as, []api.Measure{after(hour("a", 90), 100)}, "memory cpus time"},
+		{"began slowly, and then crashed", func(_ *api.Job, a *api.Attempt) { a.Cause = api.CauseCrash }, []api.Measure{after(hour("a", 90), 120)}, ""},
 		{"ran before", func(j *api.Job, _ *api.Attempt) { j.RestartCount = 1 }, []api.Measure{busy}, ""},
 	} {
 		if got := rules(c.change, c.measures...); !slices.Equal(got, strings.Fields(c.want)) {
 			t.Errorf("%s: %v, want %s", c.what, got, c.want)
 		}
 	}
-	j, a := job, done(hour("a", 5))
+	j, a := job, done(after(hour("a", 90), 120))
+	j.RestartCount = 5
+	if got := Of(&j, a).Advice[0].Text; got != "120 s of the start were before the first use of a card, and it was started 6 times: imports from a network disk? keep the environment on the node" {
+		t.Errorf("%q", got)
+	}
+	j, a = job, done(hour("a", 5))
 	var texts []string
 	for _, x := range Of(&j, a).Advice {
 		texts = append(texts, x.Text)
