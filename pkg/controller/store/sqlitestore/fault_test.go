@@ -417,7 +417,7 @@ func faultSays(u use, s *Store, b breaking, err error) (wrong []string) {
 	switch {
 	case b.unread && !strings.Contains(text, "Scan error"), !b.unread && !strings.Contains(text, errBroken.Error()), b.at > 0 && !b.after && !b.unread && !errors.Is(err, errBroken):
 		wrong = append(wrong, "the reason is lost")
-	case b.written && !strings.Contains(text, b.text) && !strings.Contains(text, fmt.Sprintf("%q", b.text)) && !strings.HasPrefix(text, "x: migration to schema 15: "):
+	case b.written && !strings.Contains(text, b.text) && !strings.Contains(text, fmt.Sprintf("%q", b.text)) && !strings.HasPrefix(text, "x: migration to schema 16: "):
 		wrong = append(wrong, "the statement is not named")
 	}
 	if !u.inside && (b.written != errors.Is(err, store.ErrFailed) || b.written != (s.usable() != nil)) {
