@@ -75,31 +75,28 @@ type Job struct {
 	Exclusive        bool             `json:"exclusive,omitempty"`
 	Share            bool             `json:"share,omitempty"`
 	Nice             int64            `json:"nice,omitempty"`
-	Comment          string           `json:"comment,omitempty"`
-	Notify           []Notify         `json:"notify,omitempty"`       // who is told of what
-	Allocation       bool             `json:"allocation,omitempty"`   // held for srun, salloc or grun: there is no script of the user's
-	Report           bool             `json:"report,omitempty"`       // what it used is written behind its output
-	Status           string           `json:"status,omitempty"`       // what rank 0 said last (STATUS=), or how far the import of its image is
-	Acknowledged     int              `json:"acknowledged,omitempty"` // ranks that said they heard of the stop under way
-	Ready            *Readiness       `json:"ready,omitempty"`
-	Checkpoint       *Checkpoint      `json:"checkpoint,omitempty"`
-	TaskCheckpoint   *Checkpoint      `json:"task_checkpoint,omitempty"` // of the tasks of a step, beside that of a batch script
-	WorkDir          string           `json:"work_dir"`
-	Command          string           `json:"command"`
-	StdOut           string           `json:"std_out"`                          // pattern as asked for or defaulted
-	StdErr           string           `json:"std_err,omitempty"`                // empty: with the output
-	StdIn            string           `json:"std_in,omitempty"`                 // empty: /dev/null
-	Image            string           `json:"container_image,omitempty"`        // as asked for; empty: no container
-	ImageDigest      string           `json:"container_image_digest,omitempty"` // of what was imported for the first attempt, which later ones run too
-	SubmitHost       string           `json:"submit_host,omitempty"`
-	Dependency       string           `json:"dependency,omitempty"` // the part that is not met: "afterok:12(unfulfilled)"
-	Asked            *Asked           `json:"asked,omitempty"`      // the words it was asked for in
-	Words            []string         `json:"words,omitempty"`      // see [Spec].Words
-	Roles            []Role           `json:"roles,omitempty"`      // none: all ranks ask for the same
-	Components       []JobComponent   `json:"components,omitempty"` // of a heterogeneous job, in the order of its roles
-	Component        *int             `json:"-"`                    // it is this one of them, see [Job.Part]
-	Ranks            []Rank           `json:"ranks"`
-	Steps            []Step           `json:"steps,omitempty"` // that run in its current epoch
+	AsAsked
+	Status         string         `json:"status,omitempty"`       // what rank 0 said last (STATUS=), or how far the import of its image is
+	Acknowledged   int            `json:"acknowledged,omitempty"` // ranks that said they heard of the stop under way
+	Ready          *Readiness     `json:"ready,omitempty"`
+	Checkpoint     *Checkpoint    `json:"checkpoint,omitempty"`
+	TaskCheckpoint *Checkpoint    `json:"task_checkpoint,omitempty"` // of the tasks of a step, beside that of a batch script
+	WorkDir        string         `json:"work_dir"`
+	Command        string         `json:"command"`
+	StdOut         string         `json:"std_out"`                          // pattern as asked for or defaulted
+	StdErr         string         `json:"std_err,omitempty"`                // empty: with the output
+	StdIn          string         `json:"std_in,omitempty"`                 // empty: /dev/null
+	Image          string         `json:"container_image,omitempty"`        // as asked for; empty: no container
+	ImageDigest    string         `json:"container_image_digest,omitempty"` // of what was imported for the first attempt, which later ones run too
+	SubmitHost     string         `json:"submit_host,omitempty"`
+	Dependency     string         `json:"dependency,omitempty"` // the part that is not met: "afterok:12(unfulfilled)"
+	Asked          *Asked         `json:"asked,omitempty"`      // the words it was asked for in
+	Words          []string       `json:"words,omitempty"`      // see [Spec].Words
+	Roles          []Role         `json:"roles,omitempty"`      // none: all ranks ask for the same
+	Components     []JobComponent `json:"components,omitempty"` // of a heterogeneous job, in the order of its roles
+	Component      *int           `json:"-"`                    // it is this one of them, see [Job.Part]
+	Ranks          []Rank         `json:"ranks"`
+	Steps          []Step         `json:"steps,omitempty"` // that run in its current epoch
 
 	// Of its watchdogs.
 	LastBeat            time.Time `json:"last_beat,omitzero"`              // of the rank that has been silent longest

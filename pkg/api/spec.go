@@ -24,7 +24,7 @@ type Spec struct {
 	Name      string `json:"name" bound:"len=1024"`
 	Partition string `json:"partition,omitempty"` // one name or a comma list; empty: the site's default
 	Account   string `json:"account,omitempty"`
-	Comment   string `json:"comment,omitempty" bound:"len=1024 text"`
+	AsAsked
 
 	Size   int    `json:"size"` // ranks, 1..MaxGangSize
 	Launch Launch `json:"launch"`
@@ -109,11 +109,6 @@ type Spec struct {
 	// IdleLimit is the controller's alone: 0: the site's, [WatchdogOff]: exempt.
 	IdleLimit time.Duration `json:"idle_limit_ns,omitempty" bound:"-1ns.."`
 
-	// Notify says who is told of what. The controller fills in addresses, and takes away what nothing is sent for.
-	Notify []Notify `json:"notify,omitempty" bound:"n=8"`
-	// Report: behind the output of rank 0 stands in the end what was used of what was asked for.
-	Report bool `json:"report,omitempty"`
-
 	Priority *int64    `json:"priority,omitempty" bound:"-2147483648..2147483647"`
 	Nice     int64     `json:"nice,omitempty" bound:"-2147483648..2147483647"`
 	Hold     bool      `json:"hold,omitempty"`
@@ -143,12 +138,22 @@ type Spec struct {
 	// LastWords: an end from outside is said in the output of its script, and to the clients of
 	// its steps, in the line of Slurm that tools look for. By Slurm's names it is set.
 	LastWords bool `json:"last_words,omitempty"`
-	// Allocation: it holds nodes for srun, salloc or grun, and has no script of its user's.
-	Allocation bool `json:"allocation,omitempty"`
 
 	ScriptName string `json:"script_name,omitempty" bound:"text"` // as the person named it, for display
 	Script     []byte `json:"script" bound:"n=8388608"`
 	SubmitHost string `json:"submit_host,omitempty"`
+}
+
+// AsAsked is the part of what was asked for that a job shows as it is: a [Spec] and its [Job] have it both, and neither names it
+// a second time.
+type AsAsked struct {
+	Comment string `json:"comment,omitempty" bound:"len=1024 text"`
+	// Notify says who is told of what. The controller fills in addresses, and takes away what nothing is sent for.
+	Notify []Notify `json:"notify,omitempty" bound:"n=8"`
+	// Allocation: it holds nodes for srun, salloc or grun, and has no script of its user's.
+	Allocation bool `json:"allocation,omitempty"`
+	// Report: behind the output of rank 0 stands in the end what was used of what was asked for.
+	Report bool `json:"report,omitempty"`
 }
 
 // TextBytes is about what it comes to: all that is written in it, and each entry of its lists. The name is the job's.

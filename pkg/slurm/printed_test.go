@@ -23,7 +23,7 @@ func TestNothingPrintedIsObeyed(t *testing.T) {
 	s := sitetest.Small(t)
 	const evil = "\x1b]0;pwn\a\x1b[2J\nFAKE=1\r\u202egnp"
 	spec := api.Spec{Name: "x\u202egnp\u2066", Size: 1, Launch: api.LaunchBatch, CPUsPerRank: 1, WorkDir: "/tmp/" + evil, Output: "/tmp/o" + evil, Error: "/tmp/e" + evil,
-		Input: "/tmp/i" + evil, Comment: evil, ScriptName: "/s" + evil, Script: []byte("#!/bin/sh\n"), Args: []string{evil}, Account: "a\u202eb", TimeLimit: 3600e9}
+		Input: "/tmp/i" + evil, AsAsked: api.AsAsked{Comment: evil}, ScriptName: "/s" + evil, Script: []byte("#!/bin/sh\n"), Args: []string{evil}, Account: "a\u202eb", TimeLimit: 3600e9}
 	waits := s.Submit(sitetest.Ada, spec, nil)
 	ends := s.Submit(sitetest.Ada, spec, nil)
 	s.NodeDo("drain", "n3", evil)

@@ -224,8 +224,10 @@ func jobFields(j *api.Job) []string {
 	if j.Image != "" {
 		lines = append(lines, "ContainerImage="+j.Image+" ContainerImageDigest="+jobfield.OrNull(j.ImageDigest))
 	}
-	if j.Comment != "" {
-		lines = append(lines, "Comment="+j.Comment)
+	for i := range jobfield.Notes {
+		if text := jobfield.Notes[i].Of(j); text != "" {
+			lines = append(lines, jobfield.Notes[i].Name+"="+text)
+		}
 	}
 	if w := watchText(j); w != "" {
 		lines = append(lines, w)

@@ -95,7 +95,7 @@ func TestNothingPrintedIsObeyed(t *testing.T) {
 	}
 	s := sitetest.Small(t)
 	id := strconv.FormatInt(s.Submit(sitetest.Ada, api.Spec{Name: "x\u202egnp\u2066", Size: 1, Launch: api.LaunchBatch, CPUsPerRank: 1, WorkDir: "/tmp/" + hostile, Output: "/tmp/o" + hostile,
-		Comment: hostile, ScriptName: hostile, Script: []byte("#!/bin/sh\n"), Account: "a\u202eb"}, nil), 10)
+		AsAsked: api.AsAsked{Comment: hostile}, ScriptName: hostile, Script: []byte("#!/bin/sh\n"), Account: "a\u202eb"}, nil), 10)
 	s.NodeDo("drain", "n3", hostile)
 	for _, line := range []string{"gqueue", "gqueue -l", "gqueue --why " + id, "gqueue -j " + id, "gctl show job " + id, "gctl show node", "gctl events " + id, "gctl show partition",
 		"ginfo", "ginfo --cards", "ginfo -R", "gacct -j " + id, "gacct -a"} {

@@ -47,8 +47,9 @@ func (e *Engine) show(j *gang.Job, ranks bool) api.Job {
 	out.Reservation, out.Switches = spec.Reservation, spec.Switches
 	out.MaxTimeTotal, out.RanSeconds = int64(spec.MaxTimeTotal/time.Second), int64(j.Ran/time.Second)
 	out.Deadline, out.TimeMinSeconds = j.Deadline, int64(spec.TimeMin/time.Second)
-	out.Exclusive, out.Share, out.Nice, out.Comment, out.Roles = spec.Exclusive, spec.Share, gang.NiceOf(j), gang.CommentOf(j), current.Roles
-	out.Notify, out.Report, out.Allocation = spec.Notify, spec.Report, spec.Allocation
+	out.Exclusive, out.Share, out.Nice, out.Roles = spec.Exclusive, spec.Share, gang.NiceOf(j), current.Roles
+	out.AsAsked = spec.AsAsked
+	out.Comment = gang.CommentOf(j)
 	out.WorkDir, out.Command, out.SubmitHost = api.Shown(spec.WorkDir), spec.ScriptName, spec.SubmitHost
 	out.StdOut, out.StdErr, out.StdIn = api.Shown(outputPattern(spec)), api.Shown(spec.Error), api.Shown(spec.Input)
 	out.Dependency, out.Ranks = j.Waits, []api.Rank{}

@@ -54,14 +54,14 @@ func TestShowsAllOfAJob(t *testing.T) {
 	site := &e.opt.Settings
 	two, three := 2, 3
 	s := &api.Spec{
-		Account: "vision", Comment: "first", Size: 2, Launch: api.LaunchRanks,
+		Account: "vision", AsAsked: api.AsAsked{Comment: "first", Notify: []api.Notify{{To: "ada@x"}}, Report: true, Allocation: true}, Size: 2, Launch: api.LaunchRanks,
 		Roles:       []api.Role{{Name: "lead", Count: 1, CPUsPerRank: 3, Constraint: "ib"}, {Name: "work", Count: 1, CPUsPerRank: 4}},
 		CPUsPerRank: 5, MemoryPerRank: 6, MemoryPerNode: 7, TmpPerNode: 8, GPUsPerRank: 9, GPUsPerNode: 10, VRAMBytes: 11, Share: true,
 		Shape: api.CPUShape{Sockets: 1, Cores: 2, Threads: 3}, Asked: &api.Asked{GPUs: "9"}, RanksPerNode: 1, MinNodes: 2, Exclusive: true,
 		NodeList: []string{"n1", "n2"}, Exclude: []string{"n3"}, Constraint: "ib", Prefer: "fast", Switches: 1, Reservation: "talk",
 		TimeMin: 30 * time.Minute, Notice: &api.Notice{Signal: "USR1", Lead: 90 * time.Second, Scope: api.ScopeRanks}, Grace: 40 * time.Second,
 		MinRun: 2 * time.Hour, MaxTimeTotal: 5 * time.Hour, StallTimeout: 3 * time.Second, GPUWatch: true,
-		Notify: []api.Notify{{To: "ada@x"}}, Report: true, Nice: 4, Cron: &api.Cron{Schedule: "@daily"}, Allocation: true,
+		Nice: 4, Cron: &api.Cron{Schedule: "@daily"},
 		WorkDir: "/home/ada", ScriptName: "train.sh", SubmitHost: "login", Output: "out", Error: "err", Input: "in",
 		Container: &api.Container{Image: "docker://alpine"},
 	}
@@ -85,7 +85,7 @@ func TestShowsAllOfAJob(t *testing.T) {
 		TimeMinSeconds: 1800, Deadline: j.Deadline, SafeUntil: noon.Add(time.Hour), SafeBy: string(sched.ProtectedByItself), GraceSeconds: 40,
 		Notice: &api.NoticeView{Signal: "USR1", LeadSeconds: 90, Scope: api.ScopeRanks}, VRAMBytes: 11, GPUsPerRank: 9, GPUsPerNode: 10, CPUsPerRank: 5, MemoryBytes: 6, MemoryPerNode: 7,
 		TmpPerNode: 8, Shape: s.Shape, Nodes: []string{"n1", "n2"}, MinNodes: 2, RanksPerNode: 1, NodeList: s.NodeList, Exclude: s.Exclude, Constraint: "ib", Prefer: "fast",
-		Reservation: "talk", Switches: 1, Exclusive: true, Share: true, Nice: 4, Comment: "first", Notify: s.Notify, Allocation: true, Report: true, Status: "epoch 4",
+		Reservation: "talk", Switches: 1, Exclusive: true, Share: true, Nice: 4, AsAsked: s.AsAsked, Status: "epoch 4",
 		Ready:          &api.Readiness{Ranks: 1, Size: 2},
 		Checkpoint:     &api.Checkpoint{Epoch: 2, Time: noon.Add(-time.Minute), Bytes: 20, Complete: true},
 		TaskCheckpoint: &api.Checkpoint{Epoch: 2, Time: noon.Add(-2 * time.Minute), Bytes: 21, Complete: true, StepID: "5", Tasks: 6},

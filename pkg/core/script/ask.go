@@ -100,6 +100,14 @@ func textInto(dst *string, s string) error {
 	return lineInto(dst, strings.ToValidUTF8(s, "?"))
 }
 
+// noteInto is textInto of what may be taken back with an empty value.
+func noteInto(dst *string, s string) error {
+	if *dst = ""; s == "" {
+		return nil
+	}
+	return textInto(dst, s)
+}
+
 // lineInto is a setter of one line, of whatever bytes.
 func lineInto(dst *string, s string) error {
 	switch {

@@ -146,7 +146,7 @@ func TestBuildDerives(t *testing.T) {
 			RequeueCauses: []api.Cause{"crash", "stalled"}}},
 		{"--no-requeue --nice -H --exclusive", api.Spec{Size: 1, Launch: "batch", CPUsPerRank: 1, NoRequeue: true, Nice: 100, Hold: true, Exclusive: true}},
 		{"-C a100&nvlink -A acc --comment=x -J name --open-mode=t -i in", api.Spec{Size: 1, Launch: "batch", CPUsPerRank: 1,
-			Constraint: "a100&nvlink", Account: "acc", Comment: "x", Name: "name", OpenMode: "truncate", Input: "in"}},
+			Constraint: "a100&nvlink", Account: "acc", AsAsked: api.AsAsked{Comment: "x"}, Name: "name", OpenMode: "truncate", Input: "in"}},
 		{"-b now+1hour --part=gpu", api.Spec{Size: 1, Launch: "batch", CPUsPerRank: 1, Partition: "gpu", Begin: time.Date(2030, 1, 1, 13, 0, 0, 0, time.UTC)}},
 	} {
 		r, warn, err := buildOf("", strings.Fields(c.args)...)

@@ -293,12 +293,7 @@ var asked = []Option{
 		Set:  func(a *Ask, v string) error { return textInto(&a.Spec.Name, v) }},
 	{Long: "comment", Kind: Value, Arg: "TEXT", List: Exact, Group: groupFiles,
 		Help: "free text kept with the job",
-		Set: func(a *Ask, v string) error {
-			if a.Spec.Comment = ""; v == "" {
-				return nil
-			}
-			return textInto(&a.Spec.Comment, v)
-		}},
+		Set:  func(a *Ask, v string) error { return noteInto(&a.Spec.Comment, v) }},
 	{Long: "chdir", Short: 'D', Kind: Value, Arg: "DIR", List: Exact, Group: groupFiles,
 		Help: "working directory of the job (this one)",
 		Set:  func(a *Ask, v string) error { return lineInto(&a.Chdir, v) }},

@@ -68,6 +68,15 @@ var fields []field
 
 func init() { fields = append(table(), later()...) } // not in the declaration: the texts of JSON refer to it
 
+// note is a column of what jobs carry as it was asked for; blank as long as they do not.
+func note(name string, width int) field {
+	f := field{col(name, width), ofJob(func(r *record) string { return jobfield.Note(name, r.job) }), ""}
+	if !jobfield.HasNote(name) {
+		f.note = noFeature
+	}
+	return f
+}
+
 // later is the columns of 23.11 and 24.11 that 22.05 has not, or has by another name. They are always taken;
 // --helpformat and the format "all" have those of 22.05 alone where that is spoken.
 func later() []field {
@@ -77,9 +86,9 @@ func later() []field {
 		}), ""}
 	}
 	return []field{
-		{col("Extra", 14), blank, noFeature},
+		note("Extra", 14),
 		{col("FailedNode", 8), blank, noFeature},
-		{col("Licenses", 10), blank, noFeature},
+		note("Licenses", 10),
 		{number("Planned", 10), ofJob(func(r *record) string { return when.Span(r.reserved()) }), ""},
 		{number("PlannedCPU", 10), ofJob(func(r *record) string { return when.Span(r.reserved() * time.Duration(r.cpus())) }), ""},
 		{number("PlannedCPURAW", 13), ofJob(func(r *record) string { return decimal(seconds(r.reserved()) * r.cpus()) }), ""},
@@ -106,7 +115,7 @@ func table() []field {
 		{col("AveVMSize", 10), blank, noUsage},
 		{col("BlockID", 16), blank, noFeature},
 		{col("Cluster", 10), func(*record) string { return cmdline.Cluster }, "always " + cmdline.Cluster},
-		{col("Comment", 14), ofJob(func(r *record) string { return r.job.Comment }), ""},
+		note("Comment", 14),
 		{col("Constraints", 19), ofJob(func(r *record) string { return r.job.Constraint }), ""},
 		{col("ConsumedEnergy", 14), energy, ofTheCards},
 		{number("ConsumedEnergyRaw", 17), energyRaw, ofTheCards},

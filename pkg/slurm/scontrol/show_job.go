@@ -185,8 +185,10 @@ func (c *call) jobLines(s *shownJob) []string {
 		"Command="+jobfield.OrNull(command(j)),
 		"WorkDir="+j.WorkDir,
 	)
-	if j.Comment != "" {
-		lines = append(lines, "Comment="+j.Comment+" ")
+	for i := range jobfield.Notes {
+		if n := &jobfield.Notes[i]; n.Line && n.Of(j) != "" {
+			lines = append(lines, n.Name+"="+n.Of(j)+n.End)
+		}
 	}
 	if !j.Allocation {
 		file := func(pattern string) string { return jobfield.OutputPath(&s.Row, s.id(), pattern) }

@@ -85,13 +85,13 @@ func JobObject(r *jobfield.Row, p document.Parser) document.Object {
 		"array_max_tasks", document.Number{Value: r.ArrayLimit},
 		"array_task_string", arrayTaskString(r), "association_id", 0, "batch_features", "", "batch_flag", !r.Allocation,
 		"batch_host", text('B'), "flags", []any{}, "burst_buffer", "", "burst_buffer_state", "", "cluster", cmdline.Cluster,
-		"cluster_features", "", "command", jobfield.Command(r.Job), "comment", r.Comment, "container", "", since(document.V40, "container_id"), "", "contiguous", false,
+		"cluster_features", "", "command", jobfield.Command(r.Job), "comment", jobfield.Note("Comment", r.Job), "container", "", since(document.V40, "container_id"), "", "contiguous", false,
 		"core_spec", nil, "thread_spec", nil, "cores_per_socket", none, "billable_tres", document.Number{Value: float64(jobfield.CPUs(r))},
 		"cpus_per_task", document.Number{Value: orNil(r.CPUsPerRank)}, "cpu_frequency_minimum", none, "cpu_frequency_maximum", none,
 		"cpu_frequency_governor", none, "cpus_per_tres", asked["CpusPerTres"], since(document.V40, "cron"), "", "deadline", document.At(r.Deadline), "delay_boot", document.Number{Value: 0},
 		"dependency", r.Dependency, "derived_exit_code", document.Exit{Plain: 0}, "eligible_time", document.At(jobfield.Eligible(r)),
 		"end_time", document.At(jobfield.ExpectedEnd(r)), "excluded_nodes", hostlist.Compress(r.Exclude), "exit_code", ended,
-		since(document.V40, "extra"), "", since(document.V40, "failed_node"), "",
+		since(document.V40, "extra"), jobfield.Note("Extra", r.Job), since(document.V40, "failed_node"), "",
 		"features", r.Constraint, "federation_origin", "", "federation_siblings_active", "", "federation_siblings_viable", "",
 		"gres_detail", []any{}, "group_id", int64(r.GID), "group_name", jobfield.GroupName(r.GID),
 		since(document.V40, "het_job_id"), document.Number{Value: het}, since(document.V40, "het_job_id_set"), hetSet, since(document.V40, "het_job_offset"), hetOffset,
@@ -103,7 +103,7 @@ func JobObject(r *jobfield.Row, p document.Parser) document.Object {
 		o = append(o, document.Member{Key: "job_resources", Value: nil})
 	}
 	return append(o, p.Members(
-		since(document.V40, "job_size_str"), []any{}, "job_state", document.Flags{jobfield.SlurmState(r.Job)}, "last_sched_evaluation", document.Number{Value: 0}, "licenses", "",
+		since(document.V40, "job_size_str"), []any{}, "job_state", document.Flags{jobfield.SlurmState(r.Job)}, "last_sched_evaluation", document.Number{Value: 0}, "licenses", jobfield.Note("Licenses", r.Job),
 		since(document.V40, "mail_type"), []any{}, since(document.V40, "mail_user"), "", "max_cpus", document.Number{Value: 0},
 		"max_nodes", document.Number{Value: 0}, "mcs_label", "", "memory_per_tres", asked["MemPerTres"], "name", r.Name, since(document.V40, "network"), "",
 		"nodes", hostlist.Compress(r.Nodes),

@@ -125,7 +125,7 @@ func TestNoStart(t *testing.T) {
 func TestAskedByNode(t *testing.T) {
 	byNode := &Row{Job: &api.Job{Size: 4, CPUsPerRank: 2, MinNodes: 2, RanksPerNode: 2, GPUsPerNode: 2, MemoryPerNode: 1536 << 20, Asked: &api.Asked{GPUsPerNode: "a100:2"}, Switches: 1,
 		Budgets: map[api.Cause]api.Budget{api.CauseRequeued: {}}}}
-	byRank := &Row{Job: &api.Job{Size: 4, MinNodes: 2, GPUsPerRank: 1, MemoryBytes: 1 << 30, Asked: &api.Asked{GPUsPerTask: "1", CPUsPerGPU: 3, GPUBind: "none"}, Allocation: true}}
+	byRank := &Row{Job: &api.Job{Size: 4, MinNodes: 2, GPUsPerRank: 1, MemoryBytes: 1 << 30, Asked: &api.Asked{GPUsPerTask: "1", CPUsPerGPU: 3, GPUBind: "none"}, AsAsked: api.AsAsked{Allocation: true}}}
 	own := &Row{Job: &api.Job{Size: 2, MinNodes: 1, GPUsPerRank: 2}}
 	for _, c := range []struct {
 		r    *Row
