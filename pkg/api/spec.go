@@ -148,6 +148,7 @@ type Spec struct {
 // a second time.
 type AsAsked struct {
 	Comment string `json:"comment,omitempty" bound:"len=1024 text"`
+	Extra   string `json:"extra,omitempty" bound:"len=1024 text"` // what programs of the site's write down with a job
 	// Notify says who is told of what. The controller fills in addresses, and takes away what nothing is sent for.
 	Notify []Notify `json:"notify,omitempty" bound:"n=8"`
 	// Allocation: it holds nodes for srun, salloc or grun, and has no script of its user's.

@@ -52,7 +52,7 @@ var hints = []Option{
 	hint("cpu-freq", 0, value, "SPEC", "accepted without effect: frequencies are the node's"),
 	hint("gpu-freq", 0, value, "SPEC", "accepted without effect: frequencies are the node's"),
 	hint("power", 0, value, "FLAGS", "accepted without effect: power is not managed"),
-	hint("extra", 0, value, "TEXT", "accepted without effect: nodes have no extra words, and it is not recorded; see --comment"),
+	{Long: "extra", Kind: value, Arg: "TEXT", List: partial, Group: groupAlloc, Alloc: true, Help: "text for programs of the site's", Note: allocNote},
 	hint("oom-kill-step", 0, mayValue, "0|1", "accepted without effect: see --kill-on-bad-exit"),
 	hint("stepmgr", 0, noValue, "", "accepted without effect: steps are begun by clients and nodes anyway"),
 	hint("treewidth", 0, value, "N", "accepted without effect: nodes connect by themselves"),

@@ -249,6 +249,7 @@ func TestTakenByWord(t *testing.T) {
 		"--help=slurm":                    Request{HelpSlurm: true},
 		"--clusters=gangd,all":            Request{},
 		"--ignore-pbs --wait-all-nodes=1": Request{},
+		"--comment=a --extra=b":           Request{Spec: api.Spec{AsAsked: api.AsAsked{Comment: "a", Extra: "b"}}},
 		"--notify=chat":                   Request{Spec: api.Spec{AsAsked: api.AsAsked{Notify: []api.Notify{{Target: "chat", Types: api.NotifyDefault}}}}},
 		"--notify=chat:END --mail-type=FAIL --mail-user=a@x": Request{Spec: api.Spec{AsAsked: api.AsAsked{Notify: []api.Notify{{Target: "chat", Types: []api.NotifyType{"END"}}, {To: "a@x", Types: []api.NotifyType{"FAIL"}}}}}},
 		"--mail-type=END":                                           Request{Spec: api.Spec{AsAsked: api.AsAsked{Notify: []api.Notify{{Types: []api.NotifyType{"END"}}}}}},

@@ -97,8 +97,10 @@ var hints = []Option{
 		Note: "nodes are never rebooted for a job"},
 	{Long: "oversubscribe", Short: 's', List: Partial, Warn: true, Group: groupHints,
 		Note: "CPUs are never shared; cards are with --share --vram=SIZE"},
-	{Long: "extra", Env: []string{"SBATCH_EXTRA"}, Kind: Value, Arg: "TEXT", List: Partial, Warn: true, Group: groupHints,
-		Note: "nodes have no extra words that it could be compared with, and it is not recorded; --constraint chooses nodes, --comment is recorded"},
+	{Long: "extra", Env: []string{"SBATCH_EXTRA"}, Kind: Value, Arg: "TEXT", List: Partial, Group: groupFiles,
+		Help: "text for programs of the site's, kept with the job",
+		Note: "recorded and shown; nodes have no extra words that it could be compared with, and --constraint chooses nodes",
+		Set:  func(a *Ask, v string) error { return noteInto(&a.Spec.Extra, v) }},
 	{Long: "oom-kill-step", Kind: MayValue, Arg: "0|1", List: Partial, Group: groupHints,
 		Note: "always as 0: a step of which the kernel has killed a process for memory goes on, and its state says so; srun --kill-on-bad-exit ends it with the task",
 		Set: func(_ *Ask, v string) error {

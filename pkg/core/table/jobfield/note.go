@@ -18,6 +18,7 @@ type Noted struct {
 // Notes are all of them, in the order in which they are shown.
 var Notes = []Noted{
 	{"Comment", true, " ", func(j *api.Job) string { return j.Comment }},
+	{"Extra", true, "", func(j *api.Job) string { return j.Extra }},
 }
 
 // Note is what a job carries under a name, empty where jobs carry nothing of that name.
