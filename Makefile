@@ -6,7 +6,7 @@ LDFLAGS  = -s -w -X gangd/pkg/api.Version=$(VERSION)
 CC_FOUND := $(shell command -v $(or $(CC),gcc) >/dev/null 2>&1 && echo 1 || echo 0)
 PURE     = $(filter-out ./cmd/gnoded,$(wildcard ./cmd/*))
 
-.PHONY: help build install test check vuln size unit race e2e controllers chaos vm properties fuzz sim mutants bench scale compare traces sensitivity uplot axe browser demo clean
+.PHONY: help build install test check vuln size unit race e2e controllers chaos vm properties recipe fuzz sim mutants bench scale compare traces sensitivity uplot axe browser demo clean
 .DEFAULT_GOAL := build
 
 help: ## list the targets
@@ -80,6 +80,9 @@ CHECKS ?= 10000
 properties: ## the property tests with CHECKS (10000) draws each in place of 100, and ten times as many histories of cards
 	GANG_HISTORIES=$$(($(CHECKS) * 10)) go test -count=1 -timeout 1h ./pkg/core/gang -run NeverOverCommitted
 	go test -count=1 -timeout 2h $$(grep -rl 'rapid\.Check' --include='*_test.go' pkg | xargs -n1 dirname | sort -u | sed 's|^|./|') -rapid.checks=$(CHECKS)
+
+recipe: ## an option added as CONTRIBUTING says, and all programs built with it
+	GANG_RECIPE=1 go test ./pkg -run TestOptionByTheRecipe -v
 
 FUZZTIME ?= 20s
 fuzz: ## each fuzz target for FUZZTIME (20s; 1000000x: so many inputs)
