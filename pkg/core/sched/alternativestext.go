@@ -9,6 +9,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
+	"gangd/pkg/core/cmdline/when"
 )
 
 // checkFeatures refuses features that no node has, in the constraint and in what is
@@ -260,7 +261,7 @@ func (pl *planner) switchVerdictOfAlternatives(c *Candidate, sh *askClass) *verd
 			if pl.fits(way, pl.viewFor(c, pl.end(c))) {
 				return &verdict{word: WordResources, nearer: true, sentence: fmt.Sprintf(
 					"there is room now, but not below %s with the nodes that it counts; it waits for that until %s, then it starts anywhere",
-					switches(pl.switchLimit(c)), clock(pl.now, pl.switchUntil(c)))}
+					switches(pl.switchLimit(c)), when.Clock(pl.now, pl.switchUntil(c)))}
 			}
 			continue
 		}

@@ -7,6 +7,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
+	"gangd/pkg/core/cmdline/when"
 )
 
 // The words for gangs that a bound of their user or account keeps, as Slurm spells them.
@@ -106,7 +107,7 @@ func (pl *planner) capLines(c *Candidate, word string) []string {
 	if len(ids) > 0 {
 		line := "held by " + pl.view.Names.list(ids)
 		if !first.IsZero() {
-			line += ", the first of which ends at the latest at " + clock(pl.now, first)
+			line += ", the first of which ends at the latest at " + when.Clock(pl.now, first)
 		}
 		lines = append(lines, line)
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"gangd/pkg/core/cluster"
+	"gangd/pkg/core/cmdline/when"
 )
 
 // Explain says at length why a job waits: its place in the queue and who is ahead, the
@@ -65,7 +66,7 @@ func Explain(now time.Time, v *View, p *Policy, job int64) Reason {
 	if pl.explainedBackfill != nil {
 		lines = append(lines, pl.promiseText(pl.explainedBackfill))
 	} else if e := Forecast(now, v, p)[job]; !e.At.IsZero() {
-		lines = append(lines, "expected to start about "+clock(now, e.At)+", if those ahead of it run as long as they may")
+		lines = append(lines, "expected to start about "+when.Clock(now, e.At)+", if those ahead of it run as long as they may")
 	}
 	if pl.explainedBackfill == nil {
 		lines = append(lines, pl.ahead(sh.need, at)...)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"gangd/pkg/core/cluster"
+	"gangd/pkg/core/cmdline/when"
 	"gangd/pkg/core/hostlist"
 )
 
@@ -220,15 +221,6 @@ func (h *roomHeap) start(c *Candidate) time.Time {
 	return h.now
 }
 
-// clock writes a time for people: without the date when that is today's.
-func clock(now, t time.Time) string {
-	t = t.In(now.Location())
-	if y, m, d := t.Date(); y == now.Year() && m == now.Month() && d == now.Day() {
-		return t.Format("15:04:05")
-	}
-	return t.Format("2006-01-02 15:04:05")
-}
-
 // promiseText is what a gang with a backfill is told of it.
 func (pl *planner) promiseText(b *backfill) string {
 	on := hostlist.Compress(cluster.NodesOf(b.Slots))
@@ -238,7 +230,7 @@ func (pl *planner) promiseText(b *backfill) string {
 		for i, v := range b.Victims {
 			ids[i] = v.Job
 		}
-		return fmt.Sprintf("%s is preempted for it; starts on %s when that has stopped, at the latest at %s", pl.view.Names.list(ids), on, clock(pl.now, at))
+		return fmt.Sprintf("%s is preempted for it; starts on %s when that has stopped, at the latest at %s", pl.view.Names.list(ids), on, when.Clock(pl.now, at))
 	}
 	if at.IsZero() {
 		return fmt.Sprintf("%s is kept for it; when that is free is not known, for what runs there has no time limit", on)
@@ -247,7 +239,7 @@ func (pl *planner) promiseText(b *backfill) string {
 	if pl.reservations != nil {
 		by += " and the reservations"
 	}
-	text := fmt.Sprintf("%s is kept for it; starts there at the latest at %s, %s", on, clock(pl.now, at), by)
+	text := fmt.Sprintf("%s is kept for it; starts there at the latest at %s, %s", on, when.Clock(pl.now, at), by)
 	if !pl.promises(b) {
 		text += ", unless gangs that need less come before"
 	}

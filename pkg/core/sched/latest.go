@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"time"
+
+	"gangd/pkg/core/cmdline/when"
 )
 
 // turnText is when a gang that waits for room comes to the front of its tier, and by when it
@@ -16,7 +18,7 @@ func (pl *planner) turnText(c *Candidate) string {
 	if c.turn != 0 && c.turnAt().Before(due) {
 		due, why = c.turnAt(), fmt.Sprintf("%d times its time limit", ownPatience)
 	}
-	text := fmt.Sprintf("comes to the front of its tier at %s, after %s", clock(pl.now, due), why)
+	text := fmt.Sprintf("comes to the front of its tier at %s, after %s", when.Clock(pl.now, due), why)
 	if !due.After(pl.now) {
 		text = fmt.Sprintf("has waited for %s, and comes to the front of its tier when those who waited longer have started", why)
 	}
@@ -27,7 +29,7 @@ func (pl *planner) turnText(c *Candidate) string {
 	case at.IsZero():
 		return text + "; gangs without a time limit may hold it up for as long as they run"
 	}
-	return fmt.Sprintf("%s; starts at the latest at %s, if none of a higher tier comes, and none that may run for more than %s", text, clock(pl.now, at), longest)
+	return fmt.Sprintf("%s; starts at the latest at %s, if none of a higher tier comes, and none that may run for more than %s", text, when.Clock(pl.now, at), longest)
 }
 
 // latestStart is by when a gang starts at the latest, by its turn at the front and the time

@@ -9,6 +9,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
+	"gangd/pkg/core/cmdline/when"
 	"gangd/pkg/core/hostlist"
 )
 
@@ -45,9 +46,9 @@ func (pl *planner) nodeLines(d *cluster.Need) []string {
 		if len(g.holders) > 0 {
 			line += "; held by " + pl.view.Names.list(g.holders)
 			if g.apart { // of one at least it is known when
-				line += ", the first of these nodes is free at the latest at " + clock(pl.now, g.by)
+				line += ", the first of these nodes is free at the latest at " + when.Clock(pl.now, g.by)
 			} else if !g.by.IsZero() {
-				line += ", free at the latest at " + clock(pl.now, g.by)
+				line += ", free at the latest at " + when.Clock(pl.now, g.by)
 			}
 		}
 		lines = append(lines, line)

@@ -12,6 +12,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
+	"gangd/pkg/core/cmdline/when"
 )
 
 // ran makes a running gang that holds cards of nodes since some minutes before epoch0.
@@ -184,7 +185,7 @@ func TestWhyNamesTheProtected(t *testing.T) {
 	c.Priority = 5
 	v := &View{Running: []*Running{own, site, done, equal, elsewhere, stopping}, Nodes: nodes, Queue: queueOf(c)}
 	p := &Policy{Preempt: PreemptTier, MinRun: 30 * time.Minute, MaxMinRun: 3 * time.Hour, ProtectDone: true}
-	at := func(d time.Duration) string { return clock(epoch0, epoch0.Add(d)) }
+	at := func(d time.Duration) string { return when.Clock(epoch0, epoch0.Add(d)) }
 	want := "could make room, but protected: job 1 until " + at(time.Hour) + " (its --min-run), job 2 until " + at(10*time.Minute) +
 		" (preempt_min_run), job 3 until it ends, at the latest at " + at(80*time.Minute) + " (a rank is done, protect_done)"
 	if got := Explain(epoch0, v, p, 9).Text; !slices.Contains(strings.Split(got, "\n"), want) {

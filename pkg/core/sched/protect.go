@@ -6,6 +6,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
+	"gangd/pkg/core/cmdline/when"
 )
 
 // Protection is what keeps a running gang from being preempted; empty: nothing.
@@ -74,13 +75,13 @@ func (pl *planner) protectedLines(c *Candidate, d *cluster.Need) []string {
 func (pl *planner) protectedText(r *Running, by Protection, until time.Time) string {
 	switch by {
 	case ProtectedByItself:
-		return "until " + clock(pl.now, until) + " (its --min-run)"
+		return "until " + when.Clock(pl.now, until) + " (its --min-run)"
 	case ProtectedBySite:
-		return "until " + clock(pl.now, until) + " (preempt_min_run)"
+		return "until " + when.Clock(pl.now, until) + " (preempt_min_run)"
 	}
 	text := "until it ends"
 	if r.TimeLimit > 0 && !r.Start.IsZero() {
-		text = "until it ends, at the latest at " + clock(pl.now, r.Start.Add(r.TimeLimit+r.Stop))
+		text = "until it ends, at the latest at " + when.Clock(pl.now, r.Start.Add(r.TimeLimit+r.Stop))
 	}
 	return text + " (a rank is done, protect_done)"
 }

@@ -9,6 +9,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
+	"gangd/pkg/core/cmdline/when"
 )
 
 // Reservation is nodes that from Start to End are only for gangs that asked for it
@@ -456,9 +457,9 @@ func (pl *planner) reservedText(c *Candidate, sh *askClass) string {
 // when says from when to when nodes are reserved.
 func (x *Reservation) when(now time.Time) string {
 	if x.Start.After(now) {
-		return fmt.Sprintf("reserved from %s to %s", clock(now, x.Start), clock(now, x.End))
+		return fmt.Sprintf("reserved from %s to %s", when.Clock(now, x.Start), when.Clock(now, x.End))
 	}
-	return fmt.Sprintf("reserved until %s", clock(now, x.End))
+	return fmt.Sprintf("reserved until %s", when.Clock(now, x.End))
 }
 
 // reservedNode says by which reservation a node is shut to the gang that is explained.

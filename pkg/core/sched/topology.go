@@ -9,6 +9,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
+	"gangd/pkg/core/cmdline/when"
 )
 
 // Among places that strand equally little a gang of several nodes gets those that are nearest
@@ -327,7 +328,7 @@ func (pl *planner) switchVerdict(c *Candidate, sh *askClass) *verdict {
 		parts = append(parts, api.Count(more, "more switch")+"es less")
 	}
 	return &verdict{word: WordResources, nearer: true, sentence: fmt.Sprintf("there is room now, but not below %s: %s; that takes %d; it waits for that until %s, then it starts anywhere",
-		switches(limit), join(parts), len(need), clock(pl.now, pl.switchUntil(c)))}
+		switches(limit), join(parts), len(need), when.Clock(pl.now, pl.switchUntil(c)))}
 }
 
 func switches(n int) string {

@@ -10,6 +10,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
+	"gangd/pkg/core/cmdline/when"
 )
 
 // TestLayoutsThatContradictThemselves: one below, at and above each bound, in words.
@@ -221,7 +222,7 @@ func TestClock(t *testing.T) {
 		{now.Add(-time.Hour), "2030-01-01 23:30:00"}, {now.AddDate(0, 1, 0), "2030-02-02 00:30:00"}, {now.AddDate(1, 0, 0), "2031-01-02 00:30:00"},
 		{time.Date(2030, 1, 2, 1, 0, 0, 0, time.UTC), "02:00:00"},
 	} {
-		if got := clock(now, tt.at); got != tt.want {
+		if got := when.Clock(now, tt.at); got != tt.want {
 			t.Errorf("%s: %s, want %s", tt.at, got, tt.want)
 		}
 	}

@@ -353,6 +353,15 @@ func Stamp(t time.Time, none string) string {
 	return t.Local().Format(Layout)
 }
 
+// Clock is a time in a sentence, where now is: of today its clock alone, of another day the day too.
+func Clock(now, t time.Time) string {
+	t = t.In(now.Location())
+	if y, m, d := t.Date(); y == now.Year() && m == now.Month() && d == now.Day() {
+		return t.Format(time.TimeOnly)
+	}
+	return t.Format(time.DateTime)
+}
+
 // Span is a span of time: [D-]HH:MM:SS.
 func Span(d time.Duration) string {
 	s := int64(max(0, d) / time.Second)
@@ -361,6 +370,31 @@ func Span(d time.Duration) string {
 		return strconv.FormatInt(days, 10) + "-" + clock
 	}
 	return clock
+}
+
+// Words is a span of time as people say it, in its two largest units: 300 ms, 90 s, 12 min, 1 h 30 min, 3 d 4 h.
+func Words(d time.Duration) string {
+	switch d = max(0, d); {
+	case d == 0:
+		return "0 s"
+	case d < time.Second:
+		return strconv.FormatInt(max(1, d.Milliseconds()), 10) + " ms"
+	case d < 2*time.Minute:
+		return strconv.FormatInt(int64(d/time.Second), 10) + " s"
+	}
+	large, small := time.Minute, time.Second
+	names := [2]string{"min", "s"}
+	switch {
+	case d >= 24*time.Hour:
+		large, small, names = 24*time.Hour, time.Hour, [2]string{"d", "h"}
+	case d >= time.Hour:
+		large, small, names = time.Hour, time.Minute, [2]string{"h", "min"}
+	}
+	text := fmt.Sprintf("%d %s", d/large, names[0])
+	if rest := d % large / small; rest > 0 {
+		text += fmt.Sprintf(" %d %s", rest, names[1])
+	}
+	return text
 }
 
 // Limit is a time limit in seconds, 0: none.

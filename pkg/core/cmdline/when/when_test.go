@@ -116,3 +116,20 @@ func TestSpans(t *testing.T) {
 		}
 	}
 }
+
+// TestWords: a span of time in a sentence has its two largest units; a clock has the day only where that is another one.
+func TestWords(t *testing.T) {
+	for d, want := range map[time.Duration]string{0: "0 s", -time.Second: "0 s", 300 * time.Microsecond: "1 ms", 250 * time.Millisecond: "250 ms", time.Second: "1 s", 90 * time.Second: "90 s",
+		2 * time.Minute: "2 min", 130 * time.Second: "2 min 10 s", time.Hour: "1 h", 90 * time.Minute: "1 h 30 min", 24*time.Hour - time.Second: "23 h 59 min", 76 * time.Hour: "3 d 4 h", 48*time.Hour + time.Minute: "2 d"} {
+		if got := Words(d); got != want {
+			t.Errorf("%v: %q, want %q", d, got, want)
+		}
+	}
+	zone := time.FixedZone("", 3600)
+	now := time.Date(2026, 3, 1, 0, 30, 0, 0, zone)
+	for at, want := range map[time.Time]string{now.Add(time.Hour): "01:30:00", now.Add(time.Hour).UTC(): "01:30:00", now.Add(-time.Hour): "2026-02-28 23:30:00"} {
+		if got := Clock(now, at); got != want {
+			t.Errorf("%v: %q, want %q", at, got, want)
+		}
+	}
+}
