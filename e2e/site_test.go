@@ -317,7 +317,7 @@ func TestSiteUsers(t *testing.T) {
 		if j.Cause != api.CauseLaunch || j.Verdict != reason {
 			t.Errorf("%s: %q, want %q", j.Cause, j.Verdict, reason)
 		}
-		if out := daemon.must("gqueue", "--why", fmt.Sprint(id)); !strings.Contains(out, "not waiting: FAILED: "+reason) {
+		if out := daemon.must("gqueue", "--why", fmt.Sprint(id)); !strings.Contains(out, ": FAILED: "+reason) {
 			t.Errorf("gqueue --why: %s", out)
 		}
 		if got := s.nodeState("n1"); got != "up" {

@@ -17,6 +17,7 @@ type JobQuery struct {
 	Nodes      []string   `json:"nodes,omitempty" bound:"n=1000"` // jobs with a member on one of these
 	States     []JobState `json:"states,omitempty" bound:"n=64"`  // empty: all that have not ended
 	All        bool       `json:"all,omitempty"`                  // ended ones that are still in memory too
+	Past       bool       `json:"past,omitempty"`                 // of Refs, those of the history too
 	NoRanks    bool       `json:"no_ranks,omitempty"`             // leave ranks[] out
 	Start      bool       `json:"start,omitempty"`                // say of waiting jobs when they are expected to start
 	Lines      bool       `json:"lines,omitempty"`                // only what the usual table shows, as [LinesType]

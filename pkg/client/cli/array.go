@@ -12,9 +12,9 @@ import (
 	"gangd/pkg/core/table/jobfield"
 )
 
-// namedJobs is the jobs in memory that a reference means: of the id of an array all its elements.
+// namedJobs is the jobs that a reference means, ended ones too: of the id of an array all its elements.
 func namedJobs(ctx context.Context, c *client.Client, ref api.JobRef) ([]api.Job, error) {
-	reply, err := c.Jobs(ctx, &api.JobQuery{Refs: []api.JobRef{ref}, All: true, NoRanks: true})
+	reply, err := c.Jobs(ctx, &api.JobQuery{Refs: []api.JobRef{ref}, All: true, Past: true, NoRanks: true})
 	if err != nil {
 		return nil, err
 	}

@@ -23,7 +23,7 @@ import (
 // gacct is one call of the command.
 type gacct struct {
 	sel      selection
-	since    string // a day; empty: what is in memory
+	since    string // a day; empty: the last 24 hours
 	noHeader bool
 	asJSON   bool
 	parsable bool
@@ -49,8 +49,8 @@ func NewGacct() *cobra.Command {
   gacct -e 12              what it used of what it had asked for, and what to ask for next time
   gacct -e --since=7d      the same of my jobs of the last seven days, a line each`,
 		Long: `One line for each attempt, that is each time a gang really started. Without a JOB the
-jobs are those the controller has in memory, yours unless --user or another
-choice says otherwise; by id, or with --since, older ones are found too.`,
+jobs are those of the last 24 hours, or since --since, yours unless --user or
+another choice says otherwise.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			g.sel.jobs = append(g.sel.jobs, args...)
 			return g.run(cmd)
@@ -81,24 +81,25 @@ func (g *gacct) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
+	if g.since != "" && len(q.Refs) > 0 {
+		return Usagef("--since chooses jobs by their time: name none beside it")
+	}
 	c := client.New()
-	refs := q.Refs
 	var details []*api.JobDetail
 	var failed []error
-	if g.since != "" {
-		if len(refs) > 0 {
-			return Usagef("--since chooses jobs by their time: name none beside it")
+	if len(q.Refs) > 0 {
+		details, failed = jobDetails(cmd.Context(), c, q.Refs)
+		details = slices.DeleteFunc(details, func(d *api.JobDetail) bool { return !chosen(&q, d) })
+	} else {
+		since := now().Add(-lastDay)
+		if g.since != "" {
+			if since, err = dayStart(g.since); err != nil {
+				return err
+			}
 		}
-		if details, err = pastJobs(cmd.Context(), c, &q, g.since); err != nil {
+		if details, err = pastJobs(cmd.Context(), c, &q, since); err != nil {
 			return err
 		}
-	} else if len(refs) == 0 || len(q.Users)+len(q.Names)+len(q.Accounts)+len(q.Partitions)+len(q.Nodes)+len(q.States) > 0 {
-		if refs, err = rememberedJobs(cmd.Context(), c, q); err != nil {
-			return err
-		}
-	}
-	if g.since == "" {
-		details, failed = jobDetails(cmd.Context(), c, refs)
 	}
 	show := g.show
 	switch {
@@ -111,30 +112,32 @@ func (g *gacct) run(cmd *cobra.Command) error {
 	if err := show(screenOf(cmd.OutOrStdout()), details); err != nil {
 		return err
 	}
+	if len(q.Refs) == 0 && g.since == "" && !g.asJSON && !g.parsable && !g.noHeader {
+		what := "these are the jobs"
+		if len(details) == 0 {
+			what = "there is no such job"
+		}
+		fmt.Fprintf(cmd.ErrOrStderr(), "gacct: %s of the last 24 hours; further back: gacct --since=7d\n", what)
+	}
 	return joinFailures(cmd, failed)
 }
 
-// pastJobs gives the jobs that have not ended, or ended since a day.
-func pastJobs(ctx context.Context, c *client.Client, q *api.JobQuery, since string) (found []*api.JobDetail, err error) {
-	day, err := dayOf(since)
+// lastDay is how far back jobs are shown where nothing says how far.
+const lastDay = 24 * time.Hour
+
+// dayStart is when a day began.
+func dayStart(text string) (time.Time, error) {
+	day, err := dayOf(text)
 	if err != nil {
-		return nil, err
+		return time.Time{}, err
 	}
-	from, err := time.Parse(time.DateOnly, day)
-	if err != nil {
-		return nil, err
-	}
-	wanted := func(of []string, is ...string) bool {
-		return len(of) == 0 || slices.ContainsFunc(is, func(s string) bool { return slices.Contains(of, s) })
-	}
-	err = c.History(ctx, &api.HistoryQuery{Users: q.Users, Since: from}, func(d *api.JobDetail) error {
-		j := &d.Job
-		nodes := slices.Clone(j.Nodes)
-		for i := range d.Attempts {
-			nodes = append(nodes, d.Attempts[i].Nodes...)
-		}
-		if wanted(q.Names, j.Name) && wanted(q.Accounts, j.Account) && j.InPartition(q.Partitions) && wanted(q.Nodes, nodes...) &&
-			(len(q.States) == 0 || slices.Contains(q.States, j.State)) {
+	return time.Parse(time.DateOnly, day)
+}
+
+// pastJobs gives the jobs that have not ended, or ended since then, and that a query chooses.
+func pastJobs(ctx context.Context, c *client.Client, q *api.JobQuery, since time.Time) (found []*api.JobDetail, err error) {
+	err = c.History(ctx, &api.HistoryQuery{Users: q.Users, Since: since}, func(d *api.JobDetail) error {
+		if chosen(q, d) {
 			found = append(found, d)
 		}
 		return nil
@@ -142,19 +145,18 @@ func pastJobs(ctx context.Context, c *client.Client, q *api.JobQuery, since stri
 	return found, err
 }
 
-// rememberedJobs gives the jobs that the controller has in memory, in order.
-func rememberedJobs(ctx context.Context, c *client.Client, q api.JobQuery) ([]api.JobRef, error) {
-	q.All, q.NoRanks = true, true
-	reply, err := c.Jobs(ctx, &q)
-	if err != nil {
-		return nil, err
+// chosen: a job is what a query asks for, as it is now or ended; a node counts that any attempt was on.
+func chosen(q *api.JobQuery, d *api.JobDetail) bool {
+	wanted := func(of []string, is ...string) bool {
+		return len(of) == 0 || slices.ContainsFunc(is, func(s string) bool { return slices.Contains(of, s) })
 	}
-	var refs []api.JobRef
-	for i := range reply.Jobs {
-		refs = append(refs, api.JobRef{ID: reply.Jobs[i].JobID, Index: -1})
+	j := &d.Job
+	nodes := slices.Clone(j.Nodes)
+	for i := range d.Attempts {
+		nodes = append(nodes, d.Attempts[i].Nodes...)
 	}
-	slices.SortFunc(refs, func(a, b api.JobRef) int { return int(a.ID - b.ID) })
-	return refs, nil
+	return wanted(q.Users, j.User, strconv.FormatUint(uint64(j.UID), 10)) && wanted(q.Names, j.Name) && wanted(q.Accounts, j.Account) && j.InPartition(q.Partitions) &&
+		wanted(q.Nodes, nodes...) && (len(q.States) == 0 || slices.Contains(q.States, j.State))
 }
 
 // jobDetails asks for all jobs at once and gives them in the order of what named them: the id of an array
@@ -202,22 +204,22 @@ func jobDetails(ctx context.Context, c *client.Client, refs []api.JobRef) (found
 
 func (g *gacct) show(s *screen, details []*api.JobDetail) error {
 	attempts, jobs := []api.Attempt{}, []api.Job{}
-	names := map[int64]*api.Job{}
 	for _, d := range details {
 		attempts = append(attempts, d.Attempts...)
 		jobs = append(jobs, d.Job)
 		jobs[len(jobs)-1].Ranks = []api.Rank{}
-		names[d.Job.JobID] = &d.Job
 	}
 	if g.asJSON {
 		return WriteJSON(s.w, attemptsReply{SchemaVersion: api.SchemaVersion, Attempts: attempts, Jobs: jobs})
 	}
 	if g.parsable {
-		for i := range attempts {
-			attempts[i].TriggerRole = "" // a script cuts a number there
+		for _, d := range details {
+			for i := range d.Attempts {
+				d.Attempts[i].TriggerRole = "" // a script cuts a number there
+			}
 		}
 	}
-	t := attemptTable(attempts, names)
+	t := attemptTable(details, true)
 	t.noHeader = g.noHeader
 	if g.parsable {
 		return t.bars(s.w)
@@ -285,40 +287,52 @@ func endTimes(a *api.Attempt) string {
 	return text
 }
 
-// attemptTable has one line an attempt; with jobs, whose they are.
-func attemptTable(attempts []api.Attempt, jobs map[int64]*api.Job) *table {
+// attemptTable has one line an attempt. Of several jobs it says whose they are, and has a line for those that ended without one.
+func attemptTable(details []*api.JobDetail, whose bool) *table {
 	t := &table{}
-	if jobs != nil {
+	if whose {
 		t.cols = []tableColumn{{head: "JOBID", right: true, keep: true}, {head: "NAME", width: 8}}
 	}
 	cause := len(t.cols) + 1
-	t.cols = append(t.cols, tableColumn{head: "ATTEMPT", right: true, keep: true}, tableColumn{head: "CAUSE", width: 9, keep: true},
-		tableColumn{head: "TRIGGER", right: true}, tableColumn{head: "EXIT", right: true}, tableColumn{head: "CODE", right: true}, tableColumn{head: "START", width: 19}, tableColumn{head: "ELAPSED", right: true},
-		tableColumn{head: "GPUTIME", right: true}, tableColumn{head: "NODES"})
-	imaged := false // the column is there where it says something
-	for _, j := range jobs {
-		imaged = imaged || j.Image != ""
-	}
+	t.cols = append(t.cols, tableColumn{head: "ATTEMPT", right: true, spare: 3}, tableColumn{head: "CAUSE", width: 9, keep: true},
+		tableColumn{head: "TRIGGER", right: true, spare: 7}, tableColumn{head: "EXIT", right: true, spare: 5}, tableColumn{head: "CODE", right: true, spare: 8},
+		tableColumn{head: "START", width: 19, spare: 1}, tableColumn{head: "ELAPSED", right: true, keep: true},
+		tableColumn{head: "GPUTIME", right: true, spare: 6}, tableColumn{head: "NODES", spare: 4})
+	imaged := whose && slices.ContainsFunc(details, func(d *api.JobDetail) bool { return d.Job.Image != "" }) // the column is there where it says something
 	if imaged {
-		t.cols = append(t.cols, tableColumn{head: "IMAGE"})
+		t.cols = append(t.cols, tableColumn{head: "IMAGE", spare: 9})
 	}
-	for i := range attempts {
-		a := &attempts[i]
-		var line []string
-		if j := jobs[a.JobID]; j != nil {
-			line = []string{jobfield.IDText(j), j.Name}
+	t.cols = append(t.cols, tableColumn{head: "REASON", wrap: true})
+	var causes []api.Cause
+	line := func(j *api.Job, why string, c api.Cause, cells ...string) {
+		var row []string
+		if whose {
+			row = []string{jobfield.IDText(j), j.Name}
 		}
-		line = append(line, attemptCells(a)...)
+		row = append(row, cells...)
 		if imaged {
-			line = append(line, imageText(jobs[a.JobID]))
+			row = append(row, imageText(j))
 		}
-		t.rows = append(t.rows, line)
+		t.rows, causes = append(t.rows, append(row, why)), append(causes, c)
+	}
+	for _, d := range details {
+		for i := range d.Attempts {
+			a := &d.Attempts[i]
+			why := a.Text
+			if i == len(d.Attempts)-1 && d.Job.State.Ended() {
+				why = cmp.Or(d.Job.Verdict, why) // which says too why there was no other
+			}
+			line(&d.Job, why, a.Cause, attemptCells(a)...)
+		}
+		if len(d.Attempts) == 0 && d.Job.State.Ended() && whose {
+			line(&d.Job, cmp.Or(d.Job.Verdict, "never started"), d.Job.Cause, "-", string(d.Job.Cause), "-", "-", "-", "-", "-", "-", "-")
+		}
 	}
 	t.style = func(row, col int) style {
 		if col != cause {
 			return plain
 		}
-		return causeStyle(attempts[row].Cause)
+		return causeStyle(causes[row])
 	}
 	return t
 }
@@ -341,7 +355,7 @@ func attemptCells(a *api.Attempt) []string {
 // imageText is the image that a job runs in, with the digest of what was imported; -: none.
 func imageText(j *api.Job) string {
 	switch {
-	case j == nil || j.Image == "":
+	case j.Image == "":
 		return "-"
 	case j.ImageDigest == "" || strings.Contains(j.Image, "@"):
 		return j.Image

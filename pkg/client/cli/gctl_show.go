@@ -131,7 +131,7 @@ func writeStory(s *screen, d *api.JobDetail, events []api.Event) error {
 	}
 	if len(d.Attempts) > 0 {
 		fmt.Fprintf(s.w, "\n%s\n", s.paint(bold, "Attempts"))
-		if err := attemptTable(d.Attempts, nil).write(s); err != nil {
+		if err := attemptTable([]*api.JobDetail{d}, false).write(s); err != nil {
 			return err
 		}
 	}

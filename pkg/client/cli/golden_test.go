@@ -99,7 +99,7 @@ func TestTablesOnATerminal(t *testing.T) {
 		}
 		show("events", func(s *screen) error { return writeEvents(s, c.events, time.Time{}) })
 		show("gacct", func(s *screen) error {
-			return attemptTable(c.train.Attempts, map[int64]*api.Job{12: &c.train.Job}).write(s)
+			return attemptTable([]*api.JobDetail{c.train}, true).write(s)
 		})
 	}
 }

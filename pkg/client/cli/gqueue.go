@@ -41,6 +41,7 @@ type gqueue struct {
 	iterate    int
 	steps      []string
 	ofSteps    bool
+	errors     io.Writer
 
 	jobs.Look
 	stepLine column.Line[*jobs.StepRow]
@@ -104,6 +105,7 @@ func (g *gqueue) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	c := client.New()
+	g.errors = cmd.ErrOrStderr()
 	if g.why != "" {
 		return g.explain(cmd, c)
 	}
@@ -147,6 +149,7 @@ func (g *gqueue) settle(cmd *cobra.Command) error {
 		return g.settleSteps()
 	}
 	g.Start = g.start
+	g.Query.Past = len(g.Query.Refs) > 0
 	g.Fold = jobfield.Fold{Expand: g.array, ByReason: true}
 	if g.Line, err = readFormat(&jobfield.Gqueue, cmp.Or(g.format, g.usualFormat()), g.longFormat); err != nil {
 		return err
@@ -210,8 +213,7 @@ func (g *gqueue) fetch(ctx context.Context, c *client.Client) (*api.JobsReply, e
 // none is the error for jobs that are asked for by id and not there.
 func (g *gqueue) none() error {
 	if q := &g.Query; len(q.Refs) > 0 && len(g.sel.users)+len(g.sel.names)+len(q.States) == 0 {
-		return &api.Error{Code: api.CodeNotFound, Message: "no job " + refsText(q.Refs) + " in the queue",
-			Hint: "one that ended long ago: gacct -j ID"}
+		return &api.Error{Code: api.CodeNotFound, Message: "no job " + refsText(q.Refs), Hint: "list jobs with gqueue, ended ones with gacct"}
 	}
 	return nil
 }
@@ -234,11 +236,63 @@ func (g *gqueue) show(ctx context.Context, c *client.Client, s *screen) error {
 	if g.asJSON {
 		return g.WriteJSON(ctx, c, s.w, g.none)
 	}
+	var ended []api.Job
+	g.Ended = func(over []api.Job) { ended = over }
 	reply, err := g.fetch(ctx, c)
 	if err != nil {
 		return err
 	}
-	return g.write(s, reply.Jobs)
+	if err := g.write(s, reply.Jobs); err != nil {
+		return err
+	}
+	return g.sayEnded(ctx, c, reply.Jobs, ended)
+}
+
+// maxEnded is of how many jobs named by id it is said how they ended.
+const maxEnded = 10
+
+// sayEnded says on standard error how those of the jobs named by id ended that are not shown because they have; of an array of which
+// some are shown nothing is said.
+func (g *gqueue) sayEnded(ctx context.Context, c *client.Client, shown, ended []api.Job) error {
+	going := map[int64]bool{}
+	for i := range shown {
+		going[shown[i].ArrayJobID] = true
+	}
+	delete(going, 0)
+	var refs []api.JobRef
+	for i := range ended {
+		j := &ended[i]
+		ref := jobs.Ref(j)
+		if whole := (api.JobRef{ID: j.ArrayJobID, Index: -1}); j.ArrayIndex != nil && !slices.Contains(g.Query.Refs, ref) {
+			if ref = whole; going[j.ArrayJobID] || slices.Contains(refs, whole) {
+				continue
+			}
+		}
+		refs = append(refs, ref)
+	}
+	for _, ref := range refs[:min(len(refs), maxEnded)] {
+		over, err := namedJobs(ctx, c, ref)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintln(g.errors, "gqueue: "+endedText(ref, over))
+	}
+	if more := len(refs) - maxEnded; more > 0 {
+		fmt.Fprintf(g.errors, "gqueue: and %s more that have ended; gacct lists them\n", count(more, "job", "jobs"))
+	}
+	return nil
+}
+
+// endedText is how a job that was named by its id ended, or the elements of an array.
+func endedText(ref api.JobRef, over []api.Job) string {
+	if isArray(over) {
+		return fmt.Sprintf("array %s has ended: %s; gacct %s", ref, arrayStates(over), ref)
+	}
+	text := fmt.Sprintf("job %s has ended: %s", ref, over[0].State)
+	if over[0].Verdict != "" {
+		text += " (" + column.Printable(over[0].Verdict) + ")"
+	}
+	return text + "; gacct " + ref.String()
 }
 
 // write prints jobs as the options say.

@@ -83,7 +83,7 @@ func small(t testing.TB) *shown {
 func read(t testing.TB, s *sitetest.Site) (out shown) {
 	var errs [4]error
 	var why *api.WhyReply
-	out.jobs, errs[0] = s.List(t.Context(), &api.JobQuery{All: true}, sitetest.Ada.UID)
+	out.jobs, errs[0] = s.List(t.Context(), &api.JobQuery{All: true})
 	out.nodes = s.ShowNodes().Nodes
 	out.train, errs[1] = s.Detail(t.Context(), s.Job(12))
 	out.events, _, errs[2] = s.Events(t.Context(), 12, 0, 1000)

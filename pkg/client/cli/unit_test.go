@@ -474,21 +474,55 @@ func TestDraining(t *testing.T) {
 
 // TestAttemptsInImages: gacct names the image and its digest where a job runs in one, and has no such column elsewhere.
 func TestAttemptsInImages(t *testing.T) {
-	attempts := []api.Attempt{{JobID: 1, Attempt: 1}, {JobID: 2, Attempt: 1}, {JobID: 3, Attempt: 1}}
-	jobs := map[int64]*api.Job{1: {JobID: 1}, 2: {JobID: 2, Image: "nvcr.io/tool:1", ImageDigest: "sha256:12"}, 3: {JobID: 3, Image: "tool@sha256:34", ImageDigest: "sha256:34"}}
+	var all []*api.JobDetail
+	for id, image := range [][2]string{{"", ""}, {"nvcr.io/tool:1", "sha256:12"}, {"tool@sha256:34", "sha256:34"}} {
+		all = append(all, &api.JobDetail{Job: api.Job{JobID: int64(id), Image: image[0], ImageDigest: image[1]}, Attempts: []api.Attempt{{Attempt: 1}}})
+	}
 	var got []string
-	for _, row := range attemptTable(attempts, jobs).rows {
-		got = append(got, row[len(row)-1])
+	for _, row := range attemptTable(all, true).rows {
+		got = append(got, row[len(row)-2])
 	}
 	if want := []string{"-", "nvcr.io/tool:1@sha256:12", "tool@sha256:34"}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
-	if cols := attemptTable(attempts[:1], jobs).cols; cols[len(cols)-1].head != "IMAGE" {
-		t.Error("no column of images")
-	}
-	delete(jobs, 2)
-	delete(jobs, 3)
-	if cols := attemptTable(attempts[:1], jobs).cols; cols[len(cols)-1].head != "NODES" {
+	if cols := attemptTable(all[:1], true).cols; cols[len(cols)-2].head != "NODES" {
 		t.Error("a column of images that nobody has")
+	}
+}
+
+// TestWhyAttemptsEnded: each attempt has its own reason, the last of a job that has ended the job's, and what never started a line of its own.
+func TestWhyAttemptsEnded(t *testing.T) {
+	crash := []api.Attempt{{Attempt: 1, Cause: api.CauseCrash, Text: "rank 0 exited with code 3"}, {Attempt: 2, Cause: api.CauseCrash, Text: "rank 1 exited with code 4"}}
+	all := []*api.JobDetail{
+		{Job: api.Job{JobID: 1, State: api.JobFailed, Verdict: "rank 1 exited with code 4; no re-run is left"}, Attempts: crash},
+		{Job: api.Job{JobID: 2, State: api.JobRunning}, Attempts: append(slices.Clone(crash), api.Attempt{Attempt: 3})},
+		{Job: api.Job{JobID: 3, State: api.JobCancelled, Cause: api.CauseCancelled, Verdict: "cancelled by ada"}},
+		{Job: api.Job{JobID: 4, State: api.JobCompleted}, Attempts: []api.Attempt{{Attempt: 1, Cause: api.CauseCompleted}}},
+		{Job: api.Job{JobID: 5, State: api.JobPending}},
+	}
+	var got []string
+	for _, row := range attemptTable(all, true).rows {
+		got = append(got, strings.Join([]string{row[0], row[2], row[3], row[len(row)-1]}, " "))
+	}
+	want := []string{"1 1 crash rank 0 exited with code 3", "1 2 crash rank 1 exited with code 4; no re-run is left", "2 1 crash rank 0 exited with code 3",
+		"2 2 crash rank 1 exited with code 4", "2 3 running ", "3 - cancelled cancelled by ada", "4 1 completed "}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q\nwant %q", got, want)
+	}
+}
+
+// TestEndedText: of a job that is named and has ended it is said how, of an array how many ended how.
+func TestEndedText(t *testing.T) {
+	el := func(i int, st api.JobState) api.Job {
+		return api.Job{JobID: int64(20 + i), ArrayJobID: 20, ArrayIndex: &i, State: st}
+	}
+	for want, over := range map[string][]api.Job{
+		"job 24 has ended: FAILED (rank 1 exited with code 1); gacct 24":        {{JobID: 24, State: api.JobFailed, Verdict: "rank 1 exited with code 1"}},
+		"job 24 has ended: COMPLETED; gacct 24":                                 {{JobID: 24, State: api.JobCompleted}},
+		"array 24 has ended: 2 COMPLETED (20_[0,2]), 1 FAILED (20_1); gacct 24": {el(0, api.JobCompleted), el(1, api.JobFailed), el(2, api.JobCompleted)},
+	} {
+		if got := endedText(api.JobRef{ID: 24, Index: -1}, over); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
 	}
 }

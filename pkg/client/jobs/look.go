@@ -40,6 +40,8 @@ type Look struct {
 	Start bool
 	// Whole asks for more of each job than its line shows.
 	Whole bool
+	// Ended is called with those of the jobs named by id that have ended and are not shown for that, if there are any.
+	Ended func([]api.Job)
 }
 
 // ask is the query for it. Jobs named by id are asked for whatever their state, so that one that
@@ -69,7 +71,17 @@ func (l *Look) Fetch(ctx context.Context, c *client.Client, none func() error) (
 		}
 	}
 	if !l.Query.All && len(ask.States) == 0 {
-		reply.Jobs = slices.DeleteFunc(reply.Jobs, func(j api.Job) bool { return j.State.Ended() })
+		var ended []api.Job
+		reply.Jobs = slices.DeleteFunc(reply.Jobs, func(j api.Job) bool {
+			over := j.State.Ended()
+			if over {
+				ended = append(ended, j)
+			}
+			return over
+		})
+		if len(ended) > 0 && l.Ended != nil {
+			l.Ended(ended)
+		}
 	}
 	return reply, nil
 }

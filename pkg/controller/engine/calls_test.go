@@ -154,7 +154,7 @@ func TestNotesAreShownAndCommitNothing(t *testing.T) {
 	note("n1", k, "step 1")
 	note("n1", api.MemberKey{Job: id, Epoch: 5}, "stale")
 	note("n2", k, "a stranger")
-	j, err := r.One(t.Context(), api.JobRef{ID: id, Index: -1}, me.UID)
+	j, err := r.One(t.Context(), api.JobRef{ID: id, Index: -1}, me)
 	if err != nil {
 		t.Fatal(err)
 	}

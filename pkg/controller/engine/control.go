@@ -109,15 +109,15 @@ func (e *Engine) each(ctx context.Context, verb string, q *api.JobQuery, who Cal
 	if err := e.known(q); err != nil {
 		return nil, err
 	}
-	jobs, missing, err := e.Find(ctx, q, who.UID)
+	jobs, missing, err := e.Find(ctx, q, who)
 	if err != nil {
 		return nil, err
 	}
 	reply := &api.CancelReply{SchemaVersion: api.SchemaVersion, Results: []api.CancelResult{}}
-	for i, m := range missing {
-		if i < maxPastAsked {
-			m.err = e.missing(ctx, m, may)
-		}
+	if err := e.sayEnded(ctx, missing, who, may); err != nil {
+		return nil, err
+	}
+	for _, m := range missing {
 		reply.Results = append(reply.Results, api.CancelResult{Ref: m.ref.String(), Error: m.err})
 	}
 	named, names := len(q.Refs) > 0, setOf(q.Names)
@@ -183,16 +183,24 @@ func overAlready(r *api.CancelResult) bool {
 // read of the store. Of others it is said that there is none.
 const maxPastAsked = 1000
 
-// missing tells "ended long ago" from "never was" for a job that has left memory.
-func (e *Engine) missing(ctx context.Context, m refError, may Allowed) *api.Error {
-	if m.ref.Last > 0 || m.ref.Index >= 0 || m.ref.ID >= e.view.next() {
-		return m.err
+// sayEnded tells "ended long ago" from "never was" for jobs that have left memory.
+func (e *Engine) sayEnded(ctx context.Context, missing []refError, who Caller, may Allowed) error {
+	at := make(map[api.JobRef]int, len(missing))
+	refs := make([]api.JobRef, min(len(missing), maxPastAsked))
+	for i := range refs {
+		refs[i] = missing[i].ref
+		at[refs[i]] = i
 	}
-	j, err := e.store.Job(ctx, m.ref.ID)
-	if err != nil || !may(j.UID) {
-		return m.err
+	past, err := e.lookUp(ctx, refs, who, true)
+	if err != nil {
+		return err
 	}
-	return api.AlreadyEnded(m.ref, gang.JobState(j))
+	for _, n := range past {
+		if i, there := at[n.ref]; there && len(n.jobs) > 0 && may(n.jobs[0].UID) {
+			missing[i].err = api.AlreadyEnded(n.ref, gang.JobState(n.jobs[0]))
+		}
+	}
+	return nil
 }
 
 // NodeAction hands a person's word on a node to the core.

@@ -127,9 +127,13 @@ func TestMissing(t *testing.T) {
 		{api.JobRef{ID: id, Index: -1}, anyone, api.CodeAlreadyEnded},
 		{api.JobRef{ID: id, Index: -1}, func(uint32) bool { return false }, api.CodeNotFound},
 		{api.JobRef{ID: id, Index: 0}, anyone, api.CodeNotFound}, {api.JobRef{ID: id, Index: 1}, anyone, api.CodeNotFound},
-		{api.JobRef{ID: 99, Index: -1}, anyone, api.CodeNotFound}, {api.JobRef{ID: id, Index: -1, Last: 1}, anyone, api.CodeNotFound}, {api.JobRef{ID: id, Index: -1, Last: 2}, anyone, api.CodeNotFound},
+		{api.JobRef{ID: 99, Index: -1}, anyone, api.CodeNotFound}, {api.JobRef{Index: -1, Last: 1}, anyone, api.CodeAlreadyEnded}, {api.JobRef{Index: -1, Last: 2}, anyone, api.CodeNotFound},
 	} {
-		err := r.missing(t.Context(), refError{c.ref, notInMemory(c.ref)}, c.may)
+		reply, failed := r.Cancel(t.Context(), &api.CancelRequest{JobQuery: api.JobQuery{Refs: []api.JobRef{c.ref}}}, me, c.may)
+		if failed != nil {
+			t.Fatal(failed)
+		}
+		err := reply.Results[0].Error
 		if err.Code != c.code || c.code == api.CodeAlreadyEnded && err.Message != "job 1 has already ended: CANCELLED" {
 			t.Errorf("%+v: %v", c.ref, err)
 		}

@@ -113,7 +113,7 @@ func (r *rig) submit(key string, s api.Spec) int64 {
 
 func (r *rig) state(id int64) api.JobState {
 	r.t.Helper()
-	j, err := r.One(r.t.Context(), api.JobRef{ID: id, Index: -1}, me.UID)
+	j, err := r.One(r.t.Context(), api.JobRef{ID: id, Index: -1}, me)
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -188,7 +188,7 @@ func TestKeyMakesARetryHarmless(t *testing.T) {
 	if a != b {
 		t.Errorf("ids %d and %d for one key", a, b)
 	}
-	if jobs, _ := r.List(t.Context(), &api.JobQuery{}, me.UID); len(jobs) != 1 {
+	if jobs, _ := r.List(t.Context(), &api.JobQuery{}); len(jobs) != 1 {
 		t.Errorf("%d jobs, want 1", len(jobs))
 	}
 }
@@ -221,7 +221,7 @@ func TestNothingIsSeenBeforeItIsOnDisk(t *testing.T) {
 		}
 	}()
 	<-gate.enter
-	if jobs, _ := r.List(t.Context(), &api.JobQuery{All: true}, me.UID); len(jobs) != 0 {
+	if jobs, _ := r.List(t.Context(), &api.JobQuery{All: true}); len(jobs) != 0 {
 		t.Errorf("a job is shown while its commit is under way: %+v", jobs)
 	}
 	select {
@@ -231,7 +231,7 @@ func TestNothingIsSeenBeforeItIsOnDisk(t *testing.T) {
 	}
 	close(gate.leave)
 	<-answered
-	if jobs, _ := r.List(t.Context(), &api.JobQuery{All: true}, me.UID); len(jobs) != 1 {
+	if jobs, _ := r.List(t.Context(), &api.JobQuery{All: true}); len(jobs) != 1 {
 		t.Error("the job is not shown after its commit")
 	}
 }
@@ -398,12 +398,12 @@ func TestFindResolvesReferences(t *testing.T) {
 		{api.JobRef{ID: reply.JobID, Index: 3}, 0}, {api.JobRef{ID: single, Index: -1}, 1},
 		{ref("@"), 1}, {ref("@~1"), 3}, {ref("@~2"), 0}, {ref("99"), 0},
 	} {
-		jobs, missing, _ := r.Find(t.Context(), &api.JobQuery{Refs: []api.JobRef{c.ref}}, me.UID)
+		jobs, missing, _ := r.Find(t.Context(), &api.JobQuery{Refs: []api.JobRef{c.ref}}, me)
 		if len(jobs) != c.want || (c.want == 0) != (len(missing) == 1) {
 			t.Errorf("%s: %d jobs and %d errors, want %d jobs", c.ref, len(jobs), len(missing), c.want)
 		}
 	}
-	if jobs, _, _ := r.Find(t.Context(), &api.JobQuery{Refs: []api.JobRef{ref("@")}}, me.UID+1); len(jobs) != 0 {
+	if jobs, _, _ := r.Find(t.Context(), &api.JobQuery{Refs: []api.JobRef{ref("@")}}, Caller{UID: me.UID + 1}); len(jobs) != 0 {
 		t.Error("@ of another user found a job")
 	}
 }
@@ -452,7 +452,7 @@ func TestRefusals(t *testing.T) {
 			}
 		})
 	}
-	if jobs, _ := r.List(t.Context(), &api.JobQuery{All: true}, me.UID); len(jobs) != 0 {
+	if jobs, _ := r.List(t.Context(), &api.JobQuery{All: true}); len(jobs) != 0 {
 		t.Errorf("refused submissions left %d jobs", len(jobs))
 	}
 	lowest := spec(1)
@@ -493,7 +493,7 @@ func TestQueryOfOnePartitionFindsJobsForSeveral(t *testing.T) {
 	s.Partition = "main,night"
 	id := r.submit("k", s)
 	for name, want := range map[string]int{"main": 1, "night": 1, "day": 0} {
-		if jobs, _, _ := r.Find(t.Context(), &api.JobQuery{Partitions: []string{name}}, me.UID); len(jobs) != want {
+		if jobs, _, _ := r.Find(t.Context(), &api.JobQuery{Partitions: []string{name}}, me); len(jobs) != want {
 			t.Errorf("partition %s: %d jobs, want %d (job %d)", name, len(jobs), want, id)
 		}
 	}
@@ -560,7 +560,7 @@ func TestUnknownNamesAreRefused(t *testing.T) {
 		`no partition "mian"; partitions here: main`: {Partitions: []string{"main", "mian"}},
 		`no node "n9"; nodes are n1`:                 {Nodes: []string{"n1", "n9"}},
 	} {
-		if _, err := r.List(t.Context(), &q, me.UID); err == nil || err.Error() != want || api.CodeOf(err) != api.CodeNotFound {
+		if _, err := r.List(t.Context(), &q); err == nil || err.Error() != want || api.CodeOf(err) != api.CodeNotFound {
 			t.Errorf("list: %v, want %s", err, want)
 		}
 		if _, err := r.Cancel(t.Context(), &api.CancelRequest{JobQuery: q}, me, anyone); err == nil || err.Error() != want {

@@ -122,8 +122,8 @@ func TestHistoryIsBoundedByNumber(t *testing.T) {
 	if id := r.ended(spec(1)); id != 6 {
 		t.Errorf("the next id is %d, want 6", id)
 	}
-	_, err := r.One(t.Context(), api.JobRef{ID: 2, Index: -1}, me.UID)
-	want := "no job 2 any more: the 3 jobs that ended last are kept (history_jobs); its line may be in the site's history_archive"
+	_, err := r.One(t.Context(), api.JobRef{ID: 2, Index: -1}, me)
+	want := "no job 2 any more: the 3 jobs that ended last are kept; its line may be in the archive of the site"
 	if err == nil || err.Error() != want {
 		t.Errorf("a forgotten job: %v\nwant %s", err, want)
 	}
@@ -140,11 +140,11 @@ func TestHistoryIsBoundedByAge(t *testing.T) {
 	r.clock.pass(24 * time.Hour)
 	r.turns()
 	r.wantKept("after a day")
-	_, err := r.One(t.Context(), api.JobRef{ID: 3, Index: -1}, me.UID)
-	if want := "no job 3 any more: jobs are kept for 1h0m0s after their end (history_keep)"; err == nil || err.Error() != want {
+	_, err := r.One(t.Context(), api.JobRef{ID: 3, Index: -1}, me)
+	if want := "no job 3 any more: jobs are kept for 1 h after their end"; err == nil || err.Error() != want {
 		t.Errorf("a forgotten job: %v\nwant %s", err, want)
 	}
-	if _, err := r.One(t.Context(), api.JobRef{ID: 4, Index: -1}, me.UID); err == nil || err.Error() != "no job 4; list jobs with gqueue, ended ones with gacct" {
+	if _, err := r.One(t.Context(), api.JobRef{ID: 4, Index: -1}, me); err == nil || err.Error() != "no job 4; list jobs with gqueue, ended ones with gacct" {
 		t.Errorf("a job that never was: %v", err)
 	}
 }
@@ -316,7 +316,7 @@ func TestHistoryOfWhatCantBeRead(t *testing.T) {
 	st.fails = "job"
 	r.view.nextID = 100
 	q := &api.HistoryQuery{Refs: []api.JobRef{{ID: 99, Index: -1}, {ID: id, Index: -1}}}
-	if jobs, err := r.recorded(t.Context(), q, me.UID); !errors.Is(err, errUnread) {
+	if jobs, err := r.recorded(t.Context(), q, me); !errors.Is(err, errUnread) {
 		t.Errorf("%d jobs, %v", len(jobs), err)
 	}
 }

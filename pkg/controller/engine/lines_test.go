@@ -23,7 +23,7 @@ func BenchmarkLines(b *testing.B) {
 	q := &api.JobQuery{NoRanks: true, Lines: true}
 	b.ReportAllocs()
 	for b.Loop() {
-		lines, err := r.Lines(b.Context(), q, me.UID)
+		lines, err := r.Lines(b.Context(), q, me)
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -27,12 +27,15 @@ func (e *Engine) Log(ctx context.Context, j *gang.Job, q *api.LogQuery, r LogRea
 		return &api.Error{Code: api.CodeNotFound, Message: fmt.Sprintf("job %s has no rank %d", j.Ref(), rank),
 			Hint: fmt.Sprintf("its ranks are 0 to %d", len(j.Ranks)-1)}
 	}
-	if q.Follow && q.Attempt == 0 {
+	if q.Follow && q.Attempt == 0 && j.Verdict == nil {
 		return e.followLog(ctx, j, rank, q, r, w)
 	}
 	places, err := e.logPlaces(ctx, j, rank, q.Stderr)
 	if err != nil {
 		return err
+	}
+	if q.Follow && q.Attempt == 0 {
+		return e.followLog(ctx, j, rank, q, r, w)
 	}
 	if q.Attempt > len(places) {
 		return &api.Error{Code: api.CodeNotFound, Message: fmt.Sprintf("job %s has no attempt %d: it has started %s", j.Ref(), q.Attempt, times(len(places))),
@@ -162,6 +165,13 @@ func (e *Engine) logPlaces(ctx context.Context, j *gang.Job, rank int, stderr bo
 		})
 		out = append(out, at)
 	}
+	if len(out) == 0 && j.Verdict != nil {
+		err := &api.Error{Code: api.CodeNotFound, Message: fmt.Sprintf("job %s ended before it started, and has no output: %s", j.Ref(), j.Verdict.State), Hint: fmt.Sprintf("gqueue --why %s says more", j.Ref())}
+		if j.Verdict.Text != "" {
+			err.Message += ": " + j.Verdict.Text
+		}
+		return nil, err
+	}
 	if len(out) == 0 {
 		return nil, &api.Error{Code: api.CodeNotFound, Message: fmt.Sprintf("job %s has not started yet: it has no output", j.Ref()),
 			Hint: fmt.Sprintf("wait for it with glog -f %[1]s, or see why with gqueue --why %[1]s", j.Ref())}
@@ -235,7 +245,7 @@ func (p place) goesOn(before place, mode string) bool {
 func (e *Engine) nextAttempt(ctx context.Context, id int64, epoch int, newest bool, rank int, stderr bool) (*gang.Job, place, error) {
 	since := e.bus.lastSeq()
 	for {
-		j, err := e.One(ctx, api.JobRef{ID: id, Index: -1}, 0)
+		j, err := e.One(ctx, api.JobRef{ID: id, Index: -1}, Caller{})
 		if err != nil {
 			return nil, place{}, err
 		}

@@ -141,7 +141,7 @@ func TestPreemptionsChargeNothing(t *testing.T) {
 		maybe()
 		run()
 	}
-	j, err := f.One(t.Context(), api.JobRef{ID: id, Index: -1}, me.UID)
+	j, err := f.One(t.Context(), api.JobRef{ID: id, Index: -1}, me)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,7 +3,6 @@ package engine
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -12,62 +11,33 @@ import (
 	"time"
 
 	"gangd/pkg/api"
-	"gangd/pkg/controller/store"
 	"gangd/pkg/core/gang"
 	"gangd/pkg/core/measure"
 	"gangd/pkg/core/sched"
 )
 
-// notFound is the answer for a job that is neither in memory nor in the history.
-func (e *Engine) notFound(ref api.JobRef) *api.Error {
-	set := &e.opt.Settings
-	limits := ""
-	if set.HistoryKeep > 0 {
-		limits = fmt.Sprintf("jobs are kept for %s after their end (history_keep)", set.HistoryKeep)
-	}
-	if set.HistoryJobs > 0 {
-		if limits != "" {
-			limits += ", and of all "
-		}
-		limits += fmt.Sprintf("the %d jobs that ended last are kept (history_jobs)", set.HistoryJobs)
-	}
-	if limits == "" || ref.ID <= 0 || ref.ID >= e.view.next() {
-		return notInMemory(ref)
-	}
-	err := &api.Error{Code: api.CodeNotFound, Message: fmt.Sprintf("no job %s any more: %s", ref, limits)}
-	if e.past.archive != nil {
-		err.Hint = "its line may be in the site's history_archive"
-	}
-	return err
-}
-
-// notInMemory says no more than that: the history was not asked.
-func notInMemory(ref api.JobRef) *api.Error {
-	return &api.Error{Code: api.CodeNotFound, Message: fmt.Sprintf("no job %s", ref),
-		Hint: "list jobs with gqueue, ended ones with gacct"}
-}
-
-// Find gives the jobs in memory that a query selects, by id, and one error for each of
-// its references that names none of them. uid is whose jobs @ means. It costs what the jobs and
+// Find gives the jobs that a query selects, by id, and one error for each of its references that names none of them: those in
+// memory, and of what it names by reference those of the history too where it asks for them. It costs what the jobs and
 // the query come to, one beside the other, and ends when ctx does.
-func (e *Engine) Find(ctx context.Context, q *api.JobQuery, uid uint32) ([]*gang.Job, []refError, error) {
+func (e *Engine) Find(ctx context.Context, q *api.JobQuery, who Caller) ([]*gang.Job, []refError, error) {
 	s := selectionOf(q)
 	if len(q.Refs) == 0 {
 		out, err := e.view.choose(ctx, s.matches)
 		return out, nil, err
 	}
+	found, err := e.lookUp(ctx, q.Refs, who, q.Past)
+	if err != nil {
+		return nil, nil, err
+	}
 	var out []*gang.Job
 	var missing []refError
 	seen := map[int64]bool{}
-	refs := unique(q.Refs)
-	for i, jobs := range e.byRefs(refs, uid) {
-		if i%lookEvery == 0 && ctx.Err() != nil {
-			return nil, nil, context.Cause(ctx)
+	for i := range found {
+		n := &found[i]
+		if len(n.jobs) == 0 {
+			missing = append(missing, refError{n.ref, e.noJob(n, q.Past)})
 		}
-		if len(jobs) == 0 {
-			missing = append(missing, refError{refs[i], notInMemory(refs[i])})
-		}
-		for _, j := range jobs {
+		for _, j := range n.jobs {
 			// A job asked for by id is shown whatever its state, as squeue does within
 			// MinJobAge; the other filters still narrow.
 			if !seen[j.ID] && (s.matches(j) || len(q.States) == 0 && s.narrows(j)) {
@@ -111,85 +81,6 @@ func (e *Engine) known(q *api.JobQuery) error {
 type refError struct {
 	ref api.JobRef
 	err *api.Error
-}
-
-// byRef resolves one reference among the jobs in memory: an array's id means all of it.
-func (e *Engine) byRef(ref api.JobRef, uid uint32) []*gang.Job {
-	return e.byRefs([]api.JobRef{ref}, uid)[0]
-}
-
-// byRefs resolves references, each at its place in the answer. Many may be of one array, or count
-// from the newest job on: both are walked once for all of them.
-func (e *Engine) byRefs(refs []api.JobRef, uid uint32) [][]*gang.Job {
-	out := make([][]*gang.Job, len(refs))
-	last := 0
-	for _, ref := range refs {
-		last = max(last, ref.Last)
-	}
-	v := &e.view
-	v.mu.RLock()
-	defer v.mu.RUnlock()
-	newest := v.newest(last, uid)
-	found := map[int64][]*gang.Job{}          // by the id that was named
-	elements := map[int64]map[int]*gang.Job{} // of arrays, by index
-	of := func(id int64) []*gang.Job {
-		jobs, there := found[id]
-		if !there {
-			jobs = v.whole(id)
-			found[id] = jobs
-		}
-		return jobs
-	}
-	for i, ref := range refs {
-		switch {
-		case ref.Last > len(newest):
-		case ref.Last > 0:
-			out[i] = of(newest[ref.Last-1])
-		case ref.Index < 0:
-			out[i] = of(ref.ID)
-		default:
-			if elements[ref.ID] == nil {
-				elements[ref.ID] = map[int]*gang.Job{}
-				for _, j := range of(ref.ID) {
-					if j.ArrayID == ref.ID {
-						elements[ref.ID][j.ArrayIndex] = j
-					}
-				}
-			}
-			if j := elements[ref.ID][ref.Index]; j != nil {
-				out[i] = []*gang.Job{j}
-			}
-		}
-	}
-	return out
-}
-
-// newest are the ids of a user's newest n submissions, the newest first; an array counts once.
-func (v *view) newest(n int, uid uint32) (ids []int64) {
-	for i := len(v.jobs) - 1; i >= 0 && len(ids) < n; i-- {
-		if j := v.jobs[i].job; j != nil && j.UID == uid && (j.ArrayID == 0 || j.ArrayID == j.ID) {
-			ids = append(ids, j.ID)
-		}
-	}
-	return ids
-}
-
-// whole gives all of an array by its id, or the job of that number.
-func (v *view) whole(id int64) []*gang.Job {
-	j := v.get(id).job
-	if j != nil && j.ArrayID != id {
-		return []*gang.Job{j}
-	}
-	// The elements of an array have consecutive ids from the array's own on; some may
-	// have left memory.
-	var out []*gang.Job
-	for j := range v.from(id) {
-		if j.ArrayID != id {
-			break
-		}
-		out = append(out, j)
-	}
-	return out
 }
 
 // selection is a query made ready to be held against many jobs: its lists are sets, where nil
@@ -282,39 +173,9 @@ func (s *selection) node(j *gang.Job) bool {
 	return slices.ContainsFunc(j.Members, func(m gang.Member) bool { return s.nodes[m.Node] })
 }
 
-// One finds the single job a reference names, in memory or in the store.
-func (e *Engine) One(ctx context.Context, ref api.JobRef, uid uint32) (*gang.Job, error) {
-	if jobs := e.byRef(ref, uid); len(jobs) > 0 {
-		return jobs[0], nil
-	}
-	switch {
-	case ref.Last > 0:
-		return nil, notInMemory(ref)
-	case ref.Index >= 0:
-		jobs, err := e.store.Jobs(ctx, store.HistoryFilter{ArrayID: ref.ID})
-		if err != nil {
-			return nil, err
-		}
-		for _, j := range jobs {
-			if j.ArrayIndex == ref.Index {
-				return j, nil
-			}
-		}
-		if len(jobs) > 0 || len(e.byRef(api.JobRef{ID: ref.ID, Index: -1}, uid)) > 0 {
-			return nil, notInMemory(ref) // the array is known, and has no such element
-		}
-		return nil, e.notFound(ref)
-	}
-	j, err := e.store.Job(ctx, ref.ID)
-	if errors.Is(err, store.ErrNotFound) {
-		return nil, e.notFound(ref)
-	}
-	return j, err
-}
-
 // Lines answers a query in the form of [api.LinesType].
-func (e *Engine) Lines(ctx context.Context, q *api.JobQuery, uid uint32) ([]byte, error) {
-	jobs, err := e.selected(ctx, q, uid)
+func (e *Engine) Lines(ctx context.Context, q *api.JobQuery, who Caller) ([]byte, error) {
+	jobs, err := e.selected(ctx, q, who)
 	if err != nil {
 		return nil, err
 	}
@@ -344,21 +205,21 @@ func (e *Engine) lines(jobs []*gang.Job) []byte {
 }
 
 // selected is who a query is about, an error when it names only what is not there.
-func (e *Engine) selected(ctx context.Context, q *api.JobQuery, uid uint32) ([]*gang.Job, error) {
+func (e *Engine) selected(ctx context.Context, q *api.JobQuery, who Caller) ([]*gang.Job, error) {
 	if err := e.known(q); err != nil {
 		return nil, err
 	}
-	jobs, missing, err := e.Find(ctx, q, uid)
+	jobs, missing, err := e.Find(ctx, q, who)
 	if err == nil && len(jobs) == 0 && len(missing) > 0 {
 		return nil, missing[0].err
 	}
 	return jobs, err
 }
 
-// List answers a query with what people see.
-func (e *Engine) List(ctx context.Context, q *api.JobQuery, uid uint32) ([]api.Job, error) {
+// List answers a query of the controller's own with what people see.
+func (e *Engine) List(ctx context.Context, q *api.JobQuery) ([]api.Job, error) {
 	var out []api.Job
-	err := e.EachListed(ctx, q, uid, func(j *api.Job) error {
+	err := e.EachListed(ctx, q, Caller{}, func(j *api.Job) error {
 		out = append(out, *j)
 		return nil
 	})
@@ -367,8 +228,8 @@ func (e *Engine) List(ctx context.Context, q *api.JobQuery, uid uint32) ([]api.J
 
 // EachListed calls fn with each job of such an answer: 100,000 of them at a time are more than
 // one caller should have in memory.
-func (e *Engine) EachListed(ctx context.Context, q *api.JobQuery, uid uint32, fn func(*api.Job) error) error {
-	jobs, err := e.selected(ctx, q, uid)
+func (e *Engine) EachListed(ctx context.Context, q *api.JobQuery, who Caller, fn func(*api.Job) error) error {
+	jobs, err := e.selected(ctx, q, who)
 	if err != nil {
 		return err
 	}

@@ -237,16 +237,16 @@ func TestNotFound(t *testing.T) {
 		archive bool
 		want    string
 	}{
-		{at(9), time.Hour, 0, false, "no job 9 any more: jobs are kept for 1h0m0s after their end (history_keep)"},
-		{at(1), 0, 3, false, "no job 1 any more: the 3 jobs that ended last are kept (history_jobs)"},
-		{at(1), time.Hour, 3, true, "no job 1 any more: jobs are kept for 1h0m0s after their end (history_keep), and of all the 3 jobs that ended last are kept (history_jobs); its line may be in the site's history_archive"},
+		{at(9), time.Hour, 0, false, "no job 9 any more: jobs are kept for 1 h after their end"},
+		{at(1), 0, 3, false, "no job 1 any more: the 3 jobs that ended last are kept"},
+		{at(1), time.Hour, 3, true, "no job 1 any more: jobs are kept for 1 h after their end, and of all the 3 jobs that ended last are kept; its line may be in the archive of the site"},
 		{at(10), time.Hour, 3, true, "no job 10" + never}, {at(0), time.Hour, 3, true, "no job 0" + never}, {at(5), 0, 0, false, "no job 5" + never},
 	} {
 		e.opt.Settings.HistoryKeep, e.opt.Settings.HistoryJobs, e.past.archive = c.keep, c.jobs, nil
 		if c.archive {
 			e.past.archive = func(context.Context, []Past) error { return nil }
 		}
-		if err := e.notFound(c.ref); err.Error() != c.want || err.Code != api.CodeNotFound {
+		if err := e.noJob(&named{ref: c.ref}, true); err.Error() != c.want || err.Code != api.CodeNotFound {
 			t.Errorf("got %v\nwant %s", err, c.want)
 		}
 	}
@@ -280,11 +280,11 @@ func TestOne(t *testing.T) {
 		{api.JobRef{ID: array, Index: 0}, 0, "no job 1_0; list jobs with gqueue, ended ones with gacct"},
 		{api.JobRef{ID: array, Index: 3}, 0, "no job 1_3; list jobs with gqueue, ended ones with gacct"},
 		{api.JobRef{ID: live, Index: 3}, 0, "no job 4_3; list jobs with gqueue, ended ones with gacct"},
-		{api.JobRef{ID: 2, Index: 0}, 0, "no job 2_0 any more: jobs are kept for 1h0m0s after their end (history_keep)"},
+		{api.JobRef{ID: 2, Index: 0}, 0, "no job 2_0 any more: jobs are kept for 1 h after their end"},
 		{api.JobRef{ID: 99, Index: -1}, 0, "no job 99; list jobs with gqueue, ended ones with gacct"},
-		{api.JobRef{Index: -1, Last: 9}, 0, "no job @~8; list jobs with gqueue, ended ones with gacct"},
+		{api.JobRef{Index: -1, Last: 9}, 0, "no job @~8: not so many that you have submitted are known here; list yours with gqueue --me, ended ones with gacct"},
 	} {
-		j, err := r.One(t.Context(), c.ref, me.UID)
+		j, err := r.One(t.Context(), c.ref, me)
 		if errText(err) != c.err || err == nil && j.ID != c.want {
 			t.Errorf("%+v: %+v, %v, want %d, %s", c.ref, j, err, c.want, c.err)
 		}
@@ -324,7 +324,7 @@ func TestLists(t *testing.T) {
 		{byID(a, 99), []int64{a}, ""}, {byID(99), nil, "no job 99; list jobs with gqueue, ended ones with gacct"}, {byID(98, 99), nil, "no job 98; list jobs with gqueue, ended ones with gacct"}, {api.JobQuery{Users: []string{"bob"}}, nil, ""}, {api.JobQuery{Accounts: []string{"x"}}, nil, ""},
 		{api.JobQuery{Names: []string{"job", "x"}}, []int64{b}, ""}, {api.JobQuery{Names: []string{"x"}}, nil, ""},
 	} {
-		jobs, err := r.List(t.Context(), &c.q, me.UID)
+		jobs, err := r.List(t.Context(), &c.q)
 		var got []int64
 		for i := range jobs {
 			got = append(got, jobs[i].JobID)
@@ -332,7 +332,7 @@ func TestLists(t *testing.T) {
 		if errText(err) != c.err || !slices.Equal(got, c.want) {
 			t.Errorf("%d: %v, %v, want %v, %s", i, got, err, c.want, c.err)
 		}
-		text, err := r.Lines(t.Context(), &c.q, me.UID)
+		text, err := r.Lines(t.Context(), &c.q, me)
 		if errText(err) != c.err || err == nil && string(text) != string(r.LinesOf(c.want)) {
 			t.Errorf("%d: lines %q, %v", i, text, err)
 		}
@@ -340,15 +340,15 @@ func TestLists(t *testing.T) {
 	if one, all, none := r.LinesOf([]int64{b}), r.LinesOf([]int64{99, b}), r.LinesOf(nil); string(one) != string(all) || len(one) <= len(none) || len(none) == 0 {
 		t.Errorf("%q, %q and %q", one, all, none)
 	}
-	if jobs, _ := r.List(t.Context(), &api.JobQuery{}, me.UID); len(jobs[0].Ranks) != 2 {
+	if jobs, _ := r.List(t.Context(), &api.JobQuery{}); len(jobs[0].Ranks) != 2 {
 		t.Errorf("with ranks %+v", jobs[0].Ranks)
 	}
-	if jobs, _ := r.List(t.Context(), &api.JobQuery{NoRanks: true}, me.UID); len(jobs[0].Ranks) != 0 {
+	if jobs, _ := r.List(t.Context(), &api.JobQuery{NoRanks: true}); len(jobs[0].Ranks) != 0 {
 		t.Errorf("without ranks %+v", jobs[0].Ranks)
 	}
 	stop := errors.New("enough")
 	seen := 0
-	if err := r.EachListed(t.Context(), &api.JobQuery{All: true}, me.UID, func(*api.Job) error { seen++; return stop }); err != stop || seen != 1 {
+	if err := r.EachListed(t.Context(), &api.JobQuery{All: true}, me, func(*api.Job) error { seen++; return stop }); err != stop || seen != 1 {
 		t.Errorf("%d seen, %v", seen, err)
 	}
 }
@@ -533,13 +533,20 @@ func TestLastAndElements(t *testing.T) {
 		}
 		return out
 	}
-	if got := ids(e.byRef(api.JobRef{Last: 1, Index: -1}, 5)); !slices.Equal(got, []int64{2, 3}) {
+	last := func(n int, uid uint32) []*gang.Job {
+		found, err := e.lookUp(t.Context(), []api.JobRef{{Last: n, Index: -1}}, Caller{UID: uid}, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return found[0].jobs
+	}
+	if got := ids(last(1, 5)); !slices.Equal(got, []int64{2, 3}) {
 		t.Errorf("@ is %v", got)
 	}
-	if got := ids(e.byRef(api.JobRef{Last: 3, Index: -1}, 5)); got != nil {
+	if got := ids(last(3, 5)); got != nil {
 		t.Errorf("@~2 is %v", got)
 	}
-	if got := ids(e.byRef(api.JobRef{Last: 1, Index: -1}, 6)); !slices.Equal(got, []int64{4}) {
+	if got := ids(last(1, 6)); !slices.Equal(got, []int64{4}) {
 		t.Errorf("@ of another is %v", got)
 	}
 }

@@ -68,7 +68,7 @@ func TestWaitForReadiness(t *testing.T) {
 	if got := <-r.awaits(t.Context(), k, "workre"); got != `job 1 has no role "workre"; did you mean worker?` {
 		t.Error(got)
 	}
-	j, _ := r.One(t.Context(), api.JobRef{ID: id, Index: -1}, me.UID)
+	j, _ := r.One(t.Context(), api.JobRef{ID: id, Index: -1}, me)
 	if shown := r.show(j, true).Ready; shown == nil || shown.Ranks != 3 || shown.Size != 3 {
 		t.Errorf("shown %+v", shown)
 	}
@@ -104,7 +104,7 @@ func TestReadyGatePasses(t *testing.T) {
 		if err := r.inspect(t.Context(), func() {}); err != nil {
 			t.Fatal(err)
 		}
-		j, err := r.One(t.Context(), api.JobRef{ID: id, Index: -1}, me.UID)
+		j, err := r.One(t.Context(), api.JobRef{ID: id, Index: -1}, me)
 		if err != nil {
 			t.Fatal(err)
 		}

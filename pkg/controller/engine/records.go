@@ -3,7 +3,6 @@ package engine
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -15,8 +14,8 @@ import (
 
 // History gives fn each job that a query selects with its attempts, by id: those in memory
 // as they are now, others as the store has them.
-func (e *Engine) History(ctx context.Context, q *api.HistoryQuery, uid uint32, fn func(*api.JobDetail) error) error {
-	jobs, err := e.recorded(ctx, q, uid)
+func (e *Engine) History(ctx context.Context, q *api.HistoryQuery, who Caller, fn func(*api.JobDetail) error) error {
+	jobs, err := e.recorded(ctx, q, who)
 	if err != nil {
 		return err
 	}
@@ -36,14 +35,18 @@ func (e *Engine) History(ctx context.Context, q *api.HistoryQuery, uid uint32, f
 	return nil
 }
 
-// recorded are the jobs of a history query, each once, by id.
-func (e *Engine) recorded(ctx context.Context, q *api.HistoryQuery, uid uint32) ([]*gang.Job, error) {
+// recorded are the jobs of a history query, each once, by id. A reference that names none is no error.
+func (e *Engine) recorded(ctx context.Context, q *api.HistoryQuery, who Caller) ([]*gang.Job, error) {
 	var jobs []*gang.Job
 	var err error
 	if len(q.Refs) == 0 {
 		jobs, err = e.recordedBetween(ctx, q)
 	} else {
-		jobs, err = e.recordedAs(ctx, q.Refs, uid)
+		var found []named
+		found, err = e.lookUp(ctx, q.Refs, who, true)
+		for _, n := range found {
+			jobs = append(jobs, n.jobs...)
+		}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("history: %w", err)
@@ -68,59 +71,6 @@ func (e *Engine) recordedBetween(ctx context.Context, q *api.HistoryQuery) ([]*g
 	}
 	old, err := e.store.Jobs(ctx, f)
 	return append(jobs, old...), err
-}
-
-// recordedAs are the jobs that references name; one that names none is no error. What is asked for of one
-// array is read with it, once.
-func (e *Engine) recordedAs(ctx context.Context, refs []api.JobRef, uid uint32) (jobs []*gang.Job, err error) {
-	refs = unique(refs)
-	elements := map[int64]map[int]bool{} // by the id of their array
-	for _, ref := range refs {
-		if ref.Last == 0 && ref.Index >= 0 {
-			if elements[ref.ID] == nil {
-				elements[ref.ID] = map[int]bool{}
-			}
-			elements[ref.ID][ref.Index] = true
-		}
-	}
-	next := e.view.next()
-	for i, found := range e.byRefs(refs, uid) {
-		ref := refs[i]
-		if i%lookEvery == 0 && ctx.Err() != nil {
-			return nil, context.Cause(ctx)
-		}
-		if ref.Last > 0 {
-			jobs = append(jobs, found...)
-			continue
-		}
-		if ref.ID >= next {
-			continue // no job has had the number
-		}
-		if ref.Index < 0 {
-			j, err := e.One(ctx, ref, uid)
-			if err != nil && api.CodeOf(err) != api.CodeNotFound {
-				return nil, err
-			}
-			if err == nil && j.ArrayID != ref.ID {
-				jobs = append(jobs, j)
-				continue
-			}
-		}
-		wanted := elements[ref.ID]
-		if ref.Index >= 0 && wanted == nil {
-			continue // with an earlier one of the array
-		}
-		all, err := e.elements(ctx, ref.ID)
-		if err != nil && !errors.Is(err, store.ErrNotFound) {
-			return nil, err
-		}
-		if ref.Index >= 0 {
-			delete(elements, ref.ID)
-			all = slices.DeleteFunc(all, func(j *gang.Job) bool { return !wanted[j.ArrayIndex] })
-		}
-		jobs = append(jobs, all...)
-	}
-	return jobs, nil
 }
 
 // within: a job was known in this time.

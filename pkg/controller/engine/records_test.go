@@ -15,7 +15,7 @@ import (
 func (r *rig) ids(q api.HistoryQuery) []int64 {
 	r.t.Helper()
 	var out []int64
-	err := r.History(r.t.Context(), &q, me.UID, func(d *api.JobDetail) error {
+	err := r.History(r.t.Context(), &q, me, func(d *api.JobDetail) error {
 		out = append(out, d.Job.JobID)
 		return nil
 	})
@@ -184,7 +184,7 @@ func TestNamesOfComponents(t *testing.T) {
 		{Name: api.ComponentName(1), Count: 1, CPUsPerRank: 1, Component: &api.Component{JobName: "side"}}}
 	id := r.submit("k", s)
 	for name, found := range map[string]int{"lead": 1, "side": 1, "other": 0} {
-		if jobs, _, _ := r.Find(t.Context(), &api.JobQuery{Names: []string{name}}, me.UID); len(jobs) != found {
+		if jobs, _, _ := r.Find(t.Context(), &api.JobQuery{Names: []string{name}}, me); len(jobs) != found {
 			t.Errorf("%s: %d found", name, len(jobs))
 		}
 	}

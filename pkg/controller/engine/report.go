@@ -23,7 +23,7 @@ func (o *outbox) Report(ctx context.Context, l *api.Letter) error {
 
 // report has written behind the output of rank 0 what the newest attempt of a job used.
 func (e *Engine) report(ctx context.Context, id int64) error {
-	j, err := e.One(ctx, api.JobRef{ID: id, Index: -1}, 0)
+	j, err := e.One(ctx, api.JobRef{ID: id, Index: -1}, Caller{})
 	if err != nil {
 		return err
 	}

@@ -57,7 +57,7 @@ func TestWhyOfWhatRunsOrWaits(t *testing.T) {
 		}
 		return got.Why
 	}
-	if got := why(id); got != "not waiting: RUNNING" {
+	if got := why(id); !strings.HasPrefix(got, "not waiting: RUNNING\nwaited ") || !strings.HasSuffix(got, " until it started on n1") {
 		t.Error(got)
 	}
 	if got, want := why(laterID), fmt.Sprintf("begins at %s\nthat is in ", begin.Format(time.RFC3339)); !strings.HasPrefix(got, want) || !strings.HasSuffix(got, fmt.Sprintf("gctl update %d --begin=now lets it go at once", laterID)) {

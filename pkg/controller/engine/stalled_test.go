@@ -47,7 +47,7 @@ func TestACommitThatTookLongIsNobodysFault(t *testing.T) {
 	if _, err := r.Do(t.Context(), gang.Tick{}); err != nil {
 		t.Fatal(err)
 	}
-	j, err := r.One(t.Context(), api.JobRef{ID: id, Index: -1}, me.UID)
+	j, err := r.One(t.Context(), api.JobRef{ID: id, Index: -1}, me)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -614,16 +614,8 @@ func (e *Engine) Explain(ctx context.Context, j *gang.Job) (*api.WhyReply, error
 	shown := e.show(j, false)
 	out := &api.WhyReply{SchemaVersion: api.SchemaVersion, JobID: j.ID, State: shown.State, Reason: shown.Reason, Why: shown.Why}
 	if shown.State != api.JobPending {
-		out.Why = "not waiting: " + string(shown.State)
-		if shown.Verdict != "" {
-			out.Why += ": " + shown.Verdict
-		} else if text := importing(j); text != "" {
-			out.Why += ": " + text
-		}
-		said, err := e.newestText(ctx, j, func(ev *api.Event) bool { return ev.Epoch == j.Epoch && watchdogSaid[ev.Type] })
-		if said != "" && j.Verdict == nil {
-			out.Why += "\nwatchdog: " + said
-		}
+		var err error
+		out.Why, err = e.notWaiting(ctx, j, &shown)
 		return out, err
 	}
 	var v *sched.View
@@ -651,27 +643,19 @@ func (e *Engine) lastTry(ctx context.Context, j *gang.Job, out *api.WhyReply) er
 	if j.Rollbacks == 0 {
 		return nil
 	}
-	said, err := e.newestText(ctx, j, func(ev *api.Event) bool { return ev.Type == api.EventRolledBack })
-	if said != "" {
+	evs, err := e.store.Events(ctx, j.ID, 0, 0)
+	if said := newestText(evs, func(ev *api.Event) bool { return ev.Type == api.EventRolledBack }); said != "" {
 		out.Why += "\nlast try: " + said
 	}
 	return err
 }
 
-// watchdogSaid are the events that tell what a watchdog thinks of a gang that runs.
-var watchdogSaid = map[api.EventType]bool{api.EventStallSuspected: true, api.EventStallDismissed: true, api.EventWatchBlind: true,
-	api.EventIdleWarned: true, api.EventIdleOver: true}
-
-// newestText is what the newest event of a job of some kind says, empty without one.
-func (e *Engine) newestText(ctx context.Context, j *gang.Job, wanted func(*api.Event) bool) (string, error) {
-	evs, err := e.store.Events(ctx, j.ID, 0, 0)
-	if err != nil {
-		return "", err
-	}
+// newestText is what the newest event of some kind says, empty without one.
+func newestText(evs []api.Event, wanted func(*api.Event) bool) string {
 	for i := range slices.Backward(evs) {
 		if wanted(&evs[i]) {
-			return evs[i].Text, nil
+			return evs[i].Text
 		}
 	}
-	return "", nil
+	return ""
 }

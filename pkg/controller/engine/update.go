@@ -178,7 +178,7 @@ func (e *Engine) ask(ctx context.Context, r *api.UpdateRequest, j *gang.Job, s *
 // Rerun submits a job once more as it was submitted: a whole array, one element, or with
 // Failed those elements that have ended without completing.
 func (e *Engine) Rerun(ctx context.Context, r *api.RerunRequest, who Caller) (*api.SubmitReply, error) {
-	j, err := e.One(ctx, r.Ref, who.UID)
+	j, err := e.One(ctx, r.Ref, who)
 	if err != nil {
 		return nil, err
 	}
@@ -214,7 +214,7 @@ func (e *Engine) whole(ctx context.Context, j *gang.Job) (*api.Spec, error) {
 	s, err := e.store.Spec(ctx, j.SpecHash)
 	switch {
 	case errors.Is(err, store.ErrNotFound):
-		return nil, e.notFound(api.JobRef{ID: j.ID, Index: -1})
+		return nil, e.noJob(&named{ref: api.JobRef{ID: j.ID, Index: -1}}, true)
 	case err != nil:
 		return nil, fmt.Errorf("read the script of job %s: %w", j.Ref().String(), err)
 	}
@@ -257,24 +257,5 @@ func (e *Engine) again(ctx context.Context, j *gang.Job, r *api.RerunRequest) (*
 		return nil, api.Errorf(api.CodeConflict, "no element of array %d has failed: %d completed, %d have not ended", j.ArrayID, len(elements)-waiting, waiting)
 	}
 	slices.Sort(out.Indices)
-	return out, nil
-}
-
-// elements are those of an array, in memory and in the store.
-func (e *Engine) elements(ctx context.Context, array int64) ([]*gang.Job, error) {
-	out := slices.DeleteFunc(e.byRef(api.JobRef{ID: array, Index: -1}, 0), func(j *gang.Job) bool { return j.ArrayID != array })
-	have := make(map[int64]bool, len(out))
-	for _, j := range out {
-		have[j.ID] = true
-	}
-	old, err := e.store.Jobs(ctx, store.HistoryFilter{ArrayID: array})
-	if err != nil {
-		return nil, fmt.Errorf("read array %d: %w", array, err)
-	}
-	for _, j := range old {
-		if !have[j.ID] {
-			out = append(out, j)
-		}
-	}
 	return out, nil
 }

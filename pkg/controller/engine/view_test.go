@@ -61,7 +61,7 @@ func TestElement(t *testing.T) {
 		want  []int64
 	}{{4, -1, []int64{4, 5, 6}}, {4, 0, []int64{4}}, {4, 2, []int64{5}}, {4, 1, nil}, {5, -1, []int64{5}}, {7, -1, []int64{7}}, {7, 0, nil}, {8, -1, nil}} {
 		var got []int64
-		for _, j := range e.byRef(api.JobRef{ID: c.id, Index: c.index}, 0) {
+		for _, j := range e.byRef(api.JobRef{ID: c.id, Index: c.index}) {
 			got = append(got, j.ID)
 		}
 		if !slices.Equal(got, c.want) {

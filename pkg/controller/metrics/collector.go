@@ -64,7 +64,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 			}
 		}
 	}
-	jobs, err := c.view.List(context.Background(), &api.JobQuery{}, 0)
+	jobs, err := c.view.List(context.Background(), &api.JobQuery{})
 	if err != nil {
 		return // an empty cluster has no jobs to count
 	}

@@ -17,8 +17,8 @@ type view struct {
 	used  *api.Measure // of job 7
 }
 
-func (v view) ShowNodes() *api.NodesReply                                     { return &api.NodesReply{Nodes: v.nodes} }
-func (v view) List(context.Context, *api.JobQuery, uint32) ([]api.Job, error) { return v.jobs, nil }
+func (v view) ShowNodes() *api.NodesReply                             { return &api.NodesReply{Nodes: v.nodes} }
+func (v view) List(context.Context, *api.JobQuery) ([]api.Job, error) { return v.jobs, nil }
 
 func (v view) EachMeasure(f func(int64, *api.Measure)) {
 	if v.used != nil {

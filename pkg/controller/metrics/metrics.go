@@ -22,7 +22,7 @@ import (
 type View interface {
 	ShowNodes() *api.NodesReply
 	// Running lists the jobs that have not ended, with their ranks.
-	List(ctx context.Context, q *api.JobQuery, uid uint32) ([]api.Job, error)
+	List(ctx context.Context, q *api.JobQuery) ([]api.Job, error)
 	// EachMeasure gives what each member of running jobs has used up to now, each once.
 	EachMeasure(f func(job int64, m *api.Measure))
 }

@@ -33,7 +33,7 @@ func (s *Server) query(w http.ResponseWriter, r *http.Request, id auth.Identity)
 		return err
 	}
 	if q.Lines {
-		lines, err := s.Engine.Lines(r.Context(), &q, id.UID)
+		lines, err := s.Engine.Lines(r.Context(), &q, caller(id))
 		if err != nil {
 			return err
 		}
@@ -50,7 +50,7 @@ func (s *Server) query(w http.ResponseWriter, r *http.Request, id auth.Identity)
 		}
 	}
 	out := newJobsWriter(w)
-	err := s.Engine.EachListed(r.Context(), &q, id.UID, func(j *api.Job) error {
+	err := s.Engine.EachListed(r.Context(), &q, caller(id), func(j *api.Job) error {
 		fill(j)
 		return out.put(j)
 	})
@@ -117,7 +117,7 @@ func (s *Server) history(w http.ResponseWriter, r *http.Request, id auth.Identit
 	w.Header().Set("Trailer", "Gang-Error")
 	out := json.NewEncoder(w)
 	wrote := false
-	err := s.Engine.History(r.Context(), &q, id.UID, func(d *api.JobDetail) error {
+	err := s.Engine.History(r.Context(), &q, caller(id), func(d *api.JobDetail) error {
 		wrote = true
 		return out.Encode(d)
 	})
@@ -150,7 +150,7 @@ func (s *Server) job(r *http.Request, text string, op auth.Op, id auth.Identity)
 	if err != nil {
 		return nil, err
 	}
-	j, err := s.Engine.One(r.Context(), ref, id.UID)
+	j, err := s.Engine.One(r.Context(), ref, caller(id))
 	if err != nil {
 		return nil, err
 	}

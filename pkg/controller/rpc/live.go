@@ -282,7 +282,7 @@ func (g *liveGatherer) changes() {
 // sweep looks at everything: newcomers are told all of it, the others what is different.
 func (g *liveGatherer) sweep(ctx context.Context, fresh map[*liveReader]bool, nodes bool) {
 	g.take()
-	lines, err := g.e.Lines(ctx, &api.JobQuery{All: true}, 0)
+	lines, err := g.e.Lines(ctx, &api.JobQuery{All: true}, engine.Caller{})
 	if err != nil {
 		return
 	}

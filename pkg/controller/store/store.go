@@ -57,6 +57,9 @@ type Store interface {
 	Job(ctx context.Context, id int64) (*gang.Job, error)
 	// Jobs reads ended jobs, the one that ended last first.
 	Jobs(ctx context.Context, f HistoryFilter) ([]*gang.Job, error)
+	// Newest are the ids of the newest n submissions of a user that have ended, the newest first. An array counts once, by its id, from
+	// the first of its elements that has ended on.
+	Newest(ctx context.Context, user string, n int) ([]int64, error)
 	// Epochs reads the attempts of a job, oldest first.
 	Epochs(ctx context.Context, job int64) ([]gang.EpochRow, error)
 	// Steps reads the steps of a job that have ended, oldest first.

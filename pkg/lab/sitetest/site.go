@@ -207,7 +207,7 @@ func (s *Site) Submit(who auth.Identity, spec api.Spec, array *api.Array) int64 
 // Job is a job as the engine has it.
 func (s *Site) Job(id int64) *gang.Job {
 	s.t.Helper()
-	j, err := s.One(s.t.Context(), api.JobRef{ID: id, Index: -1}, 0)
+	j, err := s.One(s.t.Context(), api.JobRef{ID: id, Index: -1}, engine.Caller{})
 	must(s.t, err)
 	return j
 }

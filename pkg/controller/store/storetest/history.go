@@ -39,6 +39,15 @@ func testHistory(t *testing.T, p Place) {
 	mustCommit(t, s, Submitted(append(jobs, never)...))
 
 	for _, c := range []struct {
+		user string
+		n    int
+		want string
+	}{{"ada", 1, "[7]"}, {"ada", 9, "[7 4 1]"}, {"ada", 2, "[7 4]"}, {"bob", 5, "[2]"}, {"eve", 5, "[]"}, {"ada", 0, "[]"}} {
+		if got, err := s.Newest(context.Background(), c.user, c.n); err != nil || fmt.Sprint(got) != c.want {
+			t.Errorf("the newest %d of %s: %v, %v, want %s", c.n, c.user, got, err, c.want)
+		}
+	}
+	for _, c := range []struct {
 		name   string
 		filter store.HistoryFilter
 		want   []int64
@@ -65,6 +74,23 @@ func testHistory(t *testing.T, p Place) {
 			}
 		}
 		same(t, c.name, ids, c.want)
+	}
+
+	// An array with more elements than are read at a time counts once.
+	var many []*gang.Job
+	for id := int64(8); id < 300; id++ {
+		j := end(NewJob(id, 1), at(5))
+		j.User, j.ArrayID = "eve", 0
+		if id >= 10 && id < 290 {
+			j.ArrayID = 10
+		}
+		many = append(many, j)
+	}
+	mustCommit(t, s, Submitted(many...))
+	for n, want := range map[int]string{1: "[299]", 10: "[299 298 297 296 295 294 293 292 291 290]", 12: "[299 298 297 296 295 294 293 292 291 290 10 9]", 99: "[299 298 297 296 295 294 293 292 291 290 10 9 8]"} {
+		if got, err := s.Newest(context.Background(), "eve", n); err != nil || fmt.Sprint(got) != want {
+			t.Errorf("the newest %d: %v, %v, want %s", n, got, err, want)
+		}
 	}
 }
 

@@ -31,6 +31,45 @@ func (s *Store) EndedNth(ctx context.Context, n int) (time.Time, error) {
 	return time.Unix(0, at).UTC(), nil
 }
 
+// newestRows is how many rows are read at a time of a user's newest.
+const newestRows = 64
+
+// Newest walks the index of a user's ends for ids, and reads a few rows for the arrays that they are of.
+func (s *Store) Newest(ctx context.Context, user string, n int) ([]int64, error) {
+	var out []int64
+	err := s.db.Reading(ctx, func(r *Reader) error {
+		below := int64(math.MaxInt64)
+		for more := true; more && len(out) < n; {
+			rows := 0
+			err := r.Each(func(scan func(...any) error) error {
+				var id, array int64
+				if err := scan(&id, &array); err != nil {
+					return err
+				}
+				rows++
+				if array != 0 {
+					id = array // which is the id of its first element
+				}
+				if below > id {
+					below = id
+					out = append(out, id)
+				}
+				return nil
+			}, `SELECT id, array_id FROM job WHERE id IN (SELECT id FROM job WHERE "user" = $1 AND ended IS NOT NULL AND id < $2 ORDER BY id DESC LIMIT $3) ORDER BY id DESC`,
+				user, below, newestRows)
+			if err != nil {
+				return err
+			}
+			more = rows == newestRows
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("newest jobs of %s: %w", user, err)
+	}
+	return out[:min(n, len(out))], nil
+}
+
 // ended is one line of the index of ends.
 type ended struct{ at, id, array int64 }
 

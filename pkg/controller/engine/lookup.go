@@ -1,0 +1,255 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"gangd/pkg/api"
+	"gangd/pkg/controller/store"
+	"gangd/pkg/core/cmdline/when"
+	"gangd/pkg/core/gang"
+)
+
+// Jobs are looked up here, whoever asks: what is in memory as it is now, and what has left it as the history has it. Reads of the history
+// are the store's readers' work, beside the engine's rounds, one for each job or array that is not in memory.
+
+// named is what one reference means.
+type named struct {
+	ref  api.JobRef  // with the id of what @ means, where that is known
+	jobs []*gang.Job // by id; none: there is no such job
+	// lacks: the job is there, and has no such element.
+	lacks bool
+}
+
+// lookUp finds what references mean, each once, in their order: a job, an element, or of the id of an array all its elements, whether they
+// are in memory or, with past, in the history. who is whose jobs @ means; it means the same with and without past.
+func (e *Engine) lookUp(ctx context.Context, refs []api.JobRef, who Caller, past bool) ([]named, error) {
+	refs, err := e.numbered(ctx, unique(refs), who)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]named, len(refs))
+	for i, jobs := range e.byRefs(refs) {
+		out[i] = named{ref: refs[i], jobs: jobs}
+	}
+	if !past {
+		return out, nil
+	}
+	arrays := map[int64][]*gang.Job{} // that were read, whole
+	next := e.view.next()
+	for i := range out {
+		if i%lookEvery == 0 && ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		if n := &out[i]; n.ref.Last == 0 && n.ref.ID < next {
+			if err := e.withPast(ctx, n, arrays); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return out, nil
+}
+
+// withPast adds to what memory has of a reference what the history has of it. Memory was asked first: a job that leaves it in
+// between is then in the store. arrays are those that were read for other references.
+func (e *Engine) withPast(ctx context.Context, n *named, arrays map[int64][]*gang.Job) error {
+	id := n.ref.ID
+	if _, read := arrays[id]; !read {
+		if len(n.jobs) > 0 {
+			first := n.jobs[0]
+			if n.ref.Index >= 0 || first.ArrayID != id || first.Array == nil || len(n.jobs) == first.Array.Count {
+				return nil
+			}
+		} else if n.ref.Index < 0 {
+			j, err := e.store.Job(ctx, id)
+			switch {
+			case errors.Is(err, store.ErrNotFound):
+				return nil
+			case err != nil:
+				return err
+			case j.ArrayID != id:
+				n.jobs = []*gang.Job{j}
+				return nil
+			}
+		}
+		whole, err := e.elements(ctx, id)
+		if err != nil {
+			return err
+		}
+		arrays[id] = whole
+	}
+	n.jobs = arrays[id]
+	if n.ref.Index >= 0 {
+		i := slices.IndexFunc(n.jobs, func(j *gang.Job) bool { return j.ArrayIndex == n.ref.Index })
+		if n.lacks = i < 0 && (len(n.jobs) > 0 || e.view.job(id) != nil); i < 0 {
+			n.jobs = nil
+		} else {
+			n.jobs = n.jobs[i : i+1]
+		}
+	}
+	return nil
+}
+
+// elements are those of an array, in memory and in the history, by id.
+func (e *Engine) elements(ctx context.Context, array int64) ([]*gang.Job, error) {
+	out := slices.DeleteFunc(e.byRef(api.JobRef{ID: array, Index: -1}), func(j *gang.Job) bool { return j.ArrayID != array })
+	have := make(map[int64]bool, len(out))
+	for _, j := range out {
+		have[j.ID] = true
+	}
+	old, err := e.store.Jobs(ctx, store.HistoryFilter{ArrayID: array})
+	if err != nil {
+		return nil, fmt.Errorf("read array %d: %w", array, err)
+	}
+	for _, j := range old {
+		if !have[j.ID] {
+			out = append(out, j)
+		}
+	}
+	slices.SortFunc(out, func(a, b *gang.Job) int { return cmp.Compare(a.ID, b.ID) })
+	return out, nil
+}
+
+// One finds the single job that a reference names; of an array its first.
+func (e *Engine) One(ctx context.Context, ref api.JobRef, who Caller) (*gang.Job, error) {
+	found, err := e.lookUp(ctx, []api.JobRef{ref}, who, true)
+	if err != nil {
+		return nil, err
+	}
+	if n := &found[0]; len(n.jobs) == 0 {
+		return nil, e.noJob(n, true)
+	}
+	return found[0].jobs[0], nil
+}
+
+// numbered puts the id of what @ means in its place, where there is such a job. Somebody's last job is what he submitted last, whether it
+// is in memory still or not: what @ shows and what @ cancels is the same.
+func (e *Engine) numbered(ctx context.Context, refs []api.JobRef, who Caller) ([]api.JobRef, error) {
+	last := 0
+	for _, r := range refs {
+		last = max(last, r.Last)
+	}
+	if last == 0 {
+		return refs, nil
+	}
+	e.view.mu.RLock()
+	ids := e.view.newest(last, who.UID)
+	e.view.mu.RUnlock()
+	if who.User != "" {
+		old, err := e.store.Newest(ctx, who.User, last)
+		if err != nil {
+			return nil, err
+		}
+		ids = append(ids, old...)
+		slices.SortFunc(ids, func(a, b int64) int { return cmp.Compare(b, a) })
+		ids = slices.Compact(ids)
+	}
+	refs = slices.Clone(refs)
+	for i, r := range refs {
+		if r.Last > 0 && r.Last <= len(ids) {
+			refs[i] = api.JobRef{ID: ids[r.Last-1], Index: -1}
+		}
+	}
+	return unique(refs), nil
+}
+
+// byRef resolves one reference among the jobs in memory: an array's id means all of it.
+func (e *Engine) byRef(ref api.JobRef) []*gang.Job { return e.byRefs([]api.JobRef{ref})[0] }
+
+// byRefs resolves references, each at its place in the answer. Many may be of one array, which is walked once for all of them.
+func (e *Engine) byRefs(refs []api.JobRef) [][]*gang.Job {
+	out := make([][]*gang.Job, len(refs))
+	v := &e.view
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	found := map[int64][]*gang.Job{}          // by the id that was named
+	elements := map[int64]map[int]*gang.Job{} // of arrays, by index
+	of := func(id int64) []*gang.Job {
+		jobs, there := found[id]
+		if !there {
+			jobs = v.whole(id)
+			found[id] = jobs
+		}
+		return jobs
+	}
+	for i, ref := range refs {
+		switch {
+		case ref.Last > 0: // there are not so many
+		case ref.Index < 0:
+			out[i] = of(ref.ID)
+		default:
+			if elements[ref.ID] == nil {
+				elements[ref.ID] = map[int]*gang.Job{}
+				for _, j := range of(ref.ID) {
+					if j.ArrayID == ref.ID {
+						elements[ref.ID][j.ArrayIndex] = j
+					}
+				}
+			}
+			if j := elements[ref.ID][ref.Index]; j != nil {
+				out[i] = []*gang.Job{j}
+			}
+		}
+	}
+	return out
+}
+
+// newest are the ids of a user's newest n submissions, the newest first; an array counts once.
+func (v *view) newest(n int, uid uint32) (ids []int64) {
+	for i := len(v.jobs) - 1; i >= 0 && len(ids) < n; i-- {
+		if j := v.jobs[i].job; j != nil && j.UID == uid && (j.ArrayID == 0 || j.ArrayID == j.ID) {
+			ids = append(ids, j.ID)
+		}
+	}
+	return ids
+}
+
+// whole gives all of an array by its id, or the job of that number.
+func (v *view) whole(id int64) []*gang.Job {
+	j := v.get(id).job
+	if j != nil && j.ArrayID != id {
+		return []*gang.Job{j}
+	}
+	// The elements of an array have consecutive ids from the array's own on; some may
+	// have left memory.
+	var out []*gang.Job
+	for j := range v.from(id) {
+		if j.ArrayID != id {
+			break
+		}
+		out = append(out, j)
+	}
+	return out
+}
+
+// noJob is the answer for a reference that names no job in memory and, with past, none in the history either.
+func (e *Engine) noJob(n *named, past bool) *api.Error {
+	ref, set := n.ref, &e.opt.Settings
+	err := &api.Error{Code: api.CodeNotFound, Message: fmt.Sprintf("no job %s", ref), Hint: "list jobs with gqueue, ended ones with gacct"}
+	limits := ""
+	if set.HistoryKeep > 0 {
+		limits = fmt.Sprintf("jobs are kept for %s after their end", when.Words(set.HistoryKeep))
+	}
+	if set.HistoryJobs > 0 {
+		if limits != "" {
+			limits += ", and of all "
+		}
+		limits += fmt.Sprintf("the %d jobs that ended last are kept", set.HistoryJobs)
+	}
+	switch {
+	case ref.Last == 1:
+		err.Message, err.Hint = "no job @: none that you have submitted is known here", "list everybody's with gqueue"
+	case ref.Last > 0:
+		err.Message, err.Hint = fmt.Sprintf("no job %s: not so many that you have submitted are known here", ref), "list yours with gqueue --me, ended ones with gacct"
+	case !past || limits == "" || ref.ID <= 0 || ref.ID >= e.view.next() || n.lacks:
+	default:
+		err.Message, err.Hint = fmt.Sprintf("no job %s any more: %s", ref, limits), ""
+		if e.past.archive != nil {
+			err.Hint = "its line may be in the archive of the site"
+		}
+	}
+	return err
+}
