@@ -25,6 +25,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"gangd/e2e/slurmlab"
 )
@@ -59,7 +60,7 @@ func main() {
 	beside := flag.String("beside", "slurm", "what gangd is measured beside, a comma list: slurm, postgres (gangd with its state there), prolog (gangd with one of 10 ms), or a directory of other programs of gangd")
 	turns := flag.Int("turns", 1, "how often each case is measured on each system, in turns")
 	flag.Parse()
-	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer cancel()
 	if err := run(ctx, *names, *only, *beside, *runs, *jobs, *turns); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)

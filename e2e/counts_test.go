@@ -35,7 +35,11 @@ func (c *cluster) trace() *tracer {
 	tally.Need(c.t, "strace")
 	x := &tracer{c: c, path: filepath.Join(c.tmp, "strace")}
 	args := []string{"-f", "-qq", "-ttt", "-s", "64", "-o", x.path, "-e", "trace=fsync,fdatasync,sync_file_range,syncfs,sync,execve,execveat,accept4"}
-	pids := c.daemons()
+	var pids []int
+	c.until("the node has its spare shims", func() bool { // one that it starts while strace comes would not be counted
+		pids = c.daemons()
+		return len(pids) >= daemonsAtRest
+	})
 	for _, pid := range pids {
 		args = append(args, "-p", strconv.Itoa(pid))
 	}
@@ -64,8 +68,16 @@ func (c *cluster) trace() *tracer {
 		}
 		return true
 	})
+	for _, pid := range c.daemons() {
+		if running(pid) && !traced(pid) {
+			c.t.Fatalf("process %d was started while strace came, and is not counted", pid)
+		}
+	}
 	return x
 }
+
+// daemonsAtRest are gangd, gnoded, the shim of one member, and the two that wait for the next.
+const daemonsAtRest = 5
 
 // count is what was called while something is done.
 func (x *tracer) count(do func()) (n calls) {
