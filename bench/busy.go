@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -15,24 +16,22 @@ import (
 )
 
 const (
-	arrayElements = 10000
-	busyRate      = 5000   // submissions a second that arrive meanwhile
-	busyClients   = 16     // that bring them
-	busyWaiting   = 100000 // jobs that wait
+	busyRate    = 5000 // submissions a second that arrive meanwhile
+	busyClients = 16   // that bring them
 )
 
-// longArray is an array of 10,000 elements of /bin/true to the last one's end.
+// longArray is an array of elements of /bin/true to the last one's end.
 func longArray(m *meter) ([]figure, error) {
 	path, err := m.script("exec /bin/true")
 	if err != nil {
 		return nil, err
 	}
-	n := arrayElements
+	n := m.elements
 	if _, ok := m.sys.(*gangdSystem); !ok {
-		n = 1000 // Slurm's MaxArraySize; its time is taken as ten of these
+		n = min(n, 1000) // Slurm's MaxArraySize; its time is taken as that of several, one after the other
 	}
 	t := time.Now()
-	for range arrayElements / n {
+	for range m.elements / n {
 		if _, err := m.command(m.sys.submit(job{script: path, ranks: 1, array: n})); err != nil {
 			return nil, err
 		}
@@ -40,11 +39,11 @@ func longArray(m *meter) ([]figure, error) {
 			return nil, err
 		}
 	}
-	return []figure{{name: "array of 10,000, to its last end", value: time.Since(t).Seconds(), unit: "s", need: need{forks: aTrue.forks * arrayElements / 1000}}}, nil
+	return []figure{{name: fmt.Sprintf("array of %s, to its last end", thousands(m.elements)), value: time.Since(t).Seconds(), unit: "s", need: need{forks: aTrue.forks * float64(m.elements) / 1000}}}, nil
 }
 
 // busy times one submission after the other over the socket, and gqueue, in quiet, while 5,000 submissions a second
-// arrive, and while 100,000 jobs wait. Slurm has no such interface without its C library, and refuses so many jobs.
+// arrive, and while very many jobs wait. Slurm has no such interface without its C library, and refuses so many jobs.
 func busy(m *meter) ([]figure, error) {
 	g, ok := m.sys.(*gangdSystem)
 	if !ok {
@@ -70,15 +69,23 @@ func busy(m *meter) ([]figure, error) {
 	idle := quiet[0].value
 	out = append(append(out, crowded...), figure{name: "submissions that arrived then", value: rate(), unit: "/s", higher: true},
 		figure{name: "p99 then, in p50s of quiet", value: crowded[1].value / idle, unit: "x"})
-	if err := b.fill(busyWaiting); err != nil {
+	if err := b.fill(b.waiting); err != nil {
 		return nil, err
 	}
-	full, err := b.times("while 100,000 wait")
+	full, err := b.times("while " + thousands(b.waiting) + " wait")
 	if err != nil {
 		return nil, err
 	}
-	out = append(append(out, full...), figure{name: "p99 while 100,000 wait, in p50s of quiet", value: full[1].value / idle, unit: "x"})
+	out = append(append(out, full...), figure{name: "p99 while " + thousands(b.waiting) + " wait, in p50s of quiet", value: full[1].value / idle, unit: "x"})
 	return out, m.cancelAll()
+}
+
+// thousands writes 100000 as 100,000.
+func thousands(n int) string {
+	if n < 1000 {
+		return strconv.Itoa(n)
+	}
+	return fmt.Sprintf("%s,%03d", thousands(n/1000), n%1000)
 }
 
 // busyMeter submits over the socket.

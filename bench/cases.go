@@ -22,12 +22,14 @@ import (
 
 // meter is one system on the bench.
 type meter struct {
-	ctx  context.Context
-	sys  system
-	dir  string // for scripts and witness files
-	runs int
-	jobs int
-	seq  int
+	ctx      context.Context
+	sys      system
+	dir      string // for scripts and witness files
+	runs     int
+	jobs     int
+	elements int // of the long array
+	waiting  int // jobs, in the busy case
+	seq      int
 }
 
 var cases = []struct {

@@ -58,17 +58,21 @@ func main() {
 	jobs := flag.Int("jobs", 500, "jobs of the throughput case")
 	only := flag.String("only", "", "measure one system only, by its name")
 	beside := flag.String("beside", "slurm", "what gangd is measured beside, a comma list: slurm, postgres (gangd with its state there), prolog (gangd with one of 10 ms), or a directory of other programs of gangd")
+	elements := flag.Int("array", 10000, "elements of the long array")
+	waiting := flag.Int("waiting", 100000, "jobs that wait in the busy case")
 	turns := flag.Int("turns", 1, "how often each case is measured on each system, in turns")
 	flag.Parse()
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer cancel()
-	if err := run(ctx, *names, *only, *beside, *runs, *jobs, *turns); err != nil {
+	size := meter{ctx: ctx, runs: *runs, jobs: *jobs, elements: *elements, waiting: *waiting}
+	if err := run(ctx, *names, *only, *beside, *turns, size); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, names, only, beside string, runs, jobs, turns int) error {
+// run measures on each system as size says.
+func run(ctx context.Context, names, only, beside string, turns int, size meter) error {
 	dir, err := os.MkdirTemp("", "gb")
 	if err != nil {
 		return err
@@ -96,7 +100,9 @@ func run(ctx context.Context, names, only, beside string, runs, jobs, turns int)
 		if err != nil {
 			return fmt.Errorf("start %s: %w", s.name(), err)
 		}
-		m := &meter{ctx: ctx, sys: s, dir: filepath.Join(dir, "w-"+s.name()), runs: runs, jobs: jobs}
+		m := new(meter)
+		*m = size
+		m.sys, m.dir = s, filepath.Join(dir, "w-"+s.name())
 		if err := os.MkdirAll(m.dir, 0o755); err != nil {
 			return err
 		}
