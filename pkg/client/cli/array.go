@@ -76,7 +76,7 @@ func arrayFields(jobs []api.Job) []string {
 // writeArray is what gctl show job says of an array as a whole: what its elements share, and a
 // line for each, those that wait alike on one.
 func writeArray(s *screen, jobs []api.Job) error {
-	writeFields(s.w, arrayFields(jobs))
+	writeFields(s, arrayFields(jobs))
 	line, err := readFormat(&jobfield.Gqueue, "%.18i %.12T %.19S %.10M %.6D %R", "")
 	if err != nil {
 		return err

@@ -13,6 +13,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/client"
+	"gangd/pkg/client/output"
 	"gangd/pkg/client/program"
 	"gangd/pkg/core/hostlist"
 	"gangd/pkg/core/table/column"
@@ -69,6 +70,7 @@ another choice says otherwise.`,
 	f.BoolVar(&g.hooked, "hooks", false, "what the site's prolog and epilog wrote, and why starts were refused")
 	cmd.ValidArgsFunction = completeJobs
 	completeFlags(cmd)
+	program.Coloured(cmd)
 	program.Timeout(cmd)
 	return cmd
 }
@@ -228,7 +230,7 @@ func (g *gacct) show(s *screen, details []*api.JobDetail) error {
 		return err
 	}
 	for _, line := range endLines(attempts) {
-		fmt.Fprintln(s.w, column.Printable(line))
+		fmt.Fprintln(s.w, output.Fold(column.Printable(line), s.width))
 	}
 	return nil
 }

@@ -40,6 +40,7 @@ func NewGctl() *cobra.Command {
 		newUpdate(), newRerun(), newEvents(), newOutbox(), newPing(), newWeb(), newVersion())
 	program.Each(root, func(c *cobra.Command) {
 		if !c.HasSubCommands() {
+			program.Coloured(c)
 			program.Timeout(c)
 		}
 	})

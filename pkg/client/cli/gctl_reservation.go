@@ -297,7 +297,7 @@ func writeReservation(w io.Writer, r *api.Reservation) {
 	for _, f := range r.Flags {
 		flags = append(flags, string(f))
 	}
-	writeFields(w, []string{
+	writeFields(screenOf(w), []string{
 		fmt.Sprintf("ReservationName=%s StartTime=%s EndTime=%s Duration=%s", r.Name, jobfield.Stamp(r.Start), jobfield.Stamp(r.End), jobfield.Elapsed(r.End.Sub(r.Start))),
 		fmt.Sprintf("Nodes=%s NodeCnt=%d Flags=%s", hostlist.Compress(r.Nodes), len(r.Nodes), strings.Join(flags, ",")),
 		fmt.Sprintf("Users=%s Accounts=%s State=%s", jobfield.OrNull(strings.Join(r.Users, ",")), jobfield.OrNull(strings.Join(r.Accounts, ",")), state),

@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,6 +13,7 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/client"
 	"gangd/pkg/client/jobs"
+	"gangd/pkg/client/output"
 	"gangd/pkg/core/hostlist"
 	"gangd/pkg/core/table/column"
 	"gangd/pkg/core/table/jobfield"
@@ -113,9 +113,9 @@ func showArrays(cmd *cobra.Command, c *client.Client, refs []api.JobRef, asJSON 
 
 // writeStory is what scontrol shows of a job, and then what happened to it.
 func writeStory(s *screen, d *api.JobDetail, events []api.Event) error {
-	writeFields(s.w, jobFields(&d.Job))
+	writeFields(s, jobFields(&d.Job))
 	if d.Job.Verdict != "" {
-		fmt.Fprintf(s.w, "   Verdict=%s\n", column.Printable(d.Job.Verdict))
+		fmt.Fprintln(s.w, output.Fold("   Verdict="+column.Printable(d.Job.Verdict), s.width))
 	}
 	if len(d.Job.Ranks) > 0 {
 		fmt.Fprintf(s.w, "\n%s\n", s.paint(bold, "Ranks"))
@@ -144,19 +144,19 @@ func writeStory(s *screen, d *api.JobDetail, events []api.Event) error {
 	if ends := endLines(d.Attempts); len(ends) > 0 {
 		fmt.Fprintf(s.w, "\n%s\n", s.paint(bold, "Ends"))
 		for _, line := range ends {
-			fmt.Fprintln(s.w, column.Printable(line))
+			fmt.Fprintln(s.w, output.Fold(column.Printable(line), s.width))
 		}
 	}
 	if hooks := hookLines(d.Attempts); len(hooks) > 0 {
 		fmt.Fprintf(s.w, "\n%s\n", s.paint(bold, "Hooks"))
 		for _, line := range hooks {
-			fmt.Fprintln(s.w, column.Printable(line))
+			fmt.Fprintln(s.w, output.Fold(column.Printable(line), s.width))
 		}
 	}
 	if stops := stopLines(events); len(stops) > 0 {
 		fmt.Fprintf(s.w, "\n%s\n", s.paint(bold, "Stops"))
 		for _, line := range stops {
-			fmt.Fprintln(s.w, column.Printable(line))
+			fmt.Fprintln(s.w, output.Fold(column.Printable(line), s.width))
 		}
 	}
 	if len(events) > 0 {
@@ -166,13 +166,13 @@ func writeStory(s *screen, d *api.JobDetail, events []api.Event) error {
 	return nil
 }
 
-// writeFields prints lines of scontrol's Key=Value, the first one to the left.
-func writeFields(w io.Writer, lines []string) {
+// writeFields prints lines of scontrol's Key=Value, the first one to the left; on a terminal none is wider than that.
+func writeFields(s *screen, lines []string) {
 	for i, line := range lines {
 		if i > 0 {
 			line = "   " + line
 		}
-		fmt.Fprintln(w, column.Printable(line))
+		fmt.Fprintln(s.w, output.Fold(column.Printable(line), s.width))
 	}
 }
 
@@ -482,7 +482,7 @@ func writeNodes(s *screen, nodes []api.Node) error {
 		if i > 0 {
 			fmt.Fprintln(s.w)
 		}
-		writeFields(s.w, []string{
+		writeFields(s, []string{
 			"NodeName=" + n.Name + " State=" + string(n.State) + optional(" Reason=", nodeReason(n)),
 			fmt.Sprintf("Address=%s Version=%s Containment=%s CardDevices=%s", jobfield.OrNull(n.Address), jobfield.OrNull(n.Version), jobfield.OrNull(n.Containment), jobfield.OrNull(n.Devices)),
 			fmt.Sprintf("LimitMem=%s LimitProcesses=%s LimitCPU=%s CPUSets=%s", jobfield.OrNull(n.Limits.Memory), jobfield.OrNull(n.Limits.Processes), jobfield.OrNull(n.Limits.CPUs), jobfield.OrNull(n.Limits.CPUSets)) +
@@ -520,7 +520,7 @@ func newShowPartition() *cobra.Command {
 			}
 			for _, p := range reply.Partitions {
 				if len(args) == 0 || slices.Contains(args, p.Name) {
-					writeFields(cmd.OutOrStdout(), append(partitionFields(&p, reply.Nodes), changedLines(p.Name, reply.Changes)...))
+					writeFields(screenOf(cmd.OutOrStdout()), append(partitionFields(&p, reply.Nodes), changedLines(p.Name, reply.Changes)...))
 				}
 			}
 			return nil

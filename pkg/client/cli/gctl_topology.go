@@ -36,7 +36,7 @@ func newShowTopology() *cobra.Command {
 			}
 			for i := range reply.Switches {
 				if s := &reply.Switches[i]; len(args) == 0 || slices.ContainsFunc(args, func(a string) bool { return ofSwitch(s, a) }) {
-					writeFields(cmd.OutOrStdout(), []string{switchFields(s)})
+					writeFields(screenOf(cmd.OutOrStdout()), []string{switchFields(s)})
 				}
 			}
 			return nil

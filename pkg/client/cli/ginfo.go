@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,6 +13,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/client"
+	"gangd/pkg/client/output"
 	"gangd/pkg/client/program"
 	"gangd/pkg/core/hostlist"
 	"gangd/pkg/core/nearest"
@@ -56,6 +58,7 @@ func NewGinfo() *cobra.Command {
 	cmd.ValidArgsFunction = cobra.NoFileCompletions
 	completeFlags(cmd)
 	_ = cmd.RegisterFlagCompletionFunc("states", completeWith(nodeStateNames))
+	program.Coloured(cmd)
 	program.Timeout(cmd)
 	return cmd
 }
@@ -186,10 +189,33 @@ func (g *ginfo) show(s *screen, reply *api.NodesReply) error {
 	case g.cards:
 		return g.writeCards(s, reply.Nodes)
 	}
-	return g.nodeTable(reply.Nodes).write(s)
+	return g.writeNodes(s, reply.Nodes)
 }
 
-func (g *ginfo) nodeTable(nodes []api.Node) *table {
+// writeNodes prints the nodes, and below them once what several are alike in: what is true of all of a cluster, as of gangd dev
+// without root, would fill each line.
+func (g *ginfo) writeNodes(s *screen, nodes []api.Node) error {
+	alike := map[string][]string{}
+	for i := range nodes {
+		if text := limitsText(&nodes[i]); text != "" {
+			alike[text] = append(alike[text], nodes[i].Name)
+		}
+	}
+	maps.DeleteFunc(alike, func(_ string, names []string) bool { return len(names) < 2 })
+	if err := g.nodeTable(nodes, alike).write(s); err != nil {
+		return err
+	}
+	for _, text := range slices.Sorted(maps.Keys(alike)) {
+		line := hostlist.Compress(alike[text]) + ": " + strings.TrimPrefix(text, "; ")
+		if _, err := fmt.Fprintln(s.w, output.Fold(line, s.width)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// nodeTable has a line for each node; what is said below, of several alike, it leaves out.
+func (g *ginfo) nodeTable(nodes []api.Node, below map[string][]string) *table {
 	t := &table{noHeader: g.noHeader, cols: []tableColumn{
 		{head: "NODE", width: 8, keep: true}, {head: "STATE", width: 8, keep: true}, {head: "CPUS(A/T)", right: true, spare: 1},
 		{head: "MEM(A/T)", right: true, spare: 3}, {head: "CARDS(F/T)", right: true}, {head: "VRAM(U/T)", right: true, spare: 2}, {head: "JOBS"}, {head: "REASON", wrap: true},
@@ -197,13 +223,17 @@ func (g *ginfo) nodeTable(nodes []api.Node) *table {
 	for i := range nodes {
 		n := &nodes[i]
 		free, used, total := cardSums(n)
+		limits := limitsText(n)
+		if below[limits] != nil {
+			limits = ""
+		}
 		t.rows = append(t.rows, []string{
 			n.Name, stateText(n),
 			fmt.Sprintf("%d/%d", n.CPUsUsed, n.CPUs),
 			jobfield.BytesText(n.MemoryUsed) + "/" + jobfield.BytesText(n.MemoryBytes),
 			fmt.Sprintf("%d/%d", free, len(n.Cards)),
 			jobfield.BytesText(used) + "/" + jobfield.BytesText(total),
-			jobList(n.Jobs), strings.TrimPrefix(nodeReason(n)+limitsText(n), "; "),
+			jobList(n.Jobs), strings.TrimPrefix(nodeReason(n)+limits, "; "),
 		})
 	}
 	t.style = func(row, col int) style {

@@ -64,6 +64,7 @@ func NewGlog() *cobra.Command {
 	f.BoolVarP(&q.Follow, "follow", "f", false, "go on until the job ends, across its restarts")
 	f.BoolVarP(&q.Stderr, "stderr", "e", false, "the error output, where the job keeps it apart")
 	f.StringVar(&tail, "tail", "", "only the last `SIZE` bytes (4000, 64K, 1M)")
+	program.Coloured(cmd)
 	program.Timeout(cmd)
 	return cmd
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -14,6 +13,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/client"
+	"gangd/pkg/client/output"
 )
 
 // mergedTail is how much of each rank is read to be put in order, when nothing else was said:
@@ -22,7 +22,7 @@ const mergedTail = 1 << 20
 
 // mergeLogs prints the output of several ranks.
 func mergeLogs(cmd *cobra.Command, c *client.Client, q api.LogQuery, ranks string, all bool) error {
-	m := &logMerge{s: screenOf(cmd.OutOrStdout()), err: cmd.ErrOrStderr(), rest: map[int][]byte{}, lines: map[int][]byte{}}
+	m := newLogMerge(screenOf(cmd.OutOrStdout()), cmd.ErrOrStderr())
 	named, err := namedJobs(cmd.Context(), c, q.Ref)
 	if err != nil {
 		return err
@@ -50,13 +50,16 @@ func mergeLogs(cmd *cobra.Command, c *client.Client, q api.LogQuery, ranks strin
 
 // logMerge prints lines of several ranks, each behind its rank.
 type logMerge struct {
-	s      *screen
+	out    output.Ranks
 	err    io.Writer
-	single bool // there is one rank, or one file for all of them
-	width  int
-	rest   map[int][]byte // of each rank a line without its end
+	single bool           // there is one rank, or one file for all of them
 	lines  map[int][]byte // of each rank what is to be put in order
 	failed bool
+}
+
+func newLogMerge(s *screen, errors io.Writer) *logMerge {
+	paint := func(rank int, lead string) string { return s.paint(rankColours[rank%len(rankColours)], lead) }
+	return &logMerge{out: output.Ranks{W: s.w, Paint: paint}, err: errors, lines: map[int][]byte{}}
 }
 
 // name learns how long a rank is written from the job; of one that is not in memory any more it is
@@ -66,19 +69,13 @@ func (m *logMerge) name(named []api.Job) {
 		return
 	}
 	j := &named[0]
-	m.width = len(strconv.Itoa(max(j.Size, 1) - 1))
+	m.out.Size = j.Size
 	m.single = j.Size <= 1 || j.Launch == api.LaunchBatch
 }
 
 // print writes whole lines as they come.
 func (m *logMerge) print(p *api.LogPiece) error {
-	data := append(m.rest[p.Rank], p.Data...)
-	at := bytes.LastIndexByte(data, '\n') + 1
-	if p.Data == nil {
-		at = len(data) // the last of it
-	}
-	m.rest[p.Rank] = bytes.Clone(data[at:])
-	if err := m.write(p.Rank, data[:at]); err != nil {
+	if err := m.out.Print(p.Rank, p.Data); err != nil {
 		return err
 	}
 	return m.complain(p)
@@ -104,19 +101,6 @@ func (m *logMerge) finish() error {
 
 // rankColours tell ranks apart; red is left for what failed.
 var rankColours = []style{"\x1b[36m", "\x1b[32m", "\x1b[33m", "\x1b[35m", "\x1b[34m", "\x1b[96m", "\x1b[92m", "\x1b[95m"}
-
-func (m *logMerge) write(rank int, lines []byte) error {
-	lead := m.s.paint(rankColours[rank%len(rankColours)], fmt.Sprintf("%*d:", m.width, rank))
-	var out []byte
-	for line := range bytes.Lines(lines) {
-		out = append(append(append(out, lead...), ' '), line...)
-		if !bytes.HasSuffix(line, []byte{'\n'}) {
-			out = append(out, '\n')
-		}
-	}
-	_, err := m.s.w.Write(out)
-	return err
-}
 
 // inOrder prints the lines of all ranks in the order of their times. A rank keeps its own order;
 // lines before its first time come first.
@@ -146,7 +130,7 @@ func (m *logMerge) inOrder(tail int64) error {
 		return a.rank - b.rank
 	})
 	for _, l := range all {
-		if err := m.write(l.rank, l.line); err != nil {
+		if err := m.out.Lines(l.rank, l.line); err != nil {
 			return err
 		}
 	}

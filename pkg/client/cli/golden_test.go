@@ -90,17 +90,18 @@ func TestTablesOnATerminal(t *testing.T) {
 		if err := g.settle(NewGqueue()); err != nil {
 			t.Fatal(err)
 		}
-		show("gqueue", func(s *screen) error { return g.write(s, slices.Clone(c.jobs)) })
+		show("gqueue", func(s *screen) error { g.widen(s); return g.write(s, slices.Clone(c.jobs)) })
 		i := &ginfo{}
-		show("ginfo", func(s *screen) error { return i.nodeTable(c.nodes).write(s) })
+		show("ginfo", func(s *screen) error { return i.writeNodes(s, c.nodes) })
 		show("cards", func(s *screen) error { return i.writeCards(s, c.nodes) })
+		show("gacct", func(s *screen) error {
+			return attemptTable([]*api.JobDetail{c.train, c.broken}, true).write(s)
+		})
+		show("job", func(s *screen) error { return writeStory(s, c.broken, nil) })
 		if width < 100 {
-			continue // nine columns need more
+			continue // a line of an event is a sentence
 		}
 		show("events", func(s *screen) error { return writeEvents(s, c.events, time.Time{}) })
-		show("gacct", func(s *screen) error {
-			return attemptTable([]*api.JobDetail{c.train}, true).write(s)
-		})
 	}
 }
 

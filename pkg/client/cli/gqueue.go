@@ -17,6 +17,7 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/client"
 	"gangd/pkg/client/jobs"
+	"gangd/pkg/client/output"
 	"gangd/pkg/client/program"
 	"gangd/pkg/core/cmdline"
 	"gangd/pkg/core/table/column"
@@ -64,6 +65,7 @@ func NewGqueue() *cobra.Command {
 	}
 	g.addFlags(cmd.Flags())
 	completeFlags(cmd)
+	program.Coloured(cmd)
 	program.Timeout(cmd)
 	return cmd
 }
@@ -110,6 +112,7 @@ func (g *gqueue) run(cmd *cobra.Command, args []string) error {
 		return g.explain(cmd, c)
 	}
 	s := screenOf(cmd.OutOrStdout())
+	g.widen(s)
 	if g.watch {
 		return g.follow(cmd.Context(), c, s)
 	}
@@ -160,6 +163,24 @@ func (g *gqueue) settle(cmd *cobra.Command) error {
 	}
 	g.Keys, err = readSort(&jobfield.Gqueue, cmp.Or(g.sort, order))
 	return err
+}
+
+// wideWindow is from which width on the usual table has a column more.
+const wideWindow = 100
+
+// widen shows how many cards jobs have or ask for where the window has room for it. It asks for more of each job than the short form has,
+// which only a person pays: in a pipe the columns are squeue's.
+func (g *gqueue) widen(s *screen) {
+	if !s.terminal || s.width < wideWindow || g.format != "" || g.longFormat != "" || g.ofSteps || g.parsable {
+		return
+	}
+	at := slices.IndexFunc(g.Line.Columns, func(c column.Column[*jobfield.Row]) bool { return c.Letter == 'D' })
+	if at < 0 {
+		return
+	}
+	cards := column.Column[*jobfield.Row]{Field: jobfield.Gqueue.Name("gpus"), Width: 5, Right: true, Suffix: " "}
+	g.Line.Columns = slices.Insert(slices.Clone(g.Line.Columns), at+1, cards)
+	g.Whole = true
 }
 
 // settleSteps is settle for --steps. Steps have no names, states and accounts to be chosen by,
@@ -425,7 +446,7 @@ func (g *gqueue) explainOne(ctx context.Context, c *client.Client, out io.Writer
 	}
 	fmt.Fprintln(out)
 	for line := range strings.Lines(why.Why) {
-		fmt.Fprintf(out, "  %s\n", column.Printable(strings.TrimRight(line, "\n")))
+		fmt.Fprintln(out, output.Fold("  "+column.Printable(strings.TrimRight(line, "\n")), s.width))
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/csv"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -133,8 +134,12 @@ func NewGreport() *cobra.Command {
 		Long: `The ledger is kept for ever, whatever the history forgets. Days are those of UTC; without
 --from a report is of the last 30 days.`,
 		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 || reports[args[0]].by == "" {
-				return Usagef("want one of usage, waste, wait, health")
+			kinds := slices.Sorted(maps.Keys(reports))
+			switch {
+			case len(args) != 1:
+				return Usagef("want one of %s", strings.Join(kinds, ", "))
+			case reports[args[0]].by == "":
+				return unknownName("report", args[0], kinds)
 			}
 			return nil
 		},

@@ -63,7 +63,8 @@ type shown struct {
 	jobs   []api.Job
 	nodes  []api.Node
 	train  *api.JobDetail // job 12
-	events []api.Event    // of it
+	broken *api.JobDetail // job 15
+	events []api.Event    // of job 12
 	why    string         // job 13 waits
 }
 
@@ -81,11 +82,12 @@ func small(t testing.TB) *shown {
 }
 
 func read(t testing.TB, s *sitetest.Site) (out shown) {
-	var errs [4]error
+	var errs [5]error
 	var why *api.WhyReply
 	out.jobs, errs[0] = s.List(t.Context(), &api.JobQuery{All: true})
 	out.nodes = s.ShowNodes().Nodes
 	out.train, errs[1] = s.Detail(t.Context(), s.Job(12))
+	out.broken, errs[4] = s.Detail(t.Context(), s.Job(15))
 	out.events, _, errs[2] = s.Events(t.Context(), 12, 0, 1000)
 	if why, errs[3] = s.Explain(t.Context(), s.Job(13)); errors.Join(errs[:]...) != nil {
 		t.Fatal(errors.Join(errs[:]...))

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"io"
-	"os"
 
 	"golang.org/x/sys/unix"
 
@@ -18,9 +17,9 @@ type screen struct {
 	height   int // lines of it
 }
 
-// screenOf finds out what w is. NO_COLOR (any value) and TERM=dumb turn colour off.
+// screenOf finds out what w is.
 func screenOf(w io.Writer) *screen {
-	s := &screen{w: w}
+	s := &screen{w: w, colour: output.When.On(false)}
 	f, ok := output.File(w)
 	if !ok {
 		return s
@@ -30,7 +29,7 @@ func screenOf(w io.Writer) *screen {
 		return s
 	}
 	s.terminal = true
-	s.colour = os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+	s.colour = output.When.On(true)
 	s.width, s.height = int(size.Col), int(size.Row)
 	if s.width == 0 {
 		s.width, s.height = 80, 24 // a serial line or a pseudo terminal that nobody has sized

@@ -433,11 +433,12 @@ TASK PHASE    NODE   BEAT STATUS
 // TestLinesOfRanksInOrder: by the times that they begin with, a rank in its own order.
 func TestLinesOfRanksInOrder(t *testing.T) {
 	var out bytes.Buffer
-	m := &logMerge{s: &screen{w: &out}, width: 1, lines: map[int][]byte{
+	m := newLogMerge(&screen{w: &out}, io.Discard)
+	m.out.Size, m.lines = 3, map[int][]byte{
 		0: []byte("begin\n2026-01-31 12:00:00,500 a\n  of a\n2026-01-31 12:00:02.000 d\n"),
 		1: []byte("2026-01-31T12:00:01 c\n[2026-01-31 12:00:00.900] back\n2026-01-31 12:00:03 without an end"),
 		2: []byte("half a line\n2026-01-31 12:00:00.700 b\n"),
-	}}
+	}
 	if err := m.inOrder(int64(len(m.lines[2]))); err != nil {
 		t.Fatal(err)
 	}
@@ -524,5 +525,21 @@ func TestEndedText(t *testing.T) {
 		if got := endedText(api.JobRef{ID: 24, Index: -1}, over); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
+	}
+}
+
+// TestNodesAlike: what several nodes are alike in stands once below the table; a node that is alone in it says it in its line.
+func TestNodesAlike(t *testing.T) {
+	sampled := api.NodeLimits{Memory: api.LimitSampled, Processes: api.LimitSampled, Reason: "no cgroup may be written"}
+	other := sampled
+	other.Reason = "cgroups of v1"
+	nodes := []api.Node{{Name: "n1", State: api.NodeUp, Limits: sampled}, {Name: "n2", State: api.NodeUp, Limits: sampled}, {Name: "n3", State: api.NodeUp, Limits: other}, {Name: "n4", State: api.NodeDrained, Limits: sampled}}
+	var out bytes.Buffer
+	if err := new(ginfo).writeNodes(&screen{w: &out}, nodes); err != nil {
+		t.Fatal(err)
+	}
+	const below = "\nn[1-2]: memory and processes are sampled, not enforced: no cgroup may be written\n"
+	if got := out.String(); !strings.HasSuffix(got, below) || strings.Count(got, "no cgroup may be written") != 1 || strings.Count(got, "cgroups of v1") != 1 {
+		t.Errorf("%s", got)
 	}
 }

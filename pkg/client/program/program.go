@@ -134,7 +134,7 @@ func Prepare(cmd *cobra.Command) {
 			if validate == nil {
 				return nil
 			}
-			return asUsage(c, validate(c, args))
+			return asUsage(c, args, validate(c, args))
 		}
 	})
 }
@@ -177,6 +177,12 @@ func Timeout(c *cobra.Command) *cobra.Command {
 	return c
 }
 
+// Coloured gives a command whose output has colours its --color.
+func Coloured(c *cobra.Command) {
+	output.When = output.ColourAuto
+	c.Flags().Var(&output.When, "color", "colours: always, never, or auto, on a terminal without NO_COLOR (`WHEN`)")
+}
+
 // timeout is the value of --timeout.
 type timeout time.Duration
 
@@ -200,11 +206,20 @@ func Each(cmd *cobra.Command, fn func(*cobra.Command)) {
 }
 
 // asUsage makes a plain error a usage error; one that knows its own status stays.
-func asUsage(c *cobra.Command, err error) error {
+func asUsage(c *cobra.Command, args []string, err error) error {
 	var usage *UsageError
 	var exit *ExitError
 	if err == nil || errors.Is(err, errShown) || errors.As(err, &usage) || errors.As(err, &exit) {
 		return err
+	}
+	var names []string
+	for _, sub := range c.Commands() {
+		if !sub.Hidden {
+			names = append(names, sub.Name())
+		}
+	}
+	if len(names) > 0 && len(args) > 0 {
+		return Usagef("unknown command %q for %s: %s", args[0], c.CommandPath(), nearest.Hint(args[0], names, "commands are "+strings.Join(names, ", ")))
 	}
 	return Usagef("%w; run %s --help", err, c.CommandPath())
 }
@@ -297,17 +312,18 @@ func valueName(f *pflag.Flag) string {
 	return name
 }
 
-// printHelp shows the help of a command: what it is, three examples, the options.
+// printHelp shows the help of a command: what it is, three examples, the options, as wide as the terminal.
 func printHelp(c *cobra.Command, _ []string) {
-	out := c.OutOrStdout()
+	out := new(strings.Builder)
 	fmt.Fprintf(out, "%s: %s\n\nExamples:\n%s\n", c.CommandPath(), c.Short, strings.TrimRight(c.Example, "\n"))
 	fmt.Fprintf(out, "\nUsage: %s\n", c.UseLine())
 	if c.Long != "" {
-		fmt.Fprintf(out, "\n%s\n", strings.TrimSpace(c.Long))
+		fmt.Fprintf(out, "\n%s\n", output.Paragraphs(strings.TrimSpace(c.Long)))
 	}
 	printSubcommands(out, c)
 	fmt.Fprintf(out, "\nOptions:\n%s", c.Flags().FlagUsages())
 	fmt.Fprintf(out, "\nManual: man %s\n", c.Root().Name())
+	_, _ = io.WriteString(c.OutOrStdout(), output.Page(c.OutOrStdout(), out.String()))
 }
 
 func printSubcommands(out io.Writer, c *cobra.Command) {

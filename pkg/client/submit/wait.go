@@ -10,6 +10,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/client"
+	"gangd/pkg/client/output"
 	"gangd/pkg/client/program"
 	"gangd/pkg/client/statusline"
 	"gangd/pkg/core/table/column"
@@ -28,9 +29,7 @@ func (s *submission) attend(ctx context.Context, id int64) error {
 	defer line.Follow(ctx, s.client, id)()
 	s.out, s.err = line.Over(s.out), line.Over(s.err)
 	if s.req.Follow {
-		err := s.client.FollowLog(ctx, api.LogQuery{Ref: api.JobRef{ID: id, Index: -1}, Rank: -1}, s.out, true, func() {
-			s.warn("the controller does not answer; waiting for it, job %d runs on", id)
-		})
+		err := s.follow(ctx, id)
 		if err != nil && ctx.Err() == nil {
 			s.warn("the output broke off: %v; see all of it: glog %d", err, id)
 		}
@@ -51,6 +50,23 @@ func (s *submission) attend(ctx context.Context, id int64) error {
 		return &program.ExitError{Status: status}
 	}
 	return nil
+}
+
+// follow copies the output of a job as it comes, of a gang that of all ranks.
+func (s *submission) follow(ctx context.Context, id int64) error {
+	q := api.LogQuery{Ref: api.JobRef{ID: id, Index: -1}, Rank: -1}
+	lost := func() { s.warn("the controller does not answer; waiting for it, job %d runs on", id) }
+	if s.req.Spec.Launch == api.LaunchBatch || s.req.Spec.Size <= 1 {
+		return s.client.FollowLog(ctx, q, s.out, true, lost)
+	}
+	ranks := &output.Ranks{W: s.out, Size: s.req.Spec.Size}
+	q.Follow = true
+	return s.client.FollowLogs(ctx, q, "", false, lost, func(p *api.LogPiece) error {
+		if p.Error != "" {
+			s.warn("rank %d: %s", p.Rank, p.Error)
+		}
+		return ranks.Print(p.Rank, p.Data)
+	})
 }
 
 // statusLine is where it shows how the job stands meanwhile; nil: nowhere.
