@@ -42,7 +42,7 @@ func Page(w io.Writer, text string) string {
 }
 
 // Fold breaks the lines of a text that are longer than width between words. What goes on below hangs: behind the gap of two blanks or
-// more that sets a description off, where the line has one in its left half, else two columns behind the line's own beginning. A
+// more that sets a description off, where the line has one in its left two thirds, else two columns behind the line's own beginning. A
 // word longer than that stays whole. 0 is no width: nothing is folded.
 func Fold(text string, width int) string {
 	if width <= 0 {
@@ -70,7 +70,7 @@ func foldLine(out *strings.Builder, line string, width int) {
 		hang += 2
 	}
 	if gap := strings.Index(line[first:], "  "); gap >= 0 {
-		if at := first + gap + len(line[first+gap:]) - len(strings.TrimLeft(line[first+gap:], " ")); at <= width/2 {
+		if at := first + gap + len(line[first+gap:]) - len(strings.TrimLeft(line[first+gap:], " ")); at <= width*2/3 {
 			hang = at
 		}
 	}
