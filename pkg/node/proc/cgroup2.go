@@ -198,9 +198,12 @@ func (c *cgroup2) Held() Held { return c.held }
 // Shortage: the kernel counts a kill for the machine's sake here too, but a limit that was
 // reached only in the group that has it.
 func (c *cgroup2) Shortage() (s Shortage) {
-	if b, err := readAll(c.dir + "/memory.events"); err == nil {
-		s.Kills, s.Own = eventCount(b, "oom_kill "), eventCount(b, "oom ") > 0
-		s.Peak = numberIn(c.dir + "/memory.peak")
+	b, err := readAll(c.dir + "/memory.events")
+	if err != nil {
+		return s
+	}
+	if s.Kills = eventCount(b, "oom_kill "); s.Kills > 0 {
+		s.Own, s.Peak = eventCount(b, "oom ") > 0, numberIn(c.dir+"/memory.peak")
 	}
 	return s
 }

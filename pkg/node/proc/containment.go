@@ -43,7 +43,8 @@ type Limits struct {
 // Held says which limits a containment holds by itself.
 type Held struct{ Memory, PIDs, CPUSet bool }
 
-// Shortage is what the kernel has counted of want of memory.
+// Shortage is what the kernel has counted of want of memory. Each member's end waits for it, so nothing but the count is read
+// where that is 0.
 type Shortage struct {
 	Kills int   // processes that the kernel killed for want of memory
 	Own   bool  // the containment's own memory limit was reached: otherwise it was the machine's memory, or a limit around it

@@ -214,11 +214,14 @@ func (s *sided) Forks() int {
 
 // Shortage: v1 does not tell kills for the group's own limit from others, only that the limit
 // was reached at some time.
-func (s *sided) Shortage() Shortage {
-	out := s.Containment.Shortage()
-	if dir := s.sides[sideMemory]; dir != "" {
-		b, _ := readAll(dir + "/memory.oom_control")
-		out.Kills, out.Peak = eventCount(b, "oom_kill "), numberIn(dir+"/memory.max_usage_in_bytes")
+func (s *sided) Shortage() (out Shortage) {
+	dir := s.sides[sideMemory]
+	if dir == "" {
+		return s.Containment.Shortage()
+	}
+	b, _ := readAll(dir + "/memory.oom_control")
+	if out.Kills = eventCount(b, "oom_kill "); out.Kills > 0 {
+		out.Peak = numberIn(dir + "/memory.max_usage_in_bytes")
 		out.Own = out.Peak >= numberIn(dir+"/memory.limit_in_bytes")
 	}
 	return out
