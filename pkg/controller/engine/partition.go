@@ -80,15 +80,20 @@ func (e *Engine) awaitsPartition(j *gang.Job) (word, text string) {
 	all := e.policy().Partitions
 	for name := range strings.SplitSeq(j.Partition, ",") {
 		i := slices.IndexFunc(all, func(p api.Partition) bool { return p.Name == name })
-		switch {
-		case i < 0:
-			word, text = "PartitionInactive", fmt.Sprintf("partition %s is not there any more; gctl update job %d partition=NAME moves it", name, j.ID)
-		case all[i].State.Starts():
+		if i < 0 {
+			word, text = gang.WordPartitionInactive, fmt.Sprintf("partition %s is not there any more; gctl update job %d partition=NAME moves it", name, j.ID)
+			continue
+		}
+		switch word = gang.KeptBy(&all[i], j); word {
+		case "":
 			return "", ""
-		case all[i].State == api.PartitionDown:
-			word, text = "PartitionDown", fmt.Sprintf("partition %s is down: an admin lets nothing start in it", name)
+		case gang.WordPartitionDown:
+			text = fmt.Sprintf("partition %s is down: an admin lets nothing start in it", name)
+		case gang.WordPartitionTime:
+			text = fmt.Sprintf("its time limit is %s, and partition %s allows %s by now; gctl update %d --time=%d lowers it", limitText(j.TimeLimit), name, all[i].MaxTime,
+				j.ID, int(all[i].MaxTime.Minutes()))
 		default:
-			word, text = "PartitionInactive", fmt.Sprintf("partition %s is inactive: an admin lets nothing start in it", name)
+			text = fmt.Sprintf("partition %s is inactive: an admin lets nothing start in it", name)
 		}
 	}
 	return word, text

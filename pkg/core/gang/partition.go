@@ -151,6 +151,27 @@ func (w *World) partitionsOf(node string, told []string) []string {
 	return out
 }
 
+// Why a partition keeps a job from being started in it, as Slurm spells it.
+const (
+	WordPartitionDown     = "PartitionDown"
+	WordPartitionInactive = "PartitionInactive"
+	WordPartitionTime     = "PartitionTimeLimit"
+)
+
+// KeptBy is why a partition keeps a job that waits from being started in it; empty: it does not. Its limits
+// are those of now, and not of the time at which the job was submitted.
+func KeptBy(p *api.Partition, j *Job) string {
+	switch {
+	case p.State == api.PartitionDown:
+		return WordPartitionDown
+	case !p.State.Starts():
+		return WordPartitionInactive
+	case p.MaxTime > 0 && (j.TimeLimit == 0 || j.TimeLimit > p.MaxTime):
+		return WordPartitionTime
+	}
+	return ""
+}
+
 // startsIn are those of a job's partitions in which it may be started.
 func (w *World) startsIn(j *Job) []string {
 	named := strings.Split(j.Partition, ",")
@@ -159,7 +180,7 @@ func (w *World) startsIn(j *Job) []string {
 	}
 	return slices.DeleteFunc(named, func(name string) bool {
 		p := w.partition(name)
-		return p == nil || !p.State.Starts()
+		return p == nil || KeptBy(p, j) != ""
 	})
 }
 
@@ -170,7 +191,7 @@ func (w *World) putPartition(ev PutPartition) Outcome {
 	case old == nil && ev.Old:
 		return refused(w.noPartition(name))
 	case old != nil && !ev.Old:
-		return refused(conflict("gctl update partition="+name+" changes it", "there is a partition %s already", name).About(api.ReasonPartition, name))
+		return refused(conflict("gctl partition update "+name+" changes it", "there is a partition %s already", name).About(api.ReasonPartition, name))
 	}
 	p := api.Partition{Name: name}
 	if old != nil {
@@ -294,7 +315,7 @@ func (w *World) dropPartition(ev DropPartition) Outcome {
 		return refused(w.noPartition(ev.Name))
 	}
 	if id := w.of(ev.Name); id != 0 {
-		return refused(conflict("gqueue -p "+ev.Name+" lists them; gctl update partition="+ev.Name+" state=inactive takes no more", "job %d is of partition %s",
+		return refused(conflict("gqueue -p "+ev.Name+" lists them; gctl partition update "+ev.Name+" --state=inactive takes no more", "job %d is of partition %s",
 			id, ev.Name).About(api.ReasonPartitionUsed, ev.Name))
 	}
 	nodes := p.Nodes

@@ -85,6 +85,69 @@ func TestPartitions(t *testing.T) {
 	}
 }
 
+// TestPartitionsHoldBackWhoWaits: whatever a partition allows is judged by what it says now, however it came to say so,
+// and a job that it keeps is let go when it says otherwise, or the job asks for less.
+func TestPartitionsHoldBackWhoWaits(t *testing.T) {
+	hour, short, none := time.Hour, 10*time.Minute, time.Duration(0)
+	down, drain, inactive := api.PartitionDown, api.PartitionDrain, api.PartitionInactive
+	main := api.Partition{Name: "main", Default: true}
+	file := func(p api.Partition) func(*bench) {
+		return func(b *bench) { p.Name, p.Default = "main", true; b.w.SetPartitions([]api.Partition{p}) }
+	}
+	put := func(r api.PartitionRequest) func(*bench) {
+		return func(b *bench) { r.Name = "main"; b.must(PutPartition{Ask: r, Old: true, By: "root"}) }
+	}
+	for name, x := range map[string]struct {
+		limit  time.Duration // of the job, in a partition that allows it
+		change func(*bench)
+		kept   string
+		back   func(*bench) // nil: as it was
+	}{
+		"a shorter longest time":                 {hour, put(api.PartitionRequest{MaxTime: &short}), WordPartitionTime, put(api.PartitionRequest{MaxTime: &none})},
+		"a longest time, of a job without one":   {0, put(api.PartitionRequest{MaxTime: &hour}), WordPartitionTime, put(api.PartitionRequest{MaxTime: &none})},
+		"a shorter one, by the file":             {hour, file(api.Partition{MaxTime: short}), WordPartitionTime, file(main)},
+		"the time that it has":                   {hour, put(api.PartitionRequest{MaxTime: &hour}), "", nil},
+		"a default time":                         {hour, put(api.PartitionRequest{DefaultTime: &short}), "", nil},
+		"it asks for less":                       {hour, put(api.PartitionRequest{MaxTime: &short}), WordPartitionTime, func(b *bench) { b.must(Update{Job: 1, TimeLimit: &short, By: "bob"}) }},
+		"down":                                   {hour, put(api.PartitionRequest{State: &down}), WordPartitionDown, put(api.PartitionRequest{State: new(api.PartitionUp)})},
+		"down, by the file":                      {hour, file(api.Partition{State: down}), WordPartitionDown, file(main)},
+		"inactive":                               {hour, put(api.PartitionRequest{State: &inactive}), WordPartitionInactive, func(b *bench) { b.must(ResetPartitions{By: "root"}) }},
+		"drain":                                  {hour, put(api.PartitionRequest{State: &drain}), "", nil},
+		"a shorter one, and as configured again": {hour, put(api.PartitionRequest{MaxTime: &short}), WordPartitionTime, func(b *bench) { b.must(ResetPartitions{By: "root"}) }},
+		"it asks for more than there is room for": {short, func(b *bench) {
+			put(api.PartitionRequest{MaxTime: &short})(b)
+			b.must(Update{Job: 1, TimeLimit: &hour, By: "root"})
+		}, WordPartitionTime, put(api.PartitionRequest{MaxTime: &hour})},
+	} {
+		b := newBench(t, 1)
+		b.w.SetPartitions([]api.Partition{main})
+		s := specOf(1)
+		s.TimeLimit = x.limit
+		id := b.must(Submit{Spec: s, SpecHash: "h", User: "bob", Partition: "main"}).JobIDs[0]
+		e := b.w.jobs[id]
+		if !b.w.eligible(e) {
+			t.Fatalf("%s: it is kept from the start", name)
+		}
+		x.change(b)
+		if got := KeptBy(b.w.partition("main"), b.w.jobs[id].job); got != x.kept || b.w.eligible(b.w.jobs[id]) != (x.kept == "") {
+			t.Errorf("%s: kept by %q, want %q", name, got, x.kept)
+		}
+		if x.back == nil {
+			continue
+		}
+		x.back(b)
+		if got := KeptBy(b.w.partition("main"), b.w.jobs[id].job); got != "" || !b.w.eligible(b.w.jobs[id]) {
+			t.Errorf("%s: still kept by %q", name, got)
+		}
+	}
+	j := &Job{Partition: "main,night", TimeLimit: hour, Wishes: new(Wishes), Past: new(Past)}
+	b := newBench(t, 1)
+	b.w.SetPartitions([]api.Partition{{Name: "main", MaxTime: short}, {Name: "night", MaxTime: hour}})
+	if got := b.w.startsIn(j); !slices.Equal(got, []string{"night"}) {
+		t.Errorf("of two it may be started in %v", got)
+	}
+}
+
 func TestPartitionsThatAreRefused(t *testing.T) {
 	b := newBench(t, 2)
 	b.w.SetPartitions([]api.Partition{{Name: "main", Default: true}})

@@ -197,7 +197,7 @@ func (w *World) relimit(e *entry, ev *Update, say reportFunc) {
 	if longer {
 		say("time limit %s, was %s", limitText(*limit), limitText(j.TimeLimit))
 		// A person's word: what a plan made of the old one does not count any more.
-		j.TimeLimit, j.CutTimeLimit = *limit, 0
+		w.changeAsk(e, func(j *Job) { j.TimeLimit, j.CutTimeLimit = *limit, 0 }) // partitions may keep it by that
 	}
 	if later {
 		say("deadline %s, was %s", timeText(*by), timeText(j.Deadline))
