@@ -115,8 +115,10 @@ func (e *Engine) updateOf(ctx context.Context, r *api.UpdateRequest, j *gang.Job
 		limit = *r.TimeLimit
 	}
 	if r.TimeLimit != nil || r.Partition != nil {
-		if limit, err = timeLimit(part, limit); err != nil {
-			return nil, err
+		if asked := limit; asked == 0 || part.MaxTime == 0 || asked <= part.MaxTime || !who.Admin { // an admin's word goes beyond
+			if limit, err = timeLimit(part, asked); err != nil {
+				return nil, err
+			}
 		}
 		ev.TimeLimit = &limit
 	}
