@@ -455,7 +455,7 @@ func (w *World) clearing(h *host, j *Job, g *cluster.Grant) (by time.Time, text 
 func (w *World) SchedReservations() []sched.Reservation {
 	if w.schedReservations == nil {
 		for _, r := range w.Reservations() {
-			w.schedReservations = append(w.schedReservations, sched.Reservation{Name: r.Name, Nodes: r.Nodes, Start: r.Start, End: r.End, Every: r.Every(),
+			w.schedReservations = append(w.schedReservations, sched.Reservation{Name: r.Name, Nodes: r.Nodes, Start: r.Start, End: r.End, Every: r.Every(), Maint: r.Has(api.FlagMaint),
 				ClearBy: r.Start.Add(-w.set.StartTimeout)})
 		}
 	}

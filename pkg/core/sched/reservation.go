@@ -20,6 +20,8 @@ type Reservation struct {
 	Start, End time.Time
 	// Every is after which time it comes again, for ever; 0: it does not.
 	Every time.Duration
+	// Maint: of nodes to be worked on, at the same time as others may be; who is of it is kept off by none of them.
+	Maint bool
 	// ClearBy is when who is not of it has to have ended at the latest by his time limit: so
 	// much before Start as a gang may take to begin.
 	ClearBy time.Time
@@ -70,6 +72,12 @@ func newReservations(v *View, now time.Time) *reservations {
 	return w
 }
 
+// bars reports whether a reservation keeps a gang off its nodes that asked for another, or for none.
+func (w *reservations) bars(x *Reservation, own string) bool {
+	i, has := w.byName[own]
+	return x.Name != own && !(has && w.list[i].Maint)
+}
+
 // ownOf is the reservation that a gang asked for.
 func ownOf(c *Candidate) string { return c.Ask.Spec.Reservation }
 
@@ -111,7 +119,7 @@ func (w *reservations) closedTo(c *Candidate, end time.Time) []bool {
 		}
 	}
 	for i := range k.first {
-		if w.list[i].Name != k.own {
+		if w.bars(&w.list[i], k.own) {
 			for at := range w.on[i] {
 				mask[at] = true
 			}
@@ -134,7 +142,7 @@ func (w *reservations) opensAt(c *Candidate, at int, t time.Time, span time.Dura
 		moved := false
 		for i := range w.list {
 			x := &w.list[i]
-			if x.Name == own || !w.on[i][at] {
+			if !w.bars(x, own) || !w.on[i][at] {
 				continue
 			}
 			if by := x.passes(t, span); by.IsZero() {
@@ -415,7 +423,7 @@ func (pl *planner) reservedText(c *Candidate, sh *askClass) string {
 	var longest time.Duration
 	for i := range pl.reservations.list {
 		x := &pl.reservations.list[i]
-		if x.Name == ownOf(c) || !x.ClearBy.Before(end) {
+		if !pl.reservations.bars(x, ownOf(c)) || !x.ClearBy.Before(end) {
 			continue
 		}
 		var names []string
@@ -483,7 +491,7 @@ func (pl *planner) reservedRoom(c *Candidate, t time.Time) (r room) {
 		return r
 	}
 	for i := range pl.reservations.list {
-		if x := &pl.reservations.list[i]; x.Name != ownOf(c) && !x.passes(t, span(c, c.TimeLimit)).Equal(t) {
+		if x := &pl.reservations.list[i]; pl.reservations.bars(x, ownOf(c)) && !x.passes(t, span(c, c.TimeLimit)).Equal(t) {
 			r.add(pl.reservations.rooms[i], 1)
 		}
 	}

@@ -88,6 +88,37 @@ func TestReservationsAreKept(t *testing.T) {
 	}
 }
 
+// TestMaintenanceBesideOthers: maintenance may be at the same time as other reservations, and who is of it is kept off by none;
+// who is of another one is kept off by maintenance, as Slurm has it.
+func TestMaintenanceBesideOthers(t *testing.T) {
+	now, later := window("a", -time.Hour, 2*time.Hour, "n00001"), window("a", time.Hour, time.Hour, "n00001")
+	as := func(r Reservation, name string, maint bool) Reservation { r.Name, r.Maint = name, maint; return r }
+	for name, x := range map[string]struct {
+		own, other Reservation
+		asks       string
+		starts     bool
+	}{
+		"maintenance beside maintenance":         {as(now, "all", true), as(now, "val", true), "all", true},
+		"and the other way round":                {as(now, "val", true), as(now, "all", true), "val", true},
+		"maintenance beside a user's":            {as(now, "all", true), as(now, "talk", false), "all", true},
+		"a user's beside maintenance":            {as(now, "talk", false), as(now, "all", true), "talk", false},
+		"maintenance, and maintenance to come":   {as(now, "all", true), as(later, "val", true), "all", true},
+		"maintenance, and a user's to come":      {as(now, "all", true), as(later, "talk", false), "all", true},
+		"a user's, and maintenance to come":      {as(now, "talk", false), as(later, "all", true), "talk", false},
+		"maintenance to come, beside one of now": {as(later, "all", true), as(now, "val", true), "val", true},
+		"neither, beside maintenance":            {as(now, "all", true), as(now, "val", true), "", false},
+		"neither, beside maintenance to come":    {as(later, "all", true), as(later, "val", true), "", false},
+		"neither, beside a user's":               {as(now, "talk", false), as(now, "other", false), "", false},
+		"one that is not there":                  {as(now, "all", true), as(now, "val", true), "nosuch", false},
+	} {
+		c := limited(1, 9*time.Hour, api.Spec{Size: 1, GPUsPerRank: 1, Reservation: x.asks})
+		v := &View{Nodes: testNodes(1, 8, 2, 80), Queue: queueOf(c), Reservations: []Reservation{x.own, x.other}}
+		if got := len(planned(t, epoch0, v, &Policy{BackfillDepth: 1}).Starts) == 1; got != x.starts {
+			t.Errorf("%s: it starts: %t", name, got)
+		}
+	}
+}
+
 // The rest of a cluster is used around a reservation, and the backfill of a gang that needs the
 // reserved node too is served when that is over.
 func TestPlansAroundAReservation(t *testing.T) {
