@@ -14,6 +14,7 @@ import (
 const (
 	WordUserCap    = "QOSMaxGRESPerUser"
 	WordAccountCap = "AssocGrpGRES"
+	WordNoAccount  = "InvalidAccount"
 )
 
 func (p *Policy) hasQuotas() bool {
@@ -32,6 +33,20 @@ func (p *Policy) AboveCap(account string, ask *cluster.Ask) *api.Error {
 	}
 	if a := p.account(account); a != nil && a.Cards > 0 && cards > a.Cards {
 		return above(a.Cards, "account "+account)
+	}
+	return nil
+}
+
+// closed says why a gang that waits may not be started under its account any more, nil: it may.
+func (p *Policy) closed(c *Candidate) *verdict {
+	if len(p.Accounts) == 0 || c.Account == "" {
+		return nil
+	}
+	switch a := p.account(c.Account); {
+	case a == nil:
+		return &verdict{word: WordNoAccount, sentence: fmt.Sprintf("account %s is not there any more; submit it again under another", c.Account)}
+	case !a.OpenTo(c.User):
+		return &verdict{word: WordNoAccount, sentence: fmt.Sprintf("account %s is not open to %s any more; submit it again under another", c.Account, c.User)}
 	}
 	return nil
 }
@@ -67,6 +82,9 @@ func (h *cardsHeld) add(user, account string, cards int) {
 // capped says which bound a gang would exceed, nil when none.
 func (pl *planner) capped(c *Candidate) *verdict {
 	p := pl.policy
+	if v := p.closed(c); v != nil {
+		return v
+	}
 	if p.UserCards == 0 && len(p.Accounts) == 0 {
 		return nil
 	}
@@ -90,6 +108,9 @@ func (pl *planner) capped(c *Candidate) *verdict {
 // capLines names who holds the cards that a bound counts, when the first of them ends, and the
 // most that may be asked for meanwhile.
 func (pl *planner) capLines(c *Candidate, word string) []string {
+	if word == WordNoAccount {
+		return nil
+	}
 	var ids []int64
 	var first time.Time
 	for _, r := range pl.view.Running {

@@ -39,6 +39,7 @@ type jobClassKey struct {
 	deadline      int64 // 0: none
 	avoid         string
 	user, account string // where these are bounded
+	closed        bool   // its account, to its user
 	keeps         bool   // its work; where gangs of its tier may be preempted
 }
 
@@ -388,7 +389,7 @@ func (q *Queue) key(c *Candidate) jobClassKey {
 	}
 	k.keeps = c.KeepsWork && q.policy.Preempt == PreemptService
 	if len(q.policy.Accounts) > 0 {
-		k.account = c.Account
+		k.account, k.closed = c.Account, q.policy.closed(c) != nil
 	}
 	return k
 }

@@ -1,0 +1,43 @@
+package sched
+
+import (
+	"testing"
+
+	"gangd/pkg/api"
+)
+
+// Who waits under an account that is not there any more, or not open to him any more, waits on, and is told so.
+func TestAccountsThatWereClosed(t *testing.T) {
+	for name, x := range map[string]struct {
+		accounts []Account
+		want     string // empty: it starts
+	}{
+		"no accounts":             {nil, ""},
+		"open to everybody":       {[]Account{{Name: "proj"}}, ""},
+		"open to the user":        {[]Account{{Name: "proj", Users: []string{"bob", "ada"}}}, ""},
+		"not open any more":       {[]Account{{Name: "proj", Users: []string{"bob"}}}, "1st of 1 in the queue; account proj is not open to ada any more; submit it again under another"},
+		"not there any more":      {[]Account{{Name: "rest"}}, "1st of 1 in the queue; account proj is not there any more; submit it again under another"},
+		"closed, with room in it": {[]Account{{Name: "proj", Cards: 8, Users: []string{"bob"}}}, "1st of 1 in the queue; account proj is not open to ada any more; submit it again under another"},
+	} {
+		c := candidate(1, api.Spec{Size: 1, GPUsPerRank: 1})
+		terms := *c.Terms
+		terms.User, terms.Account = "ada", "proj"
+		c.Terms = &terms
+		p := &Policy{BackfillDepth: 1, Accounts: x.accounts}
+		v := &View{Nodes: testNodes(1, 8, 2, 80), Queue: NewQueue(p, nil)}
+		v.Queue.Insert(c)
+		plan := planned(t, epoch0, v, p)
+		if got := len(plan.Starts) == 1; got != (x.want == "") {
+			t.Errorf("%s: it starts: %t", name, got)
+		}
+		if x.want == "" {
+			continue
+		}
+		if r, _ := plan.Reason(1, v.Queue.JobClass(1)); r.Word != WordNoAccount {
+			t.Errorf("%s: %s %q", name, r.Word, r.Text)
+		}
+		if r := Explain(epoch0, v, p, 1); r.Word != WordNoAccount || r.Text != x.want {
+			t.Errorf("%s: %s %q", name, r.Word, r.Text)
+		}
+	}
+}
