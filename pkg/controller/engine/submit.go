@@ -15,6 +15,7 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
 	"gangd/pkg/core/gang"
+	"gangd/pkg/core/hostlist"
 	"gangd/pkg/core/sched"
 	"gangd/pkg/core/script"
 )
@@ -646,6 +647,9 @@ func (e *Engine) lastTry(ctx context.Context, j *gang.Job, out *api.WhyReply) er
 	evs, err := e.store.Events(ctx, j.ID, 0, 0)
 	if said := newestText(evs, func(ev *api.Event) bool { return ev.Type == api.EventRolledBack }); said != "" {
 		out.Why += "\nlast try: " + said
+	}
+	if off := gang.RefusedBy(j); j.Elsewhere && len(off) > 0 {
+		out.Why += fmt.Sprintf("\nnot tried again on %s, which refused the job, while others can hold it", hostlist.Compress(off))
 	}
 	return err
 }

@@ -96,4 +96,6 @@ type Ask struct {
 	Parts []*Ask
 	// Apart, of a part: no node may have ranks of another part.
 	Apart bool
+	// Refused are those of the excluded nodes that nobody asked to leave out: they refused the gang.
+	Refused []string
 }

@@ -265,6 +265,14 @@ func AskOf(spec *api.Spec, partitions []string) *Ask {
 	return ask
 }
 
+// Leave notes which of the excluded nodes nobody asked to leave out.
+func (a *Ask) Leave(refused []string) {
+	a.Refused = refused
+	for _, p := range a.Parts {
+		p.Leave(refused)
+	}
+}
+
 // ownPartitions are those of the gang that a component asks for, all where it asks for none that the
 // gang still asks for.
 func ownPartitions(c *api.Component, all []string) []string {

@@ -106,8 +106,8 @@ func refusalText(j *Job) string {
 	return strings.Join(out, "; ")
 }
 
-// refusedBy names the nodes that refused a gang, sorted.
-func refusedBy(j *Job) []string {
+// RefusedBy names the nodes that refused a gang, sorted.
+func RefusedBy(j *Job) []string {
 	var out []string
 	for _, r := range j.Refusals {
 		if againstJob(r.Blame) {
@@ -123,7 +123,7 @@ func refusedBy(j *Job) []string {
 func (w *World) lookElsewhere(e *entry) {
 	j := e.job
 	could := false
-	if out := refusedBy(j); len(out) > 0 {
+	if out := RefusedBy(j); len(out) > 0 {
 		var nodes []*cluster.Node
 		for _, h := range w.byName {
 			if n := h.node.Res; (n.Ready || n.Away) && !slices.Contains(out, n.Name) {

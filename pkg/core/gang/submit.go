@@ -211,6 +211,9 @@ func (w *World) ask(j *Job) *cluster.Ask {
 	a := w.asks[k]
 	if a == nil {
 		a = &sharedAsk{ask: cluster.AskOf(askSpec(j), w.askedIn(j))}
+		if j.Elsewhere {
+			a.ask.Leave(RefusedBy(j))
+		}
 		w.asks[k] = a
 	}
 	a.jobs++
@@ -233,7 +236,7 @@ func askSpec(j *Job) *api.Spec {
 		return s
 	}
 	c := *s
-	c.Exclude = append(slices.Clip(c.Exclude), refusedBy(j)...)
+	c.Exclude = append(slices.Clip(c.Exclude), RefusedBy(j)...)
 	return &c
 }
 

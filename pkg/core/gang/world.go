@@ -147,7 +147,7 @@ func (w *World) keyOfAsk(j *Job) askKey {
 		k.prefer = *j.Prefer
 	}
 	if j.Elsewhere {
-		k.without = strings.Join(refusedBy(j), ",")
+		k.without = strings.Join(RefusedBy(j), ",")
 	}
 	return k
 }

@@ -59,10 +59,11 @@ func options(d *cluster.Need, nodes []*cluster.Node) [][]change {
 	for r := range cluster.Resources {
 		out = append(out, lessOf(cluster.Resource(r), d, nodes))
 	}
-	return append(out, dropped(s)...)
+	return append(out, dropped(s, d.Ask.Refused)...)
 }
 
-func dropped(s *api.Spec) [][]change {
+// dropped are the changes that take one option back. What refused the gang stays left out: nobody asked for that.
+func dropped(s *api.Spec, refused []string) [][]change {
 	var out [][]change
 	drop := func(asked bool, option string, ask func(s *api.Spec)) {
 		if asked {
@@ -77,7 +78,7 @@ func dropped(s *api.Spec) [][]change {
 	drop(s.MinNodes > 0 || s.MaxNodes > 0, "--nodes", func(s *api.Spec) { s.MinNodes, s.MaxNodes = 0, 0 })
 	drop(s.Constraint != "", "--constraint", func(s *api.Spec) { s.Constraint = "" })
 	drop(len(s.NodeList) > 0, "--nodelist", func(s *api.Spec) { s.NodeList = nil })
-	drop(len(s.Exclude) > 0, "--exclude", func(s *api.Spec) { s.Exclude = nil })
+	drop(len(s.Exclude) > len(refused), "--exclude", func(s *api.Spec) { s.Exclude = slices.Clone(refused) })
 	return out
 }
 

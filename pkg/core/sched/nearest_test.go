@@ -1,6 +1,7 @@
 package sched
 
 import (
+	"slices"
 	"testing"
 
 	"gangd/pkg/api"
@@ -77,6 +78,30 @@ func TestNearestAsks(t *testing.T) {
 			if len(got) != len(tt.want) || got[i].text != tt.want[i] {
 				t.Errorf("%+v, want %q", got, tt.want)
 				break
+			}
+		}
+	}
+}
+
+// What refused a gang is left out without anybody having asked for it: no advice says to take that back.
+func TestAdviceIsNotAgainstRefusals(t *testing.T) {
+	for _, x := range []struct {
+		exclude, refused, left []string // left: by the advice; nil: there is none
+	}{
+		{[]string{"n1"}, nil, []string{}},
+		{[]string{"n2"}, []string{"n2"}, nil},
+		{[]string{"n1", "n2"}, []string{"n2"}, []string{"n2"}},
+		{nil, nil, nil},
+	} {
+		s := &api.Spec{Exclude: x.exclude}
+		all := dropped(s, x.refused)
+		if got := len(all) == 1 && all[0][0].text == "the same without --exclude"; got != (x.left != nil) {
+			t.Errorf("%v, refused by %v: %d changes", x.exclude, x.refused, len(all))
+			continue
+		}
+		if x.left != nil {
+			if all[0][0].ask(s); !slices.Equal(s.Exclude, x.left) {
+				t.Errorf("%v, refused by %v: it leaves out %v", x.exclude, x.refused, s.Exclude)
 			}
 		}
 	}
