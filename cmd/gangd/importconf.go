@@ -23,8 +23,8 @@ func importConfCommand() *cobra.Command {
 		Short: "make a configuration out of Slurm's",
 		Long: "Reads Slurm's configuration and makes gangd's of it: one file for the controller and one for each kind of\n" +
 			"node. Every setting that was read is listed as taken, taken with a difference, or without a meaning here,\n" +
-			"with the reason. A key that Slurm does not know and a value that can't be read are refused by file and line,\n" +
-			"all of them at once, and then nothing is made. What is made has passed gangd's own check.",
+			"with the reason; a key that is not known is listed and left out. A value that can't be read is refused by file and\n" +
+			"line, all of them at once, and then nothing is made. What is made has passed gangd's own check.",
 		Example: `  gangd import-slurm-conf /etc/slurm/slurm.conf                      look first: files to stdout, the list to stderr
   gangd import-slurm-conf /etc/slurm/{slurm,gres}.conf -o /etc/gangd/gangd.toml
   gangd import-slurm-conf slurm.conf gres.conf topology.conf 2>&1 >/dev/null | grep difference`,

@@ -49,12 +49,12 @@ func TestImportWrites(t *testing.T) {
 func TestImportRefuses(t *testing.T) {
 	dir := t.TempDir()
 	bad := filepath.Join(dir, "slurm.conf")
-	if err := os.WriteFile(bad, []byte("NodeName=n1\nKillWit=3\n"), 0o644); err != nil {
+	if err := os.WriteFile(bad, []byte("NodeName=n1\nKillWait=soon\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	out := filepath.Join(dir, "gangd.toml")
 	_, _, err := importRun(bad, "-o", out)
-	if err == nil || err.Error() != bad+":2: KillWit: Slurm 22.05 has no such key; did you mean KillWait?" {
+	if err == nil || err.Error() != bad+":2: KillWait=soon: want a number" {
 		t.Error(err)
 	}
 	if _, err := os.Stat(out); err == nil {

@@ -41,6 +41,7 @@ const (
 	noBcast        = "files are not broadcast to nodes"
 	noX11          = "X11 is not forwarded"
 	noFuzzPrio     = "waiting gangs are ordered by one rule (order), not by a sum of factors"
+	noTLS          = "daemons speak TLS to each other always, by certificates of gangd's own (gangd token new)"
 	noCluster      = "there is no name of the cluster"
 )
 
@@ -54,6 +55,9 @@ var globalRows = slices.Concat(takenRows, whyRows(noAccounting, `AccountingStora
 	JobAcctGatherType JobAcctGatherFrequency JobAcctGatherParams ExtSensorsFreq ExtSensorsType`),
 	whyRows(noPower, `ResumeFailProgram ResumeProgram ResumeRate ResumeTimeout SuspendExcNodes SuspendExcParts SuspendProgram SuspendRate
 	SuspendTime SuspendTimeout PowerParameters PowerPlugin RebootProgram ReconfigFlags`),
+	// Of 23.11 and 24.11.
+	whyRows(noPower, `SuspendExcStates`), whyRows(noPlugin, `CliFilterParameters DataParserParameters HashPlugin`),
+	whyRows(noTLS, `CertmgrParameters CertmgrType TLSParameters TLSType`),
 	whyRows(noLaunch, `LaunchType LaunchParameters MpiDefault InteractiveStepOptions SwitchType SwitchParameters TreeWidth RoutePlugin
 	SrunPortRange PropagatePrioProcess`),
 	whyRows(noPlugin, `PluginDir CliFilterPlugins JobSubmitPlugins NodeFeaturesPlugins PrEpPlugins PrEpParameters

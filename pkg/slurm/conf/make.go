@@ -93,8 +93,9 @@ func (s *site) global(item Item) {
 	}
 }
 
+// unknown lists a key of a newer Slurm, or one that is written wrongly: the rest is worth having without it.
 func (s *site) unknown(item Item, names []string) {
-	msg := fmt.Sprintf("%s: Slurm 22.05 has no such key", item.Key)
+	msg := "not known here, left out"
 	if n := nearest.Of(strings.ToLower(item.Key), lower(names)); n != "" {
 		for _, name := range names {
 			if strings.ToLower(name) == n {
@@ -102,7 +103,7 @@ func (s *site) unknown(item Item, names []string) {
 			}
 		}
 	}
-	s.errs = append(s.errs, s.line.at("%s", msg))
+	s.say(item, None, msg)
 }
 
 func lower(names []string) []string {

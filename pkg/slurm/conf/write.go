@@ -70,8 +70,9 @@ func (s *site) nodeText(n *node) string {
 	if len(n.features) > 0 {
 		set["features"] = list(n.features)
 	}
-	if n.gpus == 0 {
+	if set["expect_cards"] = strconv.Itoa(n.gpus); n.gpus == 0 {
 		set["cards"] = `"none"`
+		delete(set, "expect_cards")
 	}
 	var b strings.Builder
 	for _, key := range slices.Sorted(maps.Keys(set)) {
