@@ -123,7 +123,7 @@ func TestPartitionsHoldBackWhoWaits(t *testing.T) {
 		b.w.SetPartitions([]api.Partition{main})
 		s := specOf(1)
 		s.TimeLimit = x.limit
-		id := b.must(Submit{Spec: s, SpecHash: "h", User: "bob", Partition: "main"}).JobIDs[0]
+		id := b.must(Submit{Spec: s, SpecHash: "h", User: "bob", Partition: "main", TimeLimit: x.limit}).JobIDs[0]
 		e := b.w.jobs[id]
 		if !b.w.eligible(e) {
 			t.Fatalf("%s: it is kept from the start", name)

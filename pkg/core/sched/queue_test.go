@@ -244,7 +244,7 @@ func BenchmarkUpdate(b *testing.B) {
 
 // TestABoundHoldsItsAccountAlone: a gang that is kept by its account's bound does not speak for gangs of others that ask for the same.
 func TestABoundHoldsItsAccountAlone(t *testing.T) {
-	p := &Policy{Order: OrderFIFO, BackfillDepth: 1, Accounts: []Account{{Name: "lab", Cards: 1}}}
+	p := &Policy{Order: OrderFIFO, BackfillDepth: 1, Accounts: []Account{{Name: "lab", Cards: 1}, {Name: "group"}}}
 	q := NewQueue(p, nil)
 	for job, account := range []string{"lab", "group"} {
 		c := lasting(int64(job+1), 2, 10)

@@ -70,9 +70,11 @@ func (s *site) nodeText(n *node) string {
 	if len(n.features) > 0 {
 		set["features"] = list(n.features)
 	}
-	if set["expect_cards"] = strconv.Itoa(n.gpus); n.gpus == 0 {
+	switch { // below 0: slurm.conf does not say
+	case n.gpus == 0:
 		set["cards"] = `"none"`
-		delete(set, "expect_cards")
+	case n.gpus > 0:
+		set["expect_cards"] = strconv.Itoa(n.gpus)
 	}
 	var b strings.Builder
 	for _, key := range slices.Sorted(maps.Keys(set)) {
