@@ -392,6 +392,16 @@ func (w *World) inReservation(j *Job) bool {
 	return b != nil && b.active && b.r.Admits(j.User, j.Spec.Account)
 }
 
+// bars reports whether a reservation keeps gangs off its nodes that are of another one, or of none: who is of
+// maintenance is kept off by nothing, as in Slurm.
+func (w *World) bars(r *api.Reservation, own string) bool {
+	if r.Name == own {
+		return false
+	}
+	b := w.reservations[own]
+	return own == "" || b == nil || !b.r.Has(api.FlagMaint)
+}
+
 // barred is why a gang that would have ended by then (zero: nobody knows) may not be
 // admitted to a node, nil when it may.
 func (w *World) barred(j *Job, node string, until time.Time) *api.Error {
@@ -403,7 +413,7 @@ func (w *World) barred(j *Job, node string, until time.Time) *api.Error {
 		until = until.Add(w.set.StartTimeout + max(0, j.Spec.GraceMax-w.grace(j)))
 	}
 	for _, r := range w.Reservations() {
-		if r.Name != own && r.Holds(node) && (until.IsZero() || until.After(r.Start)) {
+		if w.bars(r, own) && r.Holds(node) && (until.IsZero() || until.After(r.Start)) {
 			return api.Errorf(api.CodeConflict, "node %s is reserved: %s from %s to %s", node, r.Name, timeText(r.Start), timeText(r.End))
 		}
 	}
@@ -427,7 +437,7 @@ func (w *World) longerIntoReservation(e *entry, limit time.Duration, by time.Tim
 			continue
 		}
 		for _, r := range w.Reservations() {
-			if r.Name != j.Spec.Reservation && r.Holds(name) && !g.Until.After(r.Start) && (until.IsZero() || until.After(r.Start)) {
+			if w.bars(r, j.Spec.Reservation) && r.Holds(name) && !g.Until.After(r.Start) && (until.IsZero() || until.After(r.Start)) {
 				return conflict(fmt.Sprintf("at most --time=%d (minutes)", int(r.Start.Sub(j.ReservedAt)-w.grace(j)-w.set.StartTimeout)/int(time.Minute)),
 					"job %d is on %s, which is reserved from %s on: %s", j.ID, name, timeText(r.Start), r.Name)
 			}
@@ -439,7 +449,7 @@ func (w *World) longerIntoReservation(e *entry, limit time.Duration, by time.Tim
 // clearing is a reservation that empties its nodes.
 func (w *World) clearing(h *host, j *Job, g *cluster.Grant) (by time.Time, text string) {
 	for _, r := range w.Reservations() {
-		if !r.Has(api.FlagDrain) || r.Name == j.Spec.Reservation || !r.Holds(h.node.Name) {
+		if !r.Has(api.FlagDrain) || !w.bars(r, j.Spec.Reservation) || !r.Holds(h.node.Name) {
 			continue
 		}
 		// Who ends by himself before it is not in its way.
