@@ -128,11 +128,15 @@ func everyItemHasAnEntry(t *testing.T, r *Result, in [][]Line) {
 	}
 }
 
-// TestEveryKeyOfSlurm holds the tables against the recorded keys of Slurm 22.05.
+// TestEveryKeyOfSlurm holds the tables against the recorded keys of Slurm 22.05, and of the releases around it.
 func TestEveryKeyOfSlurm(t *testing.T) {
-	text, err := os.ReadFile("testdata/keys-22.05.txt")
-	if err != nil {
-		t.Fatal(err)
+	var text []byte
+	for _, name := range []string{"testdata/keys-22.05.txt", "testdata/keys-others.txt"} {
+		one, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text = append(append(text, one...), '\n')
 	}
 	for _, line := range strings.Split(string(text), "\n") {
 		section, key, ok := strings.Cut(line, " ")
@@ -174,12 +178,14 @@ func TestGlobalsAreSound(t *testing.T) {
 // rest is made.
 func TestUnknownKeys(t *testing.T) {
 	for text, want := range map[string]string{
-		"KilWait=3\nNodeName=n1":                 "KilWait: not known here, left out; did you mean KillWait?",
-		"NodeName=n1 Colour=red":                 "Colour: not known here, left out",
-		"NodeName=n1\nPartitionName=p Novelty=1": "Novelty: not known here, left out",
-		"NodeName=n1\nNoveltyOf2030=yes":         "NoveltyOf2030: not known here, left out",
-		"NodeName=n1\nTLSType=tls/s2n":           "TLSType: " + noTLS,
-		"NodeName=n1\nHashPlugin=hash/sha3":      "HashPlugin: " + noPlugin,
+		"KilWait=3\nNodeName=n1":                     "KilWait: not known here, left out; did you mean KillWait?",
+		"NodeName=n1 Colour=red":                     "Colour: not known here, left out",
+		"NodeName=n1\nPartitionName=p Novelty=1":     "Novelty: not known here, left out",
+		"NodeName=n1\nNoveltyOf2030=yes":             "NoveltyOf2030: not known here, left out",
+		"NodeName=n1\nSchedulerType=sched/wild":      "SchedulerType: that plug-in is not known here, left out; known are sched/backfill, sched/builtin",
+		"NodeName=n1\nTopologyPlugin=topology/block": "TopologyPlugin: blocks of nodes are not known: gangs are placed below few switches (topology_file)",
+		"NodeName=n1\nTLSType=tls/s2n":               "TLSType: " + noTLS,
+		"NodeName=n1\nHashPlugin=hash/sha3":          "HashPlugin: " + noPlugin,
 	} {
 		r, err := made(text)
 		if err != nil {
@@ -209,7 +215,6 @@ func TestRefuses(t *testing.T) {
 		"PartitionName=x MaxTime=never":                            "slurm.conf:1: MaxTime=never: not a time; write 90 (minutes), 90m, 12:00:00, 3-00:00:00 or 1d12h",
 		"PartitionName=x MaxTime=10 DefaultTime=20":                "slurm.conf:1: partition x: DefaultTime is longer than MaxTime",
 		"PartitionName=a Default=YES\nPartitionName=b Default=YES": "slurm.conf:2: partition b: another one is the default already",
-		"SchedulerType=sched/wild":                                 "slurm.conf:1: SchedulerType=sched/wild: want one of sched/backfill, sched/builtin",
 		"PreemptMode=SOMETIMES":                                    "slurm.conf:1: PreemptMode=SOMETIMES: want OFF, CANCEL, GANG, REQUEUE, SUSPEND or WITHIN",
 		"just words":                                               `slurm.conf:1: want KEY=VALUE, not "just words"`,
 		`ClusterName="x`:                                           "slurm.conf:1: ClusterName: the quote is not closed",

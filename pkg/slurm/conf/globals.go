@@ -42,11 +42,13 @@ const (
 	noX11          = "X11 is not forwarded"
 	noFuzzPrio     = "waiting gangs are ordered by one rule (order), not by a sum of factors"
 	noTLS          = "daemons speak TLS to each other always, by certificates of gangd's own (gangd token new)"
+	noMetrics      = "gangd always has them: /metrics on its socket, and on metrics_listen"
+	noHookTime     = "each program of a hook has hook_timeout, and the health program its interval"
 	noCluster      = "there is no name of the cluster"
 )
 
-// globalRows is every key of slurm.conf of Slurm 22.05 that stands by itself. A test holds
-// it against the recorded list.
+// globalRows is every key of slurm.conf of Slurm 21.08 to 26.05 that stands by itself. A test holds
+// it against the recorded lists.
 var globalRows = slices.Concat(takenRows, whyRows(noAccounting, `AccountingStorageBackupHost AccountingStorageEnforce AccountingStorageExternalHost
 	AccountingStorageHost AccountingStorageParameters AccountingStoragePass AccountingStoragePort AccountingStorageTRES AccountingStorageType
 	AccountingStorageUser AccountingStoreFlags JobCompHost JobCompLoc JobCompParams JobCompPass JobCompPort JobCompType JobCompUser MaxDBDMsgs
@@ -55,9 +57,11 @@ var globalRows = slices.Concat(takenRows, whyRows(noAccounting, `AccountingStora
 	JobAcctGatherType JobAcctGatherFrequency JobAcctGatherParams ExtSensorsFreq ExtSensorsType`),
 	whyRows(noPower, `ResumeFailProgram ResumeProgram ResumeRate ResumeTimeout SuspendExcNodes SuspendExcParts SuspendProgram SuspendRate
 	SuspendTime SuspendTimeout PowerParameters PowerPlugin RebootProgram ReconfigFlags`),
-	// Of 23.11 and 24.11.
-	whyRows(noPower, `SuspendExcStates`), whyRows(noPlugin, `CliFilterParameters DataParserParameters HashPlugin`),
-	whyRows(noTLS, `CertmgrParameters CertmgrType TLSParameters TLSType`),
+	// Of 23.02 and later.
+	whyRows(noPower, `SuspendExcStates PowerAction`), whyRows(noPlugin, `CliFilterParameters DataParserParameters HashPlugin HttpParserType UrlParserType`),
+	whyRows(noTLS, `CertmgrParameters CertmgrType CertgenParameters CertgenType TLSParameters TLSType SlurmctldHttpAuthParameters SlurmdHttpAuthParameters`),
+	whyRows(noAccounting, `AccountingStorageLoc AccountingStoreJobComment JobCompPassScript`), whyRows(noLicense, `LicenseParameters`), whyRows(noJobContainer, `NamespaceType`),
+	whyRows(noMetrics, `MetricsType MetricsParameters MetricsAuthUsers`), whyRows(noHookTime, `PrologTimeout EpilogTimeout HealthCheckTimeout`),
 	whyRows(noLaunch, `LaunchType LaunchParameters MpiDefault InteractiveStepOptions SwitchType SwitchParameters TreeWidth RoutePlugin
 	SrunPortRange PropagatePrioProcess`),
 	whyRows(noPlugin, `PluginDir CliFilterPlugins JobSubmitPlugins NodeFeaturesPlugins PrEpPlugins PrEpParameters
@@ -71,11 +75,11 @@ var globalRows = slices.Concat(takenRows, whyRows(noAccounting, `AccountingStora
 	whyRows(noCray, `CoreSpecPlugin`),
 	whyRows(noFederation, `FederationParameters`),
 	whyRows(noCache, `GroupUpdateForce GroupUpdateTime GetEnvTimeout UsePAM`),
-	whyRows(noTimeout, `MessageTimeout TCPTimeout EioTimeout InactiveLimit WaitTime CompleteWait CommunicationParameters`),
+	whyRows(noTimeout, `KeepAliveTime MessageTimeout TCPTimeout EioTimeout InactiveLimit WaitTime CompleteWait CommunicationParameters`),
 	whyRows(noFreq, `CpuFreqDef CpuFreqGovernors GpuFreqDef`),
-	whyRows(noBurst, `BurstBufferType`),
+	whyRows(noBurst, `BurstBufferType BurstBufferParameters`),
 	whyRows(noLicense, `Licenses`),
-	whyRows(noBcast, `BcastExclude`),
+	whyRows(noBcast, `BcastExclude SbcastParameters`),
 	whyRows(noX11, `X11Parameters`),
 	whyRows(noFuzzPrio, `PriorityCalcPeriod PriorityFlags PriorityMaxAge PriorityParameters PriorityUsageResetPeriod FairShareDampeningFactor`),
 	whyRows(noJobContainer, `JobContainerType`), whyRows(noPlugstack, `PlugStackConfig`),
@@ -97,6 +101,8 @@ var globalRows = slices.Concat(takenRows, whyRows(noAccounting, `AccountingStora
 		{name: "HealthCheckNodeState", why: "health_program runs whatever the node does"},
 		{name: "JobFileAppend", why: "output is appended to; --open-mode=truncate in the script"},
 		{name: "KillOnBadExit", why: "a dying rank always ends its gang, and a dying task its step"},
+		{name: "MaxBatchRequeue", why: "a node that fails a job's launches is left for another, and the job fails after launch_retries"},
+		{name: "PreemptParameters", why: "of those that may be stopped the ones that lose least are"},
 		{name: "MaxArraySize", why: "an array has at most 10000 elements"},
 		{name: "MaxJobCount", why: "the queue has no limit of its own"},
 		{name: "MaxJobId", why: "ids are never used again"},

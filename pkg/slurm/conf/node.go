@@ -23,12 +23,15 @@ var nodeKeys = map[string]string{
 	"nodename": "", "nodehostname": "", "nodeaddr": "", "cpus": "", "procs": "", "boards": "", "sockets": "", "socketsperboard": "",
 	"corespersocket": "", "threadspercore": "", "realmemory": "", "corespeccount": "", "cpuspeclist": "", "memspeclimit": "",
 	"features": "", "feature": "", "gres": "", "state": "",
-	"bcastaddr": noBcast,
-	"cpubind":   "each job has CPUs of its own (cpu_bind in gnoded.toml); srun --cpu-bind says what a task has",
-	"port":      "no daemon on a node listens on the network",
-	"reason":    "gctl node drain NODE --reason=TEXT says it",
-	"tmpdisk":   "a node says what it has: on the disk of private_path, else of /tmp",
-	"weight":    "places are chosen by what they leave free for others; a feature with --constraint tells nodes apart",
+	"bcastaddr":   noBcast,
+	"tresweights": "use is counted in card time", "restrictedcorespergpu": "a rank's CPUs are chosen near its cards",
+	"topology": "switches are a tree, read from topology_file", "gresconf": "gres.conf is read as a file of its own", "parameters": "gnoded finds out what the node has",
+	"suspendtime": noPower,
+	"cpubind":     "each job has CPUs of its own (cpu_bind in gnoded.toml); srun --cpu-bind says what a task has",
+	"port":        "no daemon on a node listens on the network",
+	"reason":      "gctl node drain NODE --reason=TEXT says it",
+	"tmpdisk":     "a node says what it has: on the disk of private_path, else of /tmp",
+	"weight":      "places are chosen by what they leave free for others; a feature with --constraint tells nodes apart",
 }
 
 // nodeLine reads NodeName=...; NodeName=DEFAULT is for the lines behind it.
@@ -183,12 +186,12 @@ func (s *site) nodeState(item Item) {
 	switch strings.ToUpper(strings.TrimRight(item.Value, "*")) {
 	case "UNKNOWN", "UP", "IDLE":
 		s.say(item, Taken, "")
-	case "CLOUD", "FUTURE":
+	case "CLOUD", "FUTURE", "EXTERNAL":
 		s.say(item, Different, "a node is known from when it joins on")
 	case "DOWN", "DRAIN", "FAIL", "FAILING":
 		s.say(item, None, "gctl node drain NODE keeps one out of use, once it has joined")
 	default:
-		s.wrong(item, "want UNKNOWN, DOWN, DRAIN, FAIL, FAILING, CLOUD or FUTURE")
+		s.wrong(item, "want UNKNOWN, DOWN, DRAIN, FAIL, FAILING, CLOUD, FUTURE or EXTERNAL")
 	}
 }
 

@@ -16,19 +16,28 @@ type partition struct {
 	deflt, maxT time.Duration // 0: unlimited
 	hasDeflt    bool
 	tier        int
+	state       string
+	groups      []string // who may run in it; empty: everybody
+	accounts    []string
+	denied      []string
+	least, most int      // nodes of a job; 0: any
 	features    []string // of node sets, resolved when all nodes are known
 	isAll       bool
 }
 
-const noAccess = "a partition is open to everyone: who may not run at all is kept out by gnoded's min_uid and groups, on each node"
+const (
+	noAccess = "a partition is open by user, group and account; who may not run at all is kept out by gnoded's min_uid and groups, on each node"
+	noQOS    = "there is no quality of service"
+	noBounds = "a partition limits time and nodes alone"
+)
 
 // partitionKeys is every key of a PartitionName line; as nodeKeys.
 var partitionKeys = map[string]string{
 	"partitionname": "", "nodes": "", "default": "", "defaulttime": "", "maxtime": "", "prioritytier": "", "priority": "", "state": "",
 	"preemptmode": "", "oversubscribe": "", "shared": "", "gracetime": "",
 	"allocnodes":    "every login host may submit",
-	"allowaccounts": noAccess, "allowgroups": noAccess, "allowqos": noAccess, "denyaccounts": noAccess, "denyqos": noAccess,
-	"allowusers": noAccess, "denyusers": noAccess, "rootonly": noAccess, "disablerootjobs": "gnoded's min_uid (1000) refuses root's jobs anyway",
+	"allowaccounts": "", "allowgroups": "", "denyaccounts": "", "minnodes": "", "maxnodes": "",
+	"allowqos": noQOS, "denyqos": noQOS, "rootonly": noAccess, "disablerootjobs": "gnoded's min_uid (1000) refuses root's jobs anyway",
 	"alternate":      "jobs name several partitions (-p a,b) instead",
 	"cpubind":        "each job has CPUs of its own (cpu_bind in gnoded.toml); srun --cpu-bind says what a task has",
 	"defcpupergpu":   "a job gets the CPUs that it asks for",
@@ -38,16 +47,17 @@ var partitionKeys = map[string]string{
 	"exclusiveuser":  "nodes are shared by users; --exclusive in the script",
 	"hidden":         "every partition is shown",
 	"lln":            "places are chosen by what they leave free for others",
-	"maxcpuspernode": "a partition limits time alone", "maxmempercpu": "a partition limits time alone", "maxmempernode": "a partition limits time alone",
-	"maxnodes": "a partition limits time alone", "minnodes": "a partition limits time alone",
+	"maxcpuspernode": noBounds, "maxmempercpu": noBounds, "maxmempernode": noBounds,
+	"powerdownonidle": noPower, "exclusivetopo": "nodes are shared; a job that wants whole ones says --exclusive", "exclusive": "nodes are shared; a job that wants whole ones says --exclusive",
+	"topology":          "switches are a tree for the whole site, read from topology_file",
 	"overtimelimit":     "the time limit is exact",
 	"priorityjobfactor": "the tier is the partition's weight",
-	"qos":               "there is no quality of service",
+	"qos":               noQOS,
 	"reqresv":           "a partition needs no reservation",
 	"resumetimeout":     noPower, "suspendtime": noPower, "suspendtimeout": noPower,
 	"selecttypeparameters": "CPUs, memory and cards are given out one by one",
 	"tresbillingweights":   "use is counted in card time",
-	"maxcpuspersocket":     "a partition limits time alone",
+	"maxcpuspersocket":     noBounds,
 }
 
 func (s *site) partitionLine(l Line) {
@@ -97,7 +107,7 @@ func (s *site) partitionItem(p *partition, item Item, aloud bool) {
 			"DefMemPerCPU", "DefMemPerNode", "DenyAccounts", "DenyQos", "ExclusiveUser", "GraceTime", "Hidden", "LLN", "MaxCPUsPerNode",
 			"MaxMemPerNode", "MaxNodes", "MaxTime", "MinNodes", "Nodes", "OverSubscribe", "PartitionName", "PreemptMode",
 			"PriorityJobFactor", "PriorityTier", "QOS", "ReqResv", "RootOnly", "State", "TRESBillingWeights"})
-	case why == noAccess && strings.EqualFold(item.Value, "all"), why == noAccess && strings.EqualFold(item.Value, "no"):
+	case (why == noAccess || why == noQOS) && (strings.EqualFold(item.Value, "all") || strings.EqualFold(item.Value, "no")):
 		say(Taken, "")
 	case why != "":
 		say(None, why)
@@ -112,7 +122,20 @@ func (s *site) partitionItem(p *partition, item Item, aloud bool) {
 	case key == "prioritytier", key == "priority":
 		s.partitionTier(p, item, say)
 	case key == "state":
-		s.partitionState(item, say)
+		s.partitionState(p, item, say)
+	case key == "allowgroups":
+		p.groups = namesOrAll(item.Value)
+		say(Taken, "allow_groups")
+	case key == "allowaccounts":
+		p.accounts = namesOrAll(item.Value)
+		say(Taken, "allow_accounts")
+	case key == "denyaccounts":
+		p.denied = namesOrAll(item.Value)
+		say(Taken, "deny_accounts")
+	case key == "minnodes":
+		s.partitionNumber(&p.least, item, "min_nodes", say)
+	case key == "maxnodes":
+		s.partitionNumber(&p.most, item, "max_nodes", say)
 	case key == "preemptmode":
 		say(Different, "who gives way is decided by tiers, for the whole site")
 	case key == "gracetime":
@@ -151,14 +174,47 @@ func (s *site) partitionTier(p *partition, item Item, say func(Outcome, string))
 	say(Taken, "tier")
 }
 
-func (s *site) partitionState(item Item, say func(Outcome, string)) {
-	switch strings.ToUpper(item.Value) {
-	case "UP":
+func (s *site) partitionState(p *partition, item Item, say func(Outcome, string)) {
+	switch word := strings.ToLower(item.Value); word {
+	case "up":
+		p.state = ""
 		say(Taken, "")
-	case "DOWN", "DRAIN", "INACTIVE":
-		say(None, "a partition is always open; leave it out of the file to close it")
+	case "down", "drain", "inactive":
+		p.state = word
+		say(Taken, "state")
 	default:
 		s.wrong(item, "want UP, DOWN, DRAIN or INACTIVE")
+	}
+}
+
+// namesOrAll reads a list of names; none are all.
+func namesOrAll(v string) []string {
+	var out []string
+	for name := range strings.SplitSeq(v, ",") {
+		if name = strings.TrimSpace(name); name != "" {
+			out = append(out, name)
+		}
+	}
+	if len(out) == 1 && strings.EqualFold(out[0], "all") {
+		return nil
+	}
+	return out
+}
+
+func (s *site) partitionNumber(to *int, item Item, key string, say func(Outcome, string)) {
+	if v := strings.ToUpper(item.Value); v == "UNLIMITED" || v == "INFINITE" {
+		*to = 0
+		say(Taken, key)
+		return
+	}
+	switch n := s.number(item); {
+	case n < 0:
+	case n > 65536:
+		*to = 0
+		say(Different, "any number: gangd has no site of more than 65536 nodes")
+	default:
+		*to = n
+		say(Taken, key)
 	}
 }
 
@@ -240,6 +296,9 @@ func (s *site) settlePartitions() {
 		if p.maxT > 0 && p.deflt > p.maxT {
 			s.errs = append(s.errs, p.line.at("partition %s: DefaultTime is longer than MaxTime", p.name))
 		}
+		if p.most > 0 && p.least > p.most {
+			s.errs = append(s.errs, p.line.at("partition %s: MinNodes is above MaxNodes", p.name))
+		}
 		if !p.hasDeflt {
 			p.deflt = p.maxT // Slurm gives a job that asks for no limit the longest
 		}
@@ -269,5 +328,22 @@ func (p *partition) toml(b *strings.Builder) {
 	}
 	if p.tier != 0 {
 		fmt.Fprintf(b, "tier = %d\n", p.tier)
+	}
+	if p.state != "" {
+		fmt.Fprintf(b, "state = %q\n", p.state)
+	}
+	for _, l := range []struct {
+		key string
+		of  []string
+	}{{"allow_groups", p.groups}, {"allow_accounts", p.accounts}, {"deny_accounts", p.denied}} {
+		if len(l.of) > 0 {
+			b.WriteString(l.key + " = " + list(l.of) + "\n")
+		}
+	}
+	if p.least > 0 {
+		fmt.Fprintf(b, "min_nodes = %d\n", p.least)
+	}
+	if p.most > 0 {
+		fmt.Fprintf(b, "max_nodes = %d\n", p.most)
 	}
 }
