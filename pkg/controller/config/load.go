@@ -169,8 +169,8 @@ func (s *source) decode(t *table, v *viper.Viper, out any) {
 		switch {
 		case errors.As(e, &want):
 			bad[e.Name()] = true
-			if _, ok := t.lists[e.Name()]; ok {
-				want.text = fmt.Sprintf("want tables written [[%s]], each with a name", e.Name())
+			if want.text == wantTables {
+				want.text = fmt.Sprintf(wantTables, e.Name())
 			}
 			s.errs = append(s.errs, s.wrong(e.Name(), s.found(e.Name(), want.raw)+want.text))
 		case !unknown: // else it is about keys that are told of already

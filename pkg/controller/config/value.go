@@ -49,6 +49,7 @@ var (
 	wantDuration = "want a duration with a unit, such as 500ms, 15s, 10m or 1d"
 	wantSize     = "want a size, such as 500MiB, 5GiB or 80G"
 	wantInt      = "want a whole number"
+	wantTables   = "want tables written [[%s]], each with a name" // of a key
 	wantList     = "want a list of strings, such as [\"a\", \"b\"]"
 )
 
@@ -117,7 +118,7 @@ func tables(raw any) error {
 		}
 	}
 	if !ok {
-		return errors.New("want tables, each with a name")
+		return errors.New(wantTables)
 	}
 	return nil
 }
