@@ -79,6 +79,9 @@ const (
 	ReasonTimeMin          Reason = "time_min"          // the least time limit leaves no time before the limit or the deadline
 	ReasonBegin            Reason = "begin"             // not before the deadline
 	ReasonNoRequeue        Reason = "no_requeue"        // the job was submitted not to be requeued
+	ReasonPartitionAccess  Reason = "partition_access"  // not open to the user or to his groups
+	ReasonPartitionAccount Reason = "partition_account" // not open to the account
+	ReasonPartitionNodes   Reason = "partition_nodes"   // more or fewer nodes than it allows a job
 	ReasonTimeLimit        Reason = "time_limit"        // above the partition's, or not over before the deadline
 	ReasonWithin           Reason = "within"            // a step of the allocation has what is asked for, and who asks is in it
 	ReasonPorts            Reason = "ports"             // the site has not so many, or others have them

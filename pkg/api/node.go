@@ -118,6 +118,15 @@ type Partition struct {
 	Tier        int           `json:"tier" mapstructure:"tier"`                    // larger first, before any priority
 	// State is whether jobs may be queued for it and started in it; empty: both.
 	State PartitionState `json:"state,omitempty" mapstructure:"state"`
+	// Who may run jobs in it: these users, and those of these groups of the controller's host. Both empty: everybody.
+	AllowUsers  []string `json:"allow_users,omitempty" mapstructure:"allow_users"`
+	AllowGroups []string `json:"allow_groups,omitempty" mapstructure:"allow_groups"`
+	// Under which accounts; empty: any but those that are denied, which are not looked at where some are allowed.
+	AllowAccounts []string `json:"allow_accounts,omitempty" mapstructure:"allow_accounts"`
+	DenyAccounts  []string `json:"deny_accounts,omitempty" mapstructure:"deny_accounts"`
+	// How many nodes a gang may have in it; 0: any.
+	MinNodes int `json:"min_nodes,omitempty" mapstructure:"min_nodes"`
+	MaxNodes int `json:"max_nodes,omitempty" mapstructure:"max_nodes"`
 	// What its jobs get that do not say; nil: what the site says. A zero duration is off.
 	StallTimeout *time.Duration `json:"stall_timeout_ns,omitempty" mapstructure:"stall_timeout"`
 	StallRetries *int           `json:"stall_retries,omitempty" mapstructure:"stall_retries"`
@@ -152,6 +161,13 @@ type PartitionRequest struct {
 	MaxTime     *time.Duration  `json:"max_time_ns,omitempty"`     // 0: unlimited
 	Tier        *int            `json:"tier,omitempty" bound:"-1000..1000"`
 	State       *PartitionState `json:"state,omitempty"`
+	// "ALL" or none: everybody, any account; see [Partition].
+	AllowUsers    *[]string `json:"allow_users,omitempty"`
+	AllowGroups   *[]string `json:"allow_groups,omitempty"`
+	AllowAccounts *[]string `json:"allow_accounts,omitempty"`
+	DenyAccounts  *[]string `json:"deny_accounts,omitempty"`             // "ALL" or none: no account is
+	MinNodes      *int      `json:"min_nodes,omitempty" bound:"..65536"` // 0: any number
+	MaxNodes      *int      `json:"max_nodes,omitempty" bound:"..65536"`
 }
 
 // PartitionChange is what was made of a partition at run time.

@@ -173,6 +173,8 @@ func newProcess(cfg *config.Controller, opt Options, vault auth.Vault) (*process
 			u, known := people.Here.Known(uid)
 			return u.Name, known
 		},
+		GroupsOf:    people.Here.GroupsAmong,
+		KnownGroup:  func(ctx context.Context, name string) error { _, err := people.Here.Group(ctx, name); return err },
 		AcceptStore: opt.AcceptStore, Run: runName(),
 		Policy: cfg.Policy(), Sign: opt.Signs.Loop(), Operator: operator(cfg),
 	}

@@ -16,6 +16,9 @@ var refusals = map[api.Reason]string{
 	api.ReasonDependency:       "Job dependency problem",
 	api.ReasonTimeMin:          "Invalid time-min specification (exceeds job's time or other limits)",
 	api.ReasonBegin:            "Incompatible begin and deadline time specification",
+	api.ReasonPartitionAccess:  "User's group not permitted to use this partition",
+	api.ReasonPartitionAccount: "Invalid account or account/partition combination specified",
+	api.ReasonPartitionNodes:   "Node count specification invalid",
 	api.ReasonTimeLimit:        "Requested time limit is invalid (missing or exceeds some limit)",
 }
 

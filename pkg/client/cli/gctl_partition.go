@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -34,8 +35,8 @@ var partitionStates = []string{"up", "down", "drain", "inactive"}
 
 // newPutPartition is create, or with change update.
 func newPutPartition(change bool) *cobra.Command {
-	var nodes, state, defaultTime, maxTime string
-	var tier int
+	var nodes, state, defaultTime, maxTime, users, groups, accounts, denied string
+	var tier, minNodes, maxNodes int
 	var byDefault bool
 	use, short := "create NAME", "make a partition"
 	example := `  gctl partition create course --nodes=n[1-2] --max-time=2:00:00
@@ -45,7 +46,8 @@ func newPutPartition(change bool) *cobra.Command {
 		use, short = "update NAME", "change a partition"
 		example = `  gctl partition update gpu --state=drain          what is queued starts, and no more is queued
   gctl partition update gpu --max-time=1-0 --default-time=4:00:00
-  gctl partition update long --default --nodes=ALL`
+  gctl partition update long --default --nodes=ALL
+  gctl partition update debug --max-nodes=2 --allow-groups=staff,vision`
 	}
 	cmd := &cobra.Command{
 		Use: use, Short: short, Example: example,
@@ -94,6 +96,21 @@ func newPutPartition(change bool) *cobra.Command {
 				}
 				*limit.to = &d
 			}
+			for _, list := range []struct {
+				name, value string
+				to          **[]string
+			}{{"allow-users", users, &r.AllowUsers}, {"allow-groups", groups, &r.AllowGroups}, {"allow-accounts", accounts, &r.AllowAccounts}, {"deny-accounts", denied, &r.DenyAccounts}} {
+				if given(list.name) {
+					names := slices.DeleteFunc(strings.Split(list.value, ","), func(s string) bool { return s == "" })
+					*list.to = &names
+				}
+			}
+			if given("min-nodes") {
+				r.MinNodes = &minNodes
+			}
+			if given("max-nodes") {
+				r.MaxNodes = &maxNodes
+			}
 			if given("tier") {
 				r.Tier = &tier
 			}
@@ -101,7 +118,7 @@ func newPutPartition(change bool) *cobra.Command {
 				r.Default = &byDefault
 			}
 			if change && *r == (api.PartitionRequest{Name: args[0]}) {
-				return Usagef("nothing to change was given: --nodes, --state, --default-time, --max-time, --tier or --default")
+				return Usagef("nothing to change was given: %s --help has what can be changed", cmd.CommandPath())
 			}
 			return client.New().PutPartition(cmd.Context(), r, change)
 		},
@@ -115,6 +132,12 @@ func newPutPartition(change bool) *cobra.Command {
 	f.StringVar(&state, "state", "", "`STATE`: "+strings.Join(partitionStates, ", "))
 	f.StringVar(&defaultTime, "default-time", "", "limit of jobs that name none, `TIME`: 30, 4:00:00, 1-0; none")
 	f.StringVar(&maxTime, "max-time", "", "longest limit of a job, `TIME`; none")
+	f.StringVar(&users, "allow-users", "", "`USER,...` who may run jobs in it, besides those of --allow-groups; ALL: everybody")
+	f.StringVar(&groups, "allow-groups", "", "`GROUP,...` whose members may; ALL: everybody")
+	f.StringVar(&accounts, "allow-accounts", "", "`ACCOUNT,...` under which jobs run in it; ALL: any")
+	f.StringVar(&denied, "deny-accounts", "", "`ACCOUNT,...` under which none do, without --allow-accounts; ALL: none is denied")
+	f.IntVar(&minNodes, "min-nodes", 0, "fewest nodes of a job, `N`; 0: any")
+	f.IntVar(&maxNodes, "max-nodes", 0, "most nodes of a job, `N`; 0: any")
 	f.IntVar(&tier, "tier", 0, "`N`: jobs of a larger one go first, before any priority")
 	f.BoolVar(&byDefault, "default", false, "jobs that name none are of this one")
 	_ = cmd.RegisterFlagCompletionFunc("state", completeWith(func() []string { return slices.Clone(partitionStates) }))
@@ -188,8 +211,37 @@ func partitionText(p *api.Partition) string {
 	if p == nil {
 		return "(none)"
 	}
-	return fmt.Sprintf("State=%s DefaultTime=%s MaxTime=%s Tier=%d Nodes=%s", partitionState(p), jobfield.TimeLimit(int64(p.DefaultTime/time.Second)),
+	text := fmt.Sprintf("State=%s DefaultTime=%s MaxTime=%s Tier=%d Nodes=%s", partitionState(p), jobfield.TimeLimit(int64(p.DefaultTime/time.Second)),
 		jobfield.TimeLimit(int64(p.MaxTime/time.Second)), p.Tier, partitionNodes(p))
+	if p.MinNodes > 0 || p.MaxNodes > 0 {
+		text += " " + nodeBounds(p)
+	}
+	if who := whoMay(p); who != "" {
+		text += " " + who
+	}
+	return text
+}
+
+func nodeBounds(p *api.Partition) string {
+	most := "UNLIMITED"
+	if p.MaxNodes > 0 {
+		most = strconv.Itoa(p.MaxNodes)
+	}
+	return fmt.Sprintf("MinNodes=%d MaxNodes=%s", p.MinNodes, most)
+}
+
+// whoMay says for whom a partition is; empty: for everybody.
+func whoMay(p *api.Partition) string {
+	var out []string
+	for _, l := range []struct {
+		key string
+		of  []string
+	}{{"AllowUsers", p.AllowUsers}, {"AllowGroups", p.AllowGroups}, {"AllowAccounts", p.AllowAccounts}, {"DenyAccounts", p.DenyAccounts}} {
+		if len(l.of) > 0 {
+			out = append(out, l.key+"="+strings.Join(l.of, ","))
+		}
+	}
+	return strings.Join(out, " ")
 }
 
 func partitionState(p *api.Partition) string {

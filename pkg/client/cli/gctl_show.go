@@ -543,9 +543,14 @@ func partitionFields(p *api.Partition, nodes []api.Node) []string {
 	if p.Default {
 		isDefault = "YES"
 	}
+	who := whoMay(p)
+	if who == "" {
+		who = "AllowUsers=ALL AllowAccounts=ALL"
+	}
 	return []string{
 		"PartitionName=" + p.Name + " Default=" + isDefault + fmt.Sprintf(" State=%s Tier=%d", partitionState(p), p.Tier),
 		fmt.Sprintf("DefaultTime=%s MaxTime=%s", jobfield.TimeLimit(int64(p.DefaultTime/time.Second)), jobfield.TimeLimit(int64(p.MaxTime/time.Second))),
+		nodeBounds(p), who,
 		fmt.Sprintf("Nodes=%s TotalNodes=%d TotalCPUs=%d TotalGPUs=%d", jobfield.OrNull(hostlist.Compress(names)), len(names), cpus, cards),
 	}
 }

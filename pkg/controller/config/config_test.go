@@ -131,6 +131,8 @@ func TestRefusals(t *testing.T) {
 		{"partition name", "[[partition]]\nname = \"A b\"", nil, `FILE:2: name: want 1 to 63 of a-z A-Z 0-9 . _ - that begin and end with a letter or digit`},
 		{"two defaults", "[[partition]]\nname = \"a\"\ndefault = true\n[[partition]]\nname = \"b\"\ndefault = true", nil, `FILE:6: default: want one default partition, there is one above`},
 		{"partition times", "[[partition]]\nname = \"a\"\nmax_time = \"1m\"\ndefault_time = \"1h\"", nil, `FILE:4: default_time: want at most max_time (1m0s)`},
+		{"partition nodes", "[[partition]]\nname = \"a\"\nmin_nodes = 3\nmax_nodes = 2", nil, `FILE:3: min_nodes: want at most max_nodes (2)`},
+		{"partition of an account that is not there", "[[partition]]\nname = \"a\"\nallow_accounts = [\"lab\"]\ndeny_accounts = [\"bal\"]\n[[account]]\nname = \"lab\"", nil, `FILE:4: deny_accounts: there is no account "bal"`},
 		{"node timeout", "heartbeat = \"40s\"", nil, `node_timeout: want more than heartbeat (40s): a node would be lost between two beats`},
 		{"backoff", "retry_backoff_max = \"10ms\"", nil, `FILE:1: retry_backoff_max: want at least retry_backoff (1s)`},
 		{"lease", "", []string{"lease=1s"}, `--set lease=1s: want off, or more than heartbeat (1s): beats renew it`},

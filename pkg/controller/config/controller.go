@@ -153,8 +153,14 @@ func (c *Controller) fillPartitions() {
 		c.Partitions = []api.Partition{{Name: "main"}}
 	}
 	for i := range c.Partitions {
-		if c.Partitions[i].State == "up" {
-			c.Partitions[i].State = api.PartitionUp
+		p := &c.Partitions[i]
+		if p.State == "up" {
+			p.State = api.PartitionUp
+		}
+		for _, list := range []*[]string{&p.AllowUsers, &p.AllowGroups, &p.AllowAccounts, &p.DenyAccounts} {
+			if len(*list) == 0 || len(*list) == 1 && strings.EqualFold((*list)[0], "ALL") {
+				*list = nil
+			}
 		}
 	}
 	for _, p := range c.Partitions {
@@ -211,7 +217,7 @@ func (c *Controller) check(src *source) []error {
 	}
 	errs = append(errs, c.checkWeb(src)...)
 	errs = append(errs, c.checkNotify(src)...)
-	errs = append(errs, checkPartitions(c.Partitions, src)...)
+	errs = append(errs, checkPartitions(c.Partitions, c.Accounts, src)...)
 	return append(errs, checkAccounts(c.Accounts, src)...)
 }
 
@@ -258,7 +264,7 @@ func checkAccounts(as []Account, src *source) []error {
 	return errs
 }
 
-func checkPartitions(ps []api.Partition, src *source) []error {
+func checkPartitions(ps []api.Partition, as []Account, src *source) []error {
 	var errs []error
 	seen := map[string]bool{}
 	defaults := 0
@@ -276,6 +282,18 @@ func checkPartitions(ps []api.Partition, src *source) []error {
 		if p.MaxTime > 0 && p.DefaultTime > p.MaxTime {
 			errs = append(errs, src.wrong(key("default_time"), "want at most max_time ("+p.MaxTime.Round(time.Second).String()+")"))
 		}
+		if p.MaxNodes > 0 && p.MinNodes > p.MaxNodes {
+			errs = append(errs, src.wrong(key("min_nodes"), fmt.Sprintf("want at most max_nodes (%d)", p.MaxNodes)))
+		}
+		unknown := func(field string, names []string) {
+			for _, name := range names {
+				if len(as) > 0 && !slices.ContainsFunc(as, func(a Account) bool { return a.Name == name }) {
+					errs = append(errs, src.wrong(key(field), fmt.Sprintf("there is no account %q", name)))
+				}
+			}
+		}
+		unknown("allow_accounts", p.AllowAccounts)
+		unknown("deny_accounts", p.DenyAccounts)
 		if p.Default {
 			if defaults++; defaults == 2 {
 				errs = append(errs, src.wrong(key("default"), "want one default partition, there is one above"))

@@ -32,18 +32,26 @@ func (e *Engine) account(asked, user string) (string, error) {
 		}
 		return all[i].Name, nil
 	}
-	names := make([]string, len(all))
 	for i := range all {
-		if names[i] = all[i].Name; names[i] == asked {
+		if all[i].Name == asked {
 			if all[i].OpenTo(user) {
 				return asked, nil
 			}
 			return "", e.noAccount(user, "account %s is not open to %s", asked, user)
 		}
 	}
+	return "", e.unknownAccount(asked)
+}
+
+// unknownAccount is the refusal of one that the site does not have.
+func (e *Engine) unknownAccount(asked string) error {
+	var names []string
+	for i := range e.opt.Policy.Accounts {
+		names = append(names, e.opt.Policy.Accounts[i].Name)
+	}
 	err := api.Errorf(api.CodeInvalid, "no account %q", asked)
 	err.Hint = nearest.Hint(asked, names, "accounts here: "+strings.Join(names, ", "))
-	return "", err
+	return err
 }
 
 // noAccount is a refusal with the accounts that are open to a user.

@@ -116,7 +116,7 @@ func (d *Driver) Hand(ev gang.Event) <-chan gang.Outcome {
 
 // Submit is [Engine.Submit] up to where that waits.
 func (d *Driver) Submit(ctx context.Context, r *api.SubmitRequest, who Caller) (<-chan gang.Outcome, error) {
-	ev, _, err := d.e.resolve(r, who)
+	ev, _, err := d.e.resolve(ctx, r, who)
 	if err != nil {
 		return nil, err
 	}

@@ -93,6 +93,10 @@ type Options struct {
 	// NameOf is what somebody is called now, as far as that is known without asking anybody; nil: jobs keep the names
 	// that they came with.
 	NameOf func(uid uint32) (name string, known bool)
+	// GroupsOf says of which of some groups a user is; nil: of none. It has a deadline of its own.
+	GroupsOf func(ctx context.Context, uid uint32, among []string) ([]string, error)
+	// KnownGroup is nil for a group that there is; nil itself: nobody can tell.
+	KnownGroup func(ctx context.Context, name string) error
 	// Archive takes ended jobs before they are forgotten, durably; nil: there is no archive.
 	Archive func(ctx context.Context, past []Past) error
 }
@@ -113,6 +117,7 @@ type Engine struct {
 	bus         bus
 	oldReads    chan struct{} // holds one for each follower that reads the store
 	notes       rankNotes
+	groups      groups
 	loads       sync.Map // of nodes with a session: name to [api.NodeLoad]
 	barriers    barriers
 	stepWaiters stepWaiters
@@ -155,6 +160,7 @@ func New(ctx context.Context, opt Options) (*Engine, error) {
 		sweepQueue: make(chan int64, inboxSize),
 		oldReads:   make(chan struct{}, oldReaders),
 	}
+	e.groups.init()
 	e.world = gang.Restore(now, opt.Settings, saved)
 	e.world.SetPartitions(opt.Policy.Partitions)
 	e.setPolicy()
@@ -201,6 +207,7 @@ func (e *Engine) Run(ctx context.Context) error {
 	sweeper.Go(func() { e.sweep(sweeping) })
 	sweeper.Go(func() { e.keepHistory(sweeping) })
 	sweeper.Go(func() { e.keepNames(sweeping) })
+	sweeper.Go(func() { e.keepGroups(sweeping) })
 	sweeper.Go(func() { e.outbox.run(sweeping) })
 	defer sweeper.Wait()
 	defer stop()

@@ -181,7 +181,7 @@ func TestDependencyOnWhatIsBeingForgotten(t *testing.T) {
 	}
 	s := spec(1)
 	s.Dependency = afterok(on)
-	ev, _, err := r.resolve(&api.SubmitRequest{Spec: s}, me)
+	ev, _, err := r.resolve(t.Context(), &api.SubmitRequest{Spec: s}, me)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"gangd/pkg/api"
+	"gangd/pkg/core/cluster"
 	"gangd/pkg/core/gang"
 	"gangd/pkg/core/sched"
 )
@@ -16,11 +17,12 @@ import (
 type partitionView struct {
 	policy  sched.Policy
 	changes []api.PartitionChange
+	groups  map[uint32][]string
 }
 
 // setPolicy makes the world's partitions those that readers see.
 func (e *Engine) setPolicy() {
-	p := &partitionView{policy: e.opt.Policy, changes: e.world.PartitionChanges()}
+	p := &partitionView{policy: e.opt.Policy, changes: e.world.PartitionChanges(), groups: e.world.Groups()}
 	p.policy.Partitions = e.world.Partitions()
 	e.partitions.Store(p)
 }
@@ -48,6 +50,9 @@ func (e *Engine) PutPartition(ctx context.Context, req *api.PartitionRequest, ch
 		}
 		ask.Nodes = &nodes
 	}
+	if err := e.knownIn(ctx, &ask); err != nil {
+		return err
+	}
 	_, err := e.Do(ctx, gang.PutPartition{Ask: ask, Old: change, By: who.User})
 	return err
 }
@@ -74,27 +79,60 @@ func mayQueue(p *api.Partition) error {
 	return err
 }
 
+// find is a partition that holds, nil where there is none.
+func (e *Engine) find(name string) *api.Partition {
+	all := e.policy().Partitions
+	if i := slices.IndexFunc(all, func(p api.Partition) bool { return p.Name == name }); i >= 0 {
+		return &all[i]
+	}
+	return nil
+}
+
+// enters refuses a job that none of its partitions takes by what they allow. An admin's word goes beyond
+// their longest time.
+func (e *Engine) enters(named string, a *gang.Entrant, admin bool) ([]cluster.In, error) {
+	in, kept, word := gang.Into(e.find, named, a, func(p *api.Partition, a *gang.Entrant) string {
+		word := gang.Limited(p, a)
+		if admin && word == gang.WordPartitionTime {
+			return ""
+		}
+		return word
+	})
+	switch {
+	case word == "":
+		return in, nil
+	case kept == nil:
+		return nil, api.Errorf(api.CodeNotFound, "partition %s is not there any more", named)
+	}
+	return nil, gang.Refuse(kept, a, word)
+}
+
+// entrant is a job of a user as partitions judge it. Of which groups he is is looked up where one of the partitions asks.
+func (e *Engine) entrant(ctx context.Context, named string, a gang.Entrant) (*gang.Entrant, error) {
+	var groups []string
+	for name := range strings.SplitSeq(named, ",") {
+		if p := e.find(name); p != nil && a.UID != 0 && !slices.Contains(p.AllowUsers, a.User) {
+			groups = append(groups, p.AllowGroups...)
+		}
+	}
+	if len(groups) == 0 {
+		return &a, nil
+	}
+	var err error
+	a.Groups, err = e.groupsOf(ctx, a.UID)
+	return &a, err
+}
+
 // awaitsPartition says why a job that may be started in none of its partitions is no candidate;
 // empty: in one it may.
 func (e *Engine) awaitsPartition(j *gang.Job) (word, text string) {
-	all := e.policy().Partitions
-	for name := range strings.SplitSeq(j.Partition, ",") {
-		i := slices.IndexFunc(all, func(p api.Partition) bool { return p.Name == name })
-		if i < 0 {
-			word, text = gang.WordPartitionInactive, fmt.Sprintf("partition %s is not there any more; gctl update job %d partition=NAME moves it", name, j.ID)
-			continue
-		}
-		switch word = gang.KeptBy(&all[i], j); word {
-		case "":
-			return "", ""
-		case gang.WordPartitionDown:
-			text = fmt.Sprintf("partition %s is down: an admin lets nothing start in it", name)
-		case gang.WordPartitionTime:
-			text = fmt.Sprintf("its time limit is %s, and partition %s allows %s by now; gctl update %d --time=%d lowers it", limitText(j.TimeLimit), name, all[i].MaxTime,
-				j.ID, int(all[i].MaxTime.Minutes()))
-		default:
-			text = fmt.Sprintf("partition %s is inactive: an admin lets nothing start in it", name)
-		}
+	a := gang.EntrantOf(j, e.toldGroups()[j.UID])
+	_, kept, word := gang.Into(e.find, j.Partition, a, gang.KeptBy)
+	switch {
+	case word == "":
+		return "", ""
+	case kept == nil:
+		return word, fmt.Sprintf("partition %s is not there any more; gctl update %d --partition=NAME moves it", j.Partition, j.ID)
 	}
-	return word, text
+	return word, gang.WhyKept(kept, j.ID, a, word)
 }

@@ -202,26 +202,29 @@ func TestRefs(t *testing.T) {
 	differs(t, "refs", got, []gang.LetterRef{{ID: 3, Rev: 1, Error: "no"}, {ID: 4, Error: "no"}})
 }
 
-// TestTimeLimit: what a partition makes of the limit that is asked for.
+// TestTimeLimit: what partitions make of the limit that is asked for: one of those that are named has to allow it.
 func TestTimeLimit(t *testing.T) {
-	both, most, none := &api.Partition{Name: "p", DefaultTime: time.Hour, MaxTime: 2 * time.Hour}, &api.Partition{Name: "p", MaxTime: 2 * time.Hour}, &api.Partition{Name: "p"}
+	e := still()
+	e.opt.Policy.Partitions = []api.Partition{{Name: "both", Default: true, DefaultTime: time.Hour, MaxTime: 2 * time.Hour}, {Name: "most", MaxTime: 2 * time.Hour}, {Name: "none"}}
 	for _, c := range []struct {
-		p           *api.Partition
+		named       string
 		asked, want time.Duration
 		err         string
 	}{
-		{both, 0, time.Hour, ""}, {both, time.Minute, time.Minute, ""}, {both, 2 * time.Hour, 2 * time.Hour, ""},
-		{both, 2*time.Hour + 1, 0, "time limit 2h0m0.000000001s is above the 2h0m0s that partition p allows; ask for --time=120 or less (minutes)"},
-		{most, 0, 0, "time limit unlimited is above the 2h0m0s that partition p allows; ask for --time=120 or less (minutes)"},
-		{none, 0, 0, ""}, {none, 99 * time.Hour, 99 * time.Hour, ""},
+		{"both", 0, time.Hour, ""}, {"both", time.Minute, time.Minute, ""}, {"both", 2 * time.Hour, 2 * time.Hour, ""},
+		{"both", 2*time.Hour + 1, 0, "time limit 2h0m0.000000001s is above the 2h0m0s that partition both allows; ask for --time=120 or less (minutes)"},
+		{"most", 0, 0, "time limit unlimited is above the 2h0m0s that partition most allows; ask for --time=120 or less (minutes)"},
+		{"none", 0, 0, ""}, {"none", 99 * time.Hour, 99 * time.Hour, ""}, {"both,none", 99 * time.Hour, 99 * time.Hour, ""}, {"none,both", 0, 0, ""},
 	} {
-		got, err := timeLimit(c.p, c.asked)
-		if got != c.want || errText(err) != c.err {
-			t.Errorf("%s: %s, %v, want %s, %s", c.asked, got, err, c.want, c.err)
+		s := spec(1)
+		s.Partition, s.TimeLimit = c.named, c.asked
+		ev, _, err := e.resolve(t.Context(), &api.SubmitRequest{Spec: s}, me)
+		if errText(err) != c.err || err == nil && ev.TimeLimit != c.want {
+			t.Errorf("%s of %s: %+v, %v, want %s, %s", c.asked, c.named, ev, err, c.want, c.err)
 		}
-		var e *api.Error
-		if errors.As(err, &e) && e.Reason != api.ReasonTimeLimit {
-			t.Errorf("its reason is %s", e.Reason)
+		var refused *api.Error
+		if errors.As(err, &refused) && refused.Reason != api.ReasonTimeLimit {
+			t.Errorf("its reason is %s", refused.Reason)
 		}
 	}
 }
@@ -320,7 +323,7 @@ func TestSubmitWithinTheSite(t *testing.T) {
 	} {
 		r := &api.SubmitRequest{Key: "k", Spec: spec(1)}
 		c.edit(r)
-		ev, warnings, err := e.resolve(r, c.who)
+		ev, warnings, err := e.resolve(t.Context(), r, c.who)
 		if c.err == "*" && err != nil || err != nil && err.Error() == c.err {
 			if ev != nil || warnings != nil {
 				t.Errorf("%s: refused with %+v, %v", c.what, ev, warnings)
@@ -342,7 +345,7 @@ func TestSubmitWithinTheSite(t *testing.T) {
 	e.opt.Policy.Switches = []api.Switch{{Name: "s1"}}
 	r := &api.SubmitRequest{Spec: spec(1)}
 	r.Spec.Switches = 1
-	if _, warnings, err := e.resolve(r, me); err != nil || !slices.Equal(warnings, []string{alone}) {
+	if _, warnings, err := e.resolve(t.Context(), r, me); err != nil || !slices.Equal(warnings, []string{alone}) {
 		t.Errorf("where switches are known: %q, %v", warnings, err)
 	}
 	if ownKey(3, "") != "" || ownKey(3, "a") == ownKey(4, "a") {
@@ -372,20 +375,20 @@ func TestCardsOnSeveralNodes(t *testing.T) {
 	s := spec(1)
 	s.Launch, s.GPUsPerRank, s.Asked = api.LaunchBatch, 2, &api.Asked{Spread: true}
 	whole := s
-	ev, _, err := e.resolve(&api.SubmitRequest{Spec: s}, me)
+	ev, _, err := e.resolve(t.Context(), &api.SubmitRequest{Spec: s}, me)
 	if err != nil || ev.Spec.Size != 2 || ev.Spec.GPUsPerRank != 1 || ev.SpecHash != hashSpec(ev.Spec) || ev.SpecHash == hashSpec(&whole) {
 		t.Errorf("%+v, %v", ev, err)
 	}
 	s.Asked = nil
-	if _, _, err := e.resolve(&api.SubmitRequest{Spec: s}, me); api.CodeOf(err) != api.CodeUnsatisfiable {
+	if _, _, err := e.resolve(t.Context(), &api.SubmitRequest{Spec: s}, me); api.CodeOf(err) != api.CodeUnsatisfiable {
 		t.Errorf("on one node: %v", err)
 	}
 	s.GPUsPerRank, s.Asked = 3, &api.Asked{Spread: true}
-	if _, _, err := e.resolve(&api.SubmitRequest{Spec: s}, me); api.CodeOf(err) != api.CodeUnsatisfiable {
+	if _, _, err := e.resolve(t.Context(), &api.SubmitRequest{Spec: s}, me); api.CodeOf(err) != api.CodeUnsatisfiable {
 		t.Errorf("more than there are: %v", err)
 	}
 	s.GPUsPerRank = 1
-	if ev, warnings, err := e.resolve(&api.SubmitRequest{Spec: s}, me); err != nil || ev.Spec.Size != 1 || warnings != nil {
+	if ev, warnings, err := e.resolve(t.Context(), &api.SubmitRequest{Spec: s}, me); err != nil || ev.Spec.Size != 1 || warnings != nil {
 		t.Errorf("one card: %+v, %v, %v", ev, warnings, err)
 	}
 }

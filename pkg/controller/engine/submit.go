@@ -31,7 +31,7 @@ type Caller struct {
 // Submit checks a submission against the site, queues it, and answers when it is on disk.
 func (e *Engine) Submit(ctx context.Context, r *api.SubmitRequest, who Caller) (*api.SubmitReply, error) {
 	r.Spec.Cron = nil // which is for cron tables to say
-	ev, warnings, err := e.resolve(r, who)
+	ev, warnings, err := e.resolve(ctx, r, who)
 	if err != nil {
 		return nil, err
 	}
@@ -57,7 +57,7 @@ func (e *Engine) Submit(ctx context.Context, r *api.SubmitRequest, who Caller) (
 }
 
 // resolve fills in what the site decides and refuses what can never run.
-func (e *Engine) resolve(r *api.SubmitRequest, who Caller) (*gang.Submit, []string, error) {
+func (e *Engine) resolve(ctx context.Context, r *api.SubmitRequest, who Caller) (*gang.Submit, []string, error) {
 	s := &r.Spec
 	if err := checkSpec(s, r.Array); err != nil {
 		return nil, nil, err
@@ -94,7 +94,14 @@ func (e *Engine) resolve(r *api.SubmitRequest, who Caller) (*gang.Submit, []stri
 	if s.Priority != nil {
 		ev.Priority = *s.Priority - s.Nice
 	}
-	if ev.TimeLimit, err = timeLimit(part, s.TimeLimit); err != nil {
+	ev.TimeLimit = cmp.Or(s.TimeLimit, part.DefaultTime)
+	entrant, err := e.entrant(ctx, ev.Partition, gang.Entrant{UID: who.UID, User: who.User, Account: s.Account, TimeLimit: ev.TimeLimit, Spec: s})
+	if err != nil {
+		return nil, nil, err
+	}
+	ev.Groups = entrant.Groups
+	in, err := e.enters(ev.Partition, entrant, false)
+	if err != nil {
 		return nil, nil, err
 	}
 	if most := e.opt.Policy.MaxMinRun; most > 0 && s.MinRun > most {
@@ -125,8 +132,8 @@ func (e *Engine) resolve(r *api.SubmitRequest, who Caller) (*gang.Submit, []stri
 	if len(nodes) == 0 {
 		return ev, append(warnings, "no node has joined this cluster yet: the job waits for the first one that fits"), nil
 	}
-	if err := sched.Unsatisfiable(nodes, e.policy(), cluster.AskOf(s, parts)); err != nil {
-		if apart := cardsApart(s); apart != nil && sched.Unsatisfiable(nodes, e.policy(), cluster.AskOf(apart, parts)) == nil {
+	if err := sched.Unsatisfiable(nodes, e.policy(), cluster.AskIn(s, in)); err != nil {
+		if apart := cardsApart(s); apart != nil && sched.Unsatisfiable(nodes, e.policy(), cluster.AskIn(apart, in)) == nil {
 			ev.Spec, ev.SpecHash = apart, hashSpec(apart)
 			return ev, warnings, nil
 		}
@@ -226,19 +233,6 @@ func watchDefaults(s *api.Spec, p *api.Partition) {
 // wantsCards: any rank of it does.
 func wantsCards(s *api.Spec) bool {
 	return s.GPUsPerRank > 0 || s.GPUsPerNode > 0 || slices.ContainsFunc(s.Roles, func(r api.Role) bool { return r.WantsCards() })
-}
-
-// timeLimit is what a partition makes of the limit asked for, 0: none was.
-func timeLimit(part *api.Partition, asked time.Duration) (time.Duration, error) {
-	d := asked
-	if d == 0 {
-		d = part.DefaultTime
-	}
-	if part.MaxTime > 0 && (d > part.MaxTime || d == 0) {
-		return 0, &api.Error{Code: api.CodeInvalid, Message: fmt.Sprintf("time limit %s is above the %s that partition %s allows",
-			limitText(d), part.MaxTime, part.Name), Hint: fmt.Sprintf("ask for --time=%d or less (minutes)", int(part.MaxTime.Minutes())), Reason: api.ReasonTimeLimit}
-	}
-	return d, nil
 }
 
 func limitText(d time.Duration) string {
@@ -554,9 +548,13 @@ func (e *Engine) wouldStart(ctx context.Context, ev *gang.Submit) (why string, o
 	if err := e.inspect(ctx, func() { v = e.keptView() }); err != nil {
 		return "", nil, err
 	}
-	parts := strings.Split(ev.Partition, ",")
+	a := &gang.Entrant{UID: ev.UID, User: ev.User, Account: ev.Spec.Account, Groups: ev.Groups, TimeLimit: ev.TimeLimit, Spec: ev.Spec}
+	in, kept, word := gang.Into(e.find, ev.Partition, a, gang.KeptBy)
+	if kept != nil {
+		return "would wait: " + gang.WhyKept(kept, 0, a, word), nil, nil
+	}
 	c := &sched.Candidate{Job: 1 << 62, Submit: e.opt.Clock.Now().Wall, Terms: &sched.Terms{
-		Tier: e.tier(ev.Partition), Priority: ev.Priority, Nice: ev.Spec.Nice, Size: ev.Spec.Size, Ask: cluster.AskOf(ev.Spec, parts), User: ev.User, Account: ev.Spec.Account,
+		Tier: e.tier(ev.Partition), Priority: ev.Priority, Nice: ev.Spec.Nice, Size: ev.Spec.Size, Ask: cluster.AskIn(ev.Spec, in), User: ev.User, Account: ev.Spec.Account,
 		TimeLimit: ev.TimeLimit, TimeMin: ev.Spec.TimeMin, Deadline: ev.Spec.Deadline, Stop: cmp.Or(ev.Spec.Grace, e.opt.Settings.Grace)}}
 	v.Queue.Insert(c)
 	now := e.opt.Clock.Now().Wall

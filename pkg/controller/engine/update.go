@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -110,24 +111,29 @@ func (e *Engine) updateOf(ctx context.Context, r *api.UpdateRequest, j *gang.Job
 	if err != nil {
 		return nil, err
 	}
-	limit := j.TimeLimit
-	if r.TimeLimit != nil {
-		limit = *r.TimeLimit
-	}
+	named := strings.Join(parts, ",")
+	in := unbounded(parts)
 	if r.TimeLimit != nil || r.Partition != nil {
-		if asked := limit; asked == 0 || part.MaxTime == 0 || asked <= part.MaxTime || !who.Admin { // an admin's word goes beyond
-			if limit, err = timeLimit(part, asked); err != nil {
-				return nil, err
-			}
+		limit := j.TimeLimit
+		if r.TimeLimit != nil {
+			limit = *r.TimeLimit
 		}
-		ev.TimeLimit = &limit
+		limit = cmp.Or(limit, part.DefaultTime)
+		a, err := e.entrant(ctx, named, gang.Entrant{UID: j.UID, User: j.User, Account: s.Account, TimeLimit: limit, Spec: &s})
+		if err != nil {
+			return nil, err
+		}
+		if in, err = e.enters(named, a, who.Admin); err != nil {
+			return nil, err
+		}
+		ev.TimeLimit, ev.Groups = &limit, a.Groups
 	}
 	if r.Partition != nil {
-		ev.Partition = new(strings.Join(parts, ","))
+		ev.Partition = &named
 	}
 	if r.Partition != nil || r.Constraint != nil || r.Prefer != nil {
 		if nodes := e.resources(); len(nodes) > 0 {
-			if err := sched.Unsatisfiable(nodes, e.policy(), cluster.AskOf(&s, parts)); err != nil {
+			if err := sched.Unsatisfiable(nodes, e.policy(), cluster.AskIn(&s, in)); err != nil {
 				return nil, err
 			}
 		}
@@ -139,6 +145,13 @@ func (e *Engine) updateOf(ctx context.Context, r *api.UpdateRequest, j *gang.Job
 	}
 	ev.Recalled, err = recall(ctx, e.store, r.Dependency, e.view.job)
 	return ev, err
+}
+
+func unbounded(names []string) (in []cluster.In) {
+	for _, name := range names {
+		in = append(in, cluster.In{Name: name})
+	}
+	return in
 }
 
 // ask makes of parts of another spec what a waiting job asks for from now on: s, its spec as it stands, with these, judged as
@@ -167,7 +180,7 @@ func (e *Engine) ask(ctx context.Context, r *api.UpdateRequest, j *gang.Job, s *
 	}
 	// Its owner's rights, but for the priority, which is not changed by this.
 	owner := Caller{UID: j.UID, GID: j.GID, User: j.User, Admin: true}
-	judged, _, err := e.resolve(&api.SubmitRequest{Spec: own}, owner)
+	judged, _, err := e.resolve(ctx, &api.SubmitRequest{Spec: own}, owner)
 	if err != nil {
 		return err
 	}

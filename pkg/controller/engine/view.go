@@ -166,8 +166,9 @@ func (e *Engine) publish(ch *gang.Changes) {
 			v.crontabs[r.User] = r.T
 		}
 	}
-	if len(ch.Partitions) > 0 {
+	if len(ch.Partitions) > 0 || ch.Groups {
 		e.setPolicy()
+		e.groups.partitionsMoved()
 	}
 	for _, name := range ch.Dirty {
 		v.desired[name] = e.world.Desired(name)

@@ -88,9 +88,13 @@ func NodesOf(slots []Slot) []string {
 
 // Ask is what a gang needs, taken from its spec. Equal asks have equal Key.
 type Ask struct {
-	Spec       *api.Spec
-	Partitions []string // acceptable ones, never empty
+	Spec       *api.Spec // within the bounds of its partitions: see [AskIn]
+	Own        *api.Spec // as it was asked for, where that is another; nil: it is not. See [Ask.Asked]
+	Partitions []string  // acceptable ones, never empty
+	In         []In      // the same with their bounds, where they were given
 	Key        string
+	// Any are the asks any one of which is enough, where partitions allow different numbers of nodes; nil: the ask itself.
+	Any []*Ask
 	// Parts are the asks of the roles, in their order, each as if it were a gang of its own;
 	// nil where all ranks ask for the same.
 	Parts []*Ask
@@ -98,4 +102,6 @@ type Ask struct {
 	Apart bool
 	// Refused are those of the excluded nodes that nobody asked to leave out: they refused the gang.
 	Refused []string
+	// least and most nodes of a gang whose roles share them; 0: any.
+	least, most int
 }

@@ -268,7 +268,7 @@ func AskOf(spec *api.Spec, partitions []string) *Ask {
 // Leave notes which of the excluded nodes nobody asked to leave out.
 func (a *Ask) Leave(refused []string) {
 	a.Refused = refused
-	for _, p := range a.Parts {
+	for _, p := range slices.Concat(a.Parts, a.Any) {
 		p.Leave(refused)
 	}
 }
@@ -289,6 +289,14 @@ func ownPartitions(c *api.Component, all []string) []string {
 		return all
 	}
 	return own
+}
+
+// boundsKey tells the asks of roles apart that may have different numbers of nodes.
+func boundsKey(least, most int) string {
+	if least == 0 && most == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" on %d-%d", least, most)
 }
 
 // ask class names everything that decides where a gang fits, and nothing else, so that the

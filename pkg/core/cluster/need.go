@@ -31,6 +31,7 @@ type Need struct {
 	// Preferred are those of --prefer, which come before Ways for a gang that can start now.
 	Preferred   []*Need
 	Counts      []Count  // of a way; nil: none
+	within      string   // of a way: which of the partitions it is of; empty: all
 	types       []string // lower case, any of them is enough; empty: every card
 	constraint  *Constraint
 	prefer      *Constraint
@@ -70,7 +71,35 @@ func NewNeed(ask *Ask) (*Need, error) {
 		}
 	}
 	d.compute = compute(s.MinCompute)
+	if ask.Any != nil {
+		return d, d.setAny(s.Prefer)
+	}
 	return d, d.setAlternatives(s.Prefer)
+}
+
+// setAny sets Alternatives and Preferred from those of the asks any one of which is enough.
+func (d *Need) setAny(prefer string) error {
+	var err error
+	if d.prefer, err = ParseConstraint(prefer); err != nil {
+		return err
+	}
+	for _, ask := range d.Ask.Any {
+		one, err := NewNeed(ask)
+		if err != nil {
+			return err
+		}
+		ways := one.Alternatives
+		if ways == nil {
+			ways = []*Need{one}
+		}
+		for _, list := range [][]*Need{ways, one.Preferred} {
+			for _, way := range list {
+				way.within = "partition " + strings.Join(ask.Partitions, ",")
+			}
+		}
+		d.Alternatives, d.Preferred = append(d.Alternatives, ways...), append(d.Preferred, one.Preferred...)
+	}
+	return nil
 }
 
 // alternatives sets Alternatives and Preferred. A gang with roles has them in its parts.
@@ -118,9 +147,9 @@ func (d *Need) Marks(n *Node) (bits uint) {
 // Alternative is the alternative that a way stands for, as it was written; empty: there is one only.
 func (d *Need) Alternative() string {
 	if d.constraint == nil || d.constraint.each == nil {
-		return ""
+		return d.within
 	}
-	return d.constraint.each.text
+	return strings.TrimSpace(d.constraint.each.text + " " + d.within)
 }
 
 // Prefers reports whether a node has what --prefer names; without it all have.

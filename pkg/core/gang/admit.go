@@ -122,6 +122,15 @@ func (w *World) takeAll(e *entry, ev *Admit, members []Member) ([]*cluster.Node,
 	until := w.until(e.job, cmp.Or(ev.TimeLimit, e.job.TimeLimit), w.now.Wall)
 	at := func(rank int) cluster.Slot { return ev.Slots[rank] }
 	res := make([]*cluster.Node, len(members))
+	on := make([]*cluster.Node, 0, len(members))
+	for i := range members {
+		if h := w.nodes[members[i].Node]; h != nil {
+			on = append(on, h.node.Res)
+		}
+	}
+	if !e.asked.ask.MayHave(on, ev.Slots) {
+		return nil, api.Errorf(api.CodeConflict, "partition %s does not allow a job on %s", e.job.Partition, api.Count(len(members), "node"))
+	}
 	for i := range members {
 		m := &members[i]
 		h := w.nodes[m.Node]
@@ -131,14 +140,14 @@ func (w *World) takeAll(e *entry, ev *Admit, members []Member) ([]*cluster.Node,
 		if e.job.Spec.Exclusive {
 			m.CPUs = h.node.Res.CPUs()
 		}
-		if !shared(e.ask.Partitions, h.node.Res.Partitions) {
+		if !shared(e.asked.ask.Partitions, h.node.Res.Partitions) {
 			return nil, api.Errorf(api.CodeConflict, "node %s is not in partition %s", m.Node, e.job.Partition)
 		}
 		if err := w.barred(e.job, m.Node, until); err != nil {
 			return nil, err
 		}
 		var err error
-		if res[i], err = h.node.Res.Take(cluster.GrantOf(e.ask, key, m.Ranks, at, until)); err != nil {
+		if res[i], err = h.node.Res.Take(cluster.GrantOf(e.asked.ask, key, m.Ranks, at, until)); err != nil {
 			return nil, api.Errorf(api.CodeConflict, "%s", err)
 		}
 	}

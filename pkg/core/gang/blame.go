@@ -89,10 +89,8 @@ func (w *World) remember(e *entry, r Refusal) {
 
 // changeAsk changes what a gang asks for.
 func (w *World) changeAsk(e *entry, change func(j *Job)) {
-	j := w.edit(e)
-	w.dropAsk(j)
-	change(j)
-	e.ask = w.ask(j)
+	change(w.edit(e))
+	w.askAgain(e)
 }
 
 // refusalText is the word of all nodes against a job.
@@ -130,7 +128,7 @@ func (w *World) lookElsewhere(e *entry) {
 				nodes = append(nodes, n)
 			}
 		}
-		could = sched.CouldHold(nodes, e.ask)
+		could = sched.CouldHold(nodes, e.asked.ask)
 	}
 	if could != j.Elsewhere {
 		w.changeAsk(e, func(j *Job) { j.Elsewhere = could })

@@ -110,7 +110,7 @@ func (w *World) forget(e *entry, early bool) {
 	if a := w.arrays[j.ArrayID]; a != nil {
 		a.tally(j, -1)
 	}
-	w.dropAsk(j)
+	w.dropAsk(e.asked)
 	w.dropSpec(j)
 	w.purged = append(w.purged, j.ID)
 }

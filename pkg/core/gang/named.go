@@ -27,6 +27,7 @@ func (w *World) named(ev Named) Outcome {
 			continue
 		}
 		w.edit(e).User = ev.User
+		w.askAgain(e) // partitions may be open to one name and not to the other
 		changed = true
 		if blocked(e.job) {
 			e.body = nil

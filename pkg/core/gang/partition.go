@@ -102,9 +102,7 @@ func (w *World) setChange(name string, p *api.Partition, by string) {
 
 // movePartitions changes them, and with them what nodes are in and what jobs ask for.
 func (w *World) movePartitions(change func()) {
-	for _, e := range w.jobs {
-		w.dropAsk(e.job)
-	}
+	before := w.parts.all
 	change()
 	w.parts.all = nil
 	for _, p := range w.parts.file {
@@ -126,13 +124,21 @@ func (w *World) movePartitions(change func()) {
 			w.editNode(h).Res = &res
 		}
 	}
-	for _, id := range slices.Sorted(maps.Keys(w.jobs)) {
-		e := w.jobs[id]
-		e.ask = w.ask(e.job)
-		if blocked(e.job) {
-			w.touch(e)
+	moved := map[string]bool{} // those of another tier, by which their jobs are ordered
+	for i := range w.parts.all {
+		p := &w.parts.all[i]
+		if k := slices.IndexFunc(before, func(o api.Partition) bool { return o.Name == p.Name }); k < 0 || before[k].Tier != p.Tier {
+			moved[p.Name] = true
 		}
 	}
+	w.judgeAgain(func(j *Job) bool {
+		for name := range strings.SplitSeq(j.Partition, ",") {
+			if moved[name] {
+				return true
+			}
+		}
+		return false
+	})
 	w.room = true
 }
 
@@ -149,39 +155,6 @@ func (w *World) partitionsOf(node string, told []string) []string {
 		}
 	}
 	return out
-}
-
-// Why a partition keeps a job from being started in it, as Slurm spells it.
-const (
-	WordPartitionDown     = "PartitionDown"
-	WordPartitionInactive = "PartitionInactive"
-	WordPartitionTime     = "PartitionTimeLimit"
-)
-
-// KeptBy is why a partition keeps a job that waits from being started in it; empty: it does not. Its limits
-// are those of now, and not of the time at which the job was submitted.
-func KeptBy(p *api.Partition, j *Job) string {
-	switch {
-	case p.State == api.PartitionDown:
-		return WordPartitionDown
-	case !p.State.Starts():
-		return WordPartitionInactive
-	case p.MaxTime > 0 && (j.TimeLimit == 0 || j.TimeLimit > p.MaxTime):
-		return WordPartitionTime
-	}
-	return ""
-}
-
-// startsIn are those of a job's partitions in which it may be started.
-func (w *World) startsIn(j *Job) []string {
-	named := strings.Split(j.Partition, ",")
-	if w.parts.file == nil {
-		return named
-	}
-	return slices.DeleteFunc(named, func(name string) bool {
-		p := w.partition(name)
-		return p == nil || KeptBy(p, j) != ""
-	})
 }
 
 func (w *World) putPartition(ev PutPartition) Outcome {
@@ -228,10 +201,7 @@ func (w *World) putPartition(ev PutPartition) Outcome {
 func (w *World) fillPartition(p *api.Partition, r *api.PartitionRequest) *api.Error {
 	bad := func(format string, args ...any) *api.Error { return api.Errorf(api.CodeInvalid, format, args...) }
 	if r.Nodes != nil {
-		p.Nodes = slices.Clone(*r.Nodes)
-		if len(p.Nodes) == 1 && strings.EqualFold(p.Nodes[0], "ALL") {
-			p.Nodes = nil
-		}
+		p.Nodes = namesOrAll(*r.Nodes)
 		for _, n := range p.Nodes {
 			if w.nodes[n] == nil {
 				return w.noNode(n)
@@ -253,6 +223,20 @@ func (w *World) fillPartition(p *api.Partition, r *api.PartitionRequest) *api.Er
 	if r.State != nil {
 		p.State = *r.State
 	}
+	for _, list := range []struct {
+		to   *[]string
+		from *[]string
+	}{{&p.AllowUsers, r.AllowUsers}, {&p.AllowGroups, r.AllowGroups}, {&p.AllowAccounts, r.AllowAccounts}, {&p.DenyAccounts, r.DenyAccounts}} {
+		if list.from != nil {
+			*list.to = namesOrAll(*list.from)
+		}
+	}
+	if r.MinNodes != nil {
+		p.MinNodes = *r.MinNodes
+	}
+	if r.MaxNodes != nil {
+		p.MaxNodes = *r.MaxNodes
+	}
 	switch p.State {
 	case api.PartitionUp, api.PartitionDown, api.PartitionDrain, api.PartitionInactive:
 	default:
@@ -263,8 +247,20 @@ func (w *World) fillPartition(p *api.Partition, r *api.PartitionRequest) *api.Er
 		return bad("a time may not be negative")
 	case p.MaxTime > 0 && p.DefaultTime > p.MaxTime:
 		return bad("the default time %s of partition %s is above its longest, %s", p.DefaultTime, p.Name, p.MaxTime)
+	case p.MinNodes < 0 || p.MaxNodes < 0:
+		return bad("a number of nodes may not be negative")
+	case p.MaxNodes > 0 && p.MinNodes > p.MaxNodes:
+		return bad("the fewest nodes of a job in partition %s, %d, are above its most, %d", p.Name, p.MinNodes, p.MaxNodes)
 	}
 	return nil
+}
+
+// namesOrAll is a list of names, nil for all of them.
+func namesOrAll(names []string) []string {
+	if len(names) == 0 || len(names) == 1 && strings.EqualFold(names[0], "ALL") {
+		return nil
+	}
+	return slices.Clone(names)
 }
 
 // partitionText says a partition in one line.
@@ -283,6 +279,20 @@ func partitionText(p *api.Partition) string {
 		return d.String()
 	}
 	text := fmt.Sprintf("%s: %s, %s, tier %d, time limit %s, at most %s", p.Name, nodes, state, p.Tier, limit(p.DefaultTime), limit(p.MaxTime))
+	for _, l := range []struct {
+		what string
+		of   []string
+	}{{"users", p.AllowUsers}, {"groups", p.AllowGroups}, {"accounts", p.AllowAccounts}, {"not for accounts", p.DenyAccounts}} {
+		if len(l.of) > 0 {
+			text += ", " + l.what + " " + strings.Join(l.of, ",")
+		}
+	}
+	switch {
+	case p.MaxNodes > 0:
+		text += fmt.Sprintf(", %d to %d nodes", max(1, p.MinNodes), p.MaxNodes)
+	case p.MinNodes > 0:
+		text += fmt.Sprintf(", at least %s", api.Count(p.MinNodes, "node"))
+	}
 	if p.Default {
 		text += ", default"
 	}

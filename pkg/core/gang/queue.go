@@ -26,7 +26,7 @@ func reserved(j *Job) bool { return j.Verdict == nil && j.Ranks[0].State == api.
 // that has not passed is an armed timer, so that this needs no clock.
 func (w *World) eligible(e *entry) bool {
 	j := e.job
-	return blocked(j) && j.Held == "" && j.Waits == "" && !j.Cancelled && e.left == 0 && w.inReservation(j) && len(w.startsIn(j)) > 0 &&
+	return blocked(j) && j.Held == "" && j.Waits == "" && !j.Cancelled && e.left == 0 && w.inReservation(j) && e.asked.open() &&
 		!w.timers.armed(timer{kind: timerEligible, job: j.ID})
 }
 

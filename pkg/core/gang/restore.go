@@ -82,7 +82,7 @@ func (w *World) restoreNode(saved *Node) {
 
 func (w *World) restoreJob(j *Job) {
 	w.keepSpec(j)
-	e := &entry{job: j, ask: w.ask(j), epoch: w.noEpoch}
+	e := &entry{job: j, asked: w.ask(j), epoch: w.noEpoch}
 	w.jobs[j.ID] = e
 	if len(j.Refusals) > 0 {
 		w.refusedJobs[j.ID] = e
@@ -122,7 +122,7 @@ func (w *World) restoreGrants(h *host) {
 	for k, p := range h.members {
 		j := p.e.job
 		at := func(rank int) cluster.Slot { return j.Ranks[rank].Slot }
-		res = res.Restore(cluster.GrantOf(p.e.ask, k, j.Members[p.i].Ranks, at, w.until(j, baseLimit(j), j.ReservedAt)))
+		res = res.Restore(cluster.GrantOf(p.e.asked.ask, k, j.Members[p.i].Ranks, at, w.until(j, baseLimit(j), j.ReservedAt)))
 	}
 	n.Res = res
 	w.refresh(h)

@@ -37,6 +37,9 @@ func (w *World) submit(ev Submit) Outcome {
 	if e := w.knownPartitions(ev.Partition); e != nil {
 		return refused(e)
 	}
+	if ev.Groups != nil {
+		w.setGroups(Groups{Of: map[uint32][]string{ev.UID: ev.Groups}})
+	}
 	ids := make([]int64, 1)
 	if ev.Array != nil {
 		ids = make([]int64, len(ev.Array.Indices))
@@ -66,7 +69,7 @@ func (w *World) submit(ev Submit) Outcome {
 		if i == 0 {
 			warned = strings.Join(ev.Warned, "; ")
 		}
-		w.queueNew(&entry{job: j, ask: w.ask(j), epoch: w.noEpoch, owned: true}, warned)
+		w.queueNew(&entry{job: j, asked: w.ask(j), epoch: w.noEpoch, owned: true}, warned)
 	}
 	return Outcome{Applied: true, JobIDs: ids}
 }
@@ -206,27 +209,27 @@ func arrayInfo(a *api.Array) *ArrayInfo {
 }
 
 // ask is shared by all jobs of one spec and partition that were changed alike.
-func (w *World) ask(j *Job) *cluster.Ask {
+func (w *World) ask(j *Job) *sharedAsk {
 	k := w.keyOfAsk(j)
 	a := w.asks[k]
 	if a == nil {
-		a = &sharedAsk{ask: cluster.AskOf(askSpec(j), w.askedIn(j))}
+		a = &sharedAsk{ask: cluster.AskIn(askSpec(j), w.askedIn(j)), key: k}
 		if j.Elsewhere {
 			a.ask.Leave(RefusedBy(j))
 		}
 		w.asks[k] = a
 	}
 	a.jobs++
-	return a.ask
+	return a
 }
 
 // askedIn are the partitions of a job's ask: those it may be started in, and all of them where it
 // may be in none, which keeps it from being a candidate.
-func (w *World) askedIn(j *Job) []string {
+func (w *World) askedIn(j *Job) []cluster.In {
 	if open := w.startsIn(j); len(open) > 0 {
 		return open
 	}
-	return strings.Split(j.Partition, ",")
+	return unboundedIn(j.Partition)
 }
 
 // askSpec is what a job asks for now, without the nodes that it is kept off.
@@ -241,11 +244,14 @@ func askSpec(j *Job) *api.Spec {
 }
 
 // dropAsk is the other end of ask.
-func (w *World) dropAsk(j *Job) {
-	k := w.keyOfAsk(j)
-	if a := w.asks[k]; a != nil {
-		if a.jobs--; a.jobs == 0 {
-			delete(w.asks, k)
-		}
+func (w *World) dropAsk(a *sharedAsk) {
+	if a.jobs--; a.jobs == 0 {
+		delete(w.asks, a.key)
 	}
+}
+
+// askAgain is to follow whatever may change what a job asks for.
+func (w *World) askAgain(e *entry) {
+	w.dropAsk(e.asked)
+	e.asked = w.ask(e.job)
 }

@@ -222,6 +222,7 @@ type Submit struct {
 	Partition string        // resolved: the site's default filled in
 	TimeLimit time.Duration // resolved
 	Priority  int64         // resolved
+	Groups    []string      // of the partitions' groups, those that the user is of; nil: nobody has looked
 	Recalled  []*Job        // jobs that it depends on and that had left memory
 	Warned    []string      // what its user was warned of, for the record of its first job
 }
@@ -381,6 +382,8 @@ type Changes struct {
 	Reservations []ReservationRow
 	// Partitions that were changed at run time, by name; a nil one is as configured again.
 	Partitions []PartitionRow
+	// Groups: users are of other groups than before, see [World.Groups].
+	Groups bool
 
 	// Crontabs that changed, by user.
 	Crontabs []CrontabRow

@@ -30,6 +30,7 @@ type Update struct {
 	Constraint *string // empty: none
 	Prefer     *string
 	ArrayLimit *int            // of the whole array that the job is of, 0: no limit
+	Groups     []string        // as of [Submit], where the time limit or the partition is another
 	Dependency *api.Dependency // without conditions: none
 	Recalled   []*Job          // jobs that it depends on and that had left memory
 	// Spec is what a job that waits asks for from now on, SpecHash its name, judged as at a submission; nil: it stays.
@@ -49,6 +50,9 @@ func (w *World) update(ev Update) Outcome {
 	}
 	if err != nil {
 		return refused(err)
+	}
+	if ev.Groups != nil {
+		w.setGroups(Groups{Of: map[uint32][]string{e.job.UID: ev.Groups}})
 	}
 	var said []string
 	say := func(format string, args ...any) { said = append(said, fmt.Sprintf(format, args...)) }
@@ -233,9 +237,8 @@ func (w *World) move(e *entry, partition *string, say reportFunc) {
 	}
 	say("partition %s, was %s", *partition, e.job.Partition)
 	j := w.edit(e)
-	w.dropAsk(j)
 	j.Partition = *partition
-	e.ask = w.ask(j)
+	w.askAgain(e)
 }
 
 // reconstrain changes which nodes a waiting gang may have. Its spec is shared: the change
@@ -248,7 +251,6 @@ func (w *World) reconstrain(e *entry, ev *Update, say reportFunc) {
 		return
 	}
 	j := w.edit(e)
-	w.dropAsk(j)
 	if constrained {
 		say("constraint %s, was %s", orNone(*ev.Constraint), orNone(s.Constraint))
 		j.Constraint = ev.Constraint
@@ -257,7 +259,7 @@ func (w *World) reconstrain(e *entry, ev *Update, say reportFunc) {
 		say("prefers %s, was %s", orNone(*ev.Prefer), orNone(s.Prefer))
 		j.Prefer = ev.Prefer
 	}
-	e.ask = w.ask(j)
+	w.askAgain(e)
 }
 
 // respec gives a waiting gang another spec: its own from then on, where it was that of an array.
@@ -266,11 +268,14 @@ func (w *World) respec(e *entry, ev *Update, say reportFunc) {
 		return
 	}
 	old := SpecOf(e.job)
-	for _, text := range specChanges(old, ev.Spec) {
+	changes := specChanges(old, ev.Spec)
+	if changes == nil {
+		changes = []string{"request, in what has no words"} // a change is never silent: who plans is told of what is said
+	}
+	for _, text := range changes {
 		say("%s", text)
 	}
 	j := w.edit(e)
-	w.dropAsk(j)
 	w.uncountHeld(j)
 	w.dropSpec(j)
 	j.Spec, j.SpecHash, j.TextBytes = ev.Spec.WithoutTexts(), ev.SpecHash, ev.Spec.TextBytes()
@@ -285,7 +290,7 @@ func (w *World) respec(e *entry, ev *Update, say reportFunc) {
 		j.Ranks = BlankRanks(j.Spec.Size)
 		e.ownRanks = true
 	}
-	e.ask = w.ask(j)
+	w.askAgain(e)
 }
 
 // specChanges says what is other in a spec than it was, for what people can change of one.

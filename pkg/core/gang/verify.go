@@ -72,6 +72,8 @@ func (v *verifier) outbox() {
 func (v *verifier) job(e *entry) {
 	j := e.job
 	v.check(j.ID < v.w.nextID, "job %d: id not below the next one, %d", j.ID, v.w.nextID)
+	key := v.w.keyOfAsk(j)
+	v.check(e.asked.key == key && v.w.asks[key] == e.asked, "job %d asks for %+v, judged anew %+v", j.ID, e.asked.key, key)
 	states := map[api.RankState]int{}
 	for i := range j.Ranks {
 		states[j.Ranks[i].State]++

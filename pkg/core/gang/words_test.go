@@ -389,8 +389,8 @@ func TestWhatWaitsAgainBeginsAnew(t *testing.T) {
 	if text(*j.Past) != text(want) || j.Held != "" || !j.Eligible.Equal(b.now.Wall) || j.Ranks[0].State != api.RankBlocked || j.Ranks[0].Own {
 		t.Errorf("%s\nwant\n%s\nheld %q, eligible %s, %+v", text(*j.Past), text(want), j.Held, j.Eligible, j.Ranks[0])
 	}
-	if e.leaves != 0 || e.ask.Spec != nil && len(e.ask.Spec.Exclude) != 0 {
-		t.Errorf("leaves at %s, asks for %+v", e.leaves, e.ask)
+	if e.leaves != 0 || e.asked.ask.Spec != nil && len(e.asked.ask.Spec.Exclude) != 0 {
+		t.Errorf("leaves at %s, asks for %+v", e.leaves, e.asked.ask)
 	}
 }
 

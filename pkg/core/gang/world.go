@@ -36,6 +36,8 @@ type World struct {
 	reservations      map[string]*reservation
 	schedReservations []sched.Reservation
 	parts             partitions
+	groupsMoved       bool                    // since the last Take
+	groups            map[uint32][]string     // of the partitions' groups, those that users are of, as far as it was told
 	crons             map[string]*api.Crontab // by user
 	zones             func(name string) *time.Location
 	paths             map[string]string // the switches above each node, for the environment of ranks
@@ -74,7 +76,7 @@ type World struct {
 // entry is a job with what is derived from it; nothing in here is stored.
 type entry struct {
 	job      *Job
-	ask      *cluster.Ask
+	asked    *sharedAsk
 	*epoch                    // of an admitted gang; all others have [World].noEpoch
 	dirty    map[int]struct{} // ranks changed since the last Take
 	leaves   time.Duration    // when it leaves memory, on the clock that does not jump; 0: it has not ended
@@ -139,7 +141,7 @@ type askKey struct {
 
 func (w *World) keyOfAsk(j *Job) askKey {
 	s := j.Spec
-	k := askKey{spec: s, partition: strings.Join(w.startsIn(j), ","), constraint: s.Constraint, prefer: s.Prefer}
+	k := askKey{spec: s, partition: inText(w.startsIn(j)), constraint: s.Constraint, prefer: s.Prefer}
 	if j.Constraint != nil {
 		k.constraint = *j.Constraint
 	}
@@ -226,8 +228,12 @@ func (w *World) dropSpec(j *Job) {
 // sharedAsk counts the jobs that use an ask.
 type sharedAsk struct {
 	ask  *cluster.Ask
+	key  askKey
 	jobs int
 }
+
+// open: its jobs may be started in a partition.
+func (a *sharedAsk) open() bool { return a.key.partition != "" }
 
 // New is an empty world.
 func New(s api.Settings) *World {
@@ -235,7 +241,7 @@ func New(s api.Settings) *World {
 		set: s, mostEnded: MostEnded, jobs: map[int64]*entry{}, noEpoch: new(epoch), nodes: map[string]*host{}, arrays: map[int64]*array{}, keys: map[string]int64{}, holdings: map[uint32]*holding{},
 		specs: map[specKey]*sharedSpec{}, options: map[optionsKey]*sharedOptions{}, optionsBy: map[*api.Spec]*sharedOptions{}, asks: map[askKey]*sharedAsk{}, deps: newDepends(), timers: timers{due: map[timer]time.Duration{}}, outbox: newOutbox(), nextID: 1, nextSeq: 1,
 		prepared: map[int64]struct{}{}, epochs: map[api.MemberKey]EpochRow{}, ledger: map[api.LedgerKey]api.LedgerFigures{}, reservations: map[string]*reservation{}, reserved: map[string]*api.Reservation{},
-		refusedJobs: map[int64]*entry{}, crons: map[string]*api.Crontab{}, cronsDirty: map[string]*api.Crontab{}, parts: partitions{changes: map[string]*api.PartitionChange{}, dirty: map[string]*api.PartitionChange{}},
+		groups: map[uint32][]string{}, refusedJobs: map[int64]*entry{}, crons: map[string]*api.Crontab{}, cronsDirty: map[string]*api.Crontab{}, parts: partitions{changes: map[string]*api.PartitionChange{}, dirty: map[string]*api.PartitionChange{}},
 	}
 }
 
@@ -297,6 +303,8 @@ func (w *World) Step(now Instant, ev Event) Outcome {
 		return w.dropPartition(ev)
 	case PutCrontab:
 		return w.putCrontab(ev)
+	case Groups:
+		return w.setGroups(ev)
 	case ResetPartitions:
 		return w.resetPartitions(ev)
 	case PutReservation:
@@ -442,6 +450,7 @@ func (w *World) Take() Changes {
 		ch.Partitions = append(ch.Partitions, PartitionRow{name, w.parts.dirty[name]})
 	}
 	clear(w.parts.dirty)
+	ch.Groups, w.groupsMoved = w.groupsMoved, false
 	for _, user := range slices.Sorted(maps.Keys(w.cronsDirty)) {
 		ch.Crontabs = append(ch.Crontabs, CrontabRow{user, w.cronsDirty[user]})
 	}
@@ -562,7 +571,7 @@ func (w *World) Candidate(id int64) *sched.Candidate {
 	}
 	j := e.job
 	return &sched.Candidate{Job: id, Name: j.Name, Submit: queuedAt(j), Eligible: j.Eligible, Terms: &sched.Terms{
-		Priority: j.Priority, Nice: NiceOf(j), Size: len(j.Ranks), Ask: e.ask, Avoid: j.Avoid, User: j.User, Account: j.Spec.Account,
+		Priority: j.Priority, Nice: NiceOf(j), Size: len(j.Ranks), Ask: e.asked.ask, Avoid: j.Avoid, User: j.User, Account: j.Spec.Account,
 		TimeLimit: baseLimit(j), TimeMin: j.Spec.TimeMin, Deadline: j.Deadline, Stop: w.grace(j), Attained: j.Kept,
 		KeepsWork: keepsWork(j) && j.Spec.MinRun == 0 && limit(&w.set, j.Spec, api.CausePreempted) != 0}}
 }

@@ -21,18 +21,19 @@ import (
 // mixed places the parts of d over list, the indexes of the nodes to look at, and gives the
 // slots by rank; nil when no order of the parts fits, by whichever of their alternatives.
 func mixed(d *cluster.Need, nodes []*cluster.Node, list []int32, avoid []string) []cluster.Slot {
-	return mixedBy(readings(d, false), nodes, list, avoid)
+	return mixedBy(d, readings(d, false), nodes, list, avoid)
 }
 
-func mixedBy(choices [][]*cluster.Need, nodes []*cluster.Node, list []int32, avoid []string) []cluster.Slot {
+// mixedBy leaves out places on more or fewer nodes than the partitions allow.
+func mixedBy(d *cluster.Need, choices [][]*cluster.Need, nodes []*cluster.Node, list []int32, avoid []string) []cluster.Slot {
 	for _, parts := range choices {
-		if slots := mixedParts(parts, nodes, list, avoid); slots != nil {
+		if slots := mixedParts(parts, nodes, list, avoid); slots != nil && d.Ask.HoldsNodes(slots) {
 			return slots
 		}
 	}
 	steps := searchSteps
 	for _, parts := range choices {
-		if slots := searchParts(parts, nodes, list, avoid, &steps); slots != nil {
+		if slots := searchParts(parts, nodes, list, avoid, &steps); slots != nil && d.Ask.HoldsNodes(slots) {
 			return slots
 		}
 	}
@@ -159,7 +160,7 @@ func preferred(d *cluster.Need, nodes []*cluster.Node, list []int32, avoid []str
 	if !slices.ContainsFunc(d.Parts, func(p *cluster.Need) bool { return p.Preferred != nil }) {
 		return nil
 	}
-	return mixedBy(readings(d, true), nodes, list, avoid)
+	return mixedBy(d, readings(d, true), nodes, list, avoid)
 }
 
 // free reports whether these places can be taken now.

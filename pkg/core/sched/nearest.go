@@ -25,9 +25,9 @@ func nearestAsks(d *cluster.Need, nodes []*cluster.Node, limit int, try func(*cl
 	var out []change
 	for _, values := range options(d, nodes) {
 		for _, ch := range values[:min(maxTries, len(values))] {
-			s := *d.Ask.Spec
+			s := *d.Ask.Asked()
 			ch.ask(&s)
-			if try(cluster.AskOf(&s, d.Ask.Partitions)) {
+			if try(d.Ask.With(&s)) {
 				out = append(out, ch)
 				break
 			}
@@ -42,7 +42,7 @@ func nearestAsks(d *cluster.Need, nodes []*cluster.Node, limit int, try func(*cl
 // options lists for each option the values to try, the nearest to what was asked first.
 // What costs the gang least comes first: less VRAM, then sharing, then fewer ranks.
 func options(d *cluster.Need, nodes []*cluster.Node) [][]change {
-	s := d.Ask.Spec
+	s := d.Ask.Asked()
 	// No more is tried than some node has: from 1000 cards down to 8 is more than maxTries.
 	cards := 0
 	for _, n := range nodes {
@@ -138,7 +138,7 @@ func sizes(d *cluster.Need, nodes []*cluster.Node) []change {
 			room += d.Ranks(n)
 		}
 	}
-	s, option := d.Ask.Spec, "--size="
+	s, option := d.Ask.Asked(), "--size="
 	if s.Launch == api.LaunchBatch {
 		if s.RanksPerNode > 0 && s.MinNodes == s.MaxNodes && s.MinNodes*s.RanksPerNode == s.Size {
 			return nil // nodes were asked for, not tasks: nodeCounts

@@ -20,16 +20,17 @@ type setPartition = func(r *api.PartitionRequest, v string) error
 var partitionParameters = []parameter[setPartition]{
 	{"PartitionName", 4, cmdline.Exact, "", func(r *api.PartitionRequest, v string) error { r.Name = v; return nil }},
 	{"AllocNodes", 3, cmdline.Refused, "jobs are submitted from every host", nil},
-	{"AllowAccounts", 7, cmdline.Refused, "an account says who may use it, gangd.toml(5)", nil},
-	{"AllowGroups", 7, cmdline.Refused, "gnoded's groups says who may run on a node", nil},
+	{"AllowAccounts", 7, cmdline.Exact, "ALL: every account", nameList(func(r *api.PartitionRequest) **[]string { return &r.AllowAccounts })},
+	{"AllowGroups", 7, cmdline.Exact, "ALL: everybody", nameList(func(r *api.PartitionRequest) **[]string { return &r.AllowGroups })},
 	{"AllowQos", 7, cmdline.Refused, "there is no quality of service", nil},
+	{"AllowUsers", 7, cmdline.Exact, "users besides those of AllowGroups, which Slurm does not have; ALL: everybody", nameList(func(r *api.PartitionRequest) **[]string { return &r.AllowUsers })},
 	{"Alternate", 3, cmdline.Refused, "name several partitions at the submission", nil},
 	{"CpuBind", 7, cmdline.Refused, "which CPUs a job has is chosen by its nodes, and how its tasks are bound to them by --cpu-bind", nil},
 	{"Default", 7, cmdline.Exact, "YES takes it from the one that had it", setPartitionDefault},
 	{"DefaultTime", 8, cmdline.Exact, "", func(r *api.PartitionRequest, v string) (err error) { r.DefaultTime, err = partitionTime(v); return err }},
 	{"DefMemPerCPU", 10, cmdline.Refused, noSuchLimit, nil},
 	{"DefMemPerNode", 10, cmdline.Refused, noSuchLimit, nil},
-	{"DenyAccounts", 5, cmdline.Refused, "an account says who may use it, gangd.toml(5)", nil},
+	{"DenyAccounts", 5, cmdline.Exact, "not looked at with AllowAccounts", nameList(func(r *api.PartitionRequest) **[]string { return &r.DenyAccounts })},
 	{"DisableRootJobs", 7, cmdline.Refused, "gnoded's min_uid says whose jobs run", nil},
 	{"ExclusiveUser", 3, cmdline.Refused, "jobs ask for --exclusive", nil},
 	{"GraceTime", 5, cmdline.Refused, "the grace is the site's or the job's", nil},
@@ -39,9 +40,9 @@ var partitionParameters = []parameter[setPartition]{
 	{"MaxCPUsPerNode", 5, cmdline.Refused, noSuchLimit, nil},
 	{"MaxMemPerCPU", 10, cmdline.Refused, noSuchLimit, nil},
 	{"MaxMemPerNode", 10, cmdline.Refused, noSuchLimit, nil},
-	{"MaxNodes", 4, cmdline.Refused, noSuchLimit, nil},
+	{"MaxNodes", 4, cmdline.Exact, "UNLIMITED: any number", nodeNumber(func(r *api.PartitionRequest) **int { return &r.MaxNodes })},
 	{"MaxTime", 4, cmdline.Exact, "", func(r *api.PartitionRequest, v string) (err error) { r.MaxTime, err = partitionTime(v); return err }},
-	{"MinNodes", 2, cmdline.Refused, noSuchLimit, nil},
+	{"MinNodes", 2, cmdline.Exact, "", nodeNumber(func(r *api.PartitionRequest) **int { return &r.MinNodes })},
 	{"Nodes", 1, cmdline.Exact, "", func(r *api.PartitionRequest, v string) error {
 		names, err := hostlist.Expand(v)
 		r.Nodes = &names
@@ -58,6 +59,37 @@ var partitionParameters = []parameter[setPartition]{
 	{"RootOnly", 3, cmdline.Refused, "gnoded's min_uid and groups say whose jobs run", nil},
 	{"State", 2, cmdline.Exact, "UP, DOWN, DRAIN, INACTIVE", setPartitionState},
 	{"TRESBillingWeights", 3, cmdline.Refused, "nothing is billed", nil},
+}
+
+// nameList reads names; ALL and nothing are everybody.
+func nameList(of func(*api.PartitionRequest) **[]string) setPartition {
+	return func(r *api.PartitionRequest, v string) error {
+		names := []string{}
+		for name := range strings.SplitSeq(v, ",") {
+			if name = strings.TrimSpace(name); name != "" {
+				names = append(names, name)
+			}
+		}
+		*of(r) = &names
+		return nil
+	}
+}
+
+// nodeNumber reads a number of nodes; none is any.
+func nodeNumber(of func(*api.PartitionRequest) **int) setPartition {
+	return func(r *api.PartitionRequest, v string) error {
+		switch strings.ToUpper(v) {
+		case "UNLIMITED", "INFINITE", "-1":
+			*of(r) = new(int)
+			return nil
+		}
+		n, err := strconv.Atoi(v)
+		if err != nil || n < 0 {
+			return &invalidValue{"node count"}
+		}
+		*of(r) = &n
+		return nil
+	}
 }
 
 func setPartitionDefault(r *api.PartitionRequest, v string) error {

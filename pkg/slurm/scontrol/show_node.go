@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -131,12 +132,12 @@ func partitionLines(p *api.Partition, reply *api.NodesReply) []string {
 	if p.DefaultTime > 0 {
 		defaultTime = when.Span(p.DefaultTime)
 	}
-	return []string{
+	lines := []string{
 		"PartitionName=" + p.Name,
-		"AllowGroups=ALL AllowAccounts=ALL AllowQos=ALL",
+		fmt.Sprintf("AllowGroups=%s %s AllowQos=ALL", orAll(p.AllowGroups), accountsOf(p)),
 		fmt.Sprintf("AllocNodes=ALL Default=%s QoS=N/A", isDefault),
 		fmt.Sprintf("DefaultTime=%s DisableRootJobs=NO ExclusiveUser=NO GraceTime=0 Hidden=NO", defaultTime),
-		fmt.Sprintf("MaxNodes=UNLIMITED MaxTime=%s MinNodes=0 LLN=NO MaxCPUsPerNode=UNLIMITED", when.Limit(int64(p.MaxTime/time.Second))),
+		fmt.Sprintf("MaxNodes=%s MaxTime=%s MinNodes=%d LLN=NO MaxCPUsPerNode=UNLIMITED", orUnlimited(p.MaxNodes), when.Limit(int64(p.MaxTime/time.Second)), p.MinNodes),
 		"Nodes=" + jobfield.OrNull(hostlist.Compress(names)),
 		fmt.Sprintf("PriorityJobFactor=1 PriorityTier=%d RootOnly=NO ReqResv=NO OverSubscribe=NO", max(1, p.Tier)),
 		"OverTimeLimit=NONE PreemptMode=" + slurm.PreemptMode(reply.Preempt),
@@ -145,4 +146,25 @@ func partitionLines(p *api.Partition, reply *api.NodesReply) []string {
 		"DefMemPerNode=UNLIMITED MaxMemPerNode=UNLIMITED",
 		"TRES=" + has.InOrder(),
 	}
+	if len(p.AllowUsers) > 0 { // Slurm has no such
+		lines = append(lines, "AllowUsers="+strings.Join(p.AllowUsers, ","))
+	}
+	return lines
+}
+
+func orAll(names []string) string { return cmp.Or(strings.Join(names, ","), "ALL") }
+
+func orUnlimited(n int) string {
+	if n == 0 {
+		return "UNLIMITED"
+	}
+	return strconv.Itoa(n)
+}
+
+// accountsOf are those that are allowed, or those that are not.
+func accountsOf(p *api.Partition) string {
+	if len(p.AllowAccounts) == 0 && len(p.DenyAccounts) > 0 {
+		return "DenyAccounts=" + strings.Join(p.DenyAccounts, ",")
+	}
+	return "AllowAccounts=" + orAll(p.AllowAccounts)
 }

@@ -134,17 +134,21 @@ func PartitionObject(part *api.Partition, reply *api.NodesReply, p document.Pars
 	if part.DefaultTime > 0 {
 		byDefault = minutes(part.DefaultTime)
 	}
+	mostNodes := any(endless)
+	if part.MaxNodes > 0 {
+		mostNodes = document.Number{Value: int64(part.MaxNodes)}
+	}
 	return p.Members(
 		"nodes", document.Of("allowed_allocation", "", "configured", hostlist.Compress(names), "total", len(names)),
-		"accounts", document.Of("allowed", "", "deny", ""), "groups", document.Of("allowed", ""), "qos", document.Of("allowed", "", "deny", "", "assigned", ""),
+		"accounts", document.Of("allowed", strings.Join(part.AllowAccounts, ","), "deny", strings.Join(part.DenyAccounts, ",")), "groups", document.Of("allowed", strings.Join(part.AllowGroups, ",")), "qos", document.Of("allowed", "", "deny", "", "assigned", ""),
 		"alternate", "", "tres", document.Of("billing_weights", "", "configured", ""), "cluster", "",
 		document.Since(document.V42, "select_type"), document.Flags{"CPU", "MEMORY"}, "cpus", document.Of("task_binding", 0, "total", cpus),
 		"defaults", document.Of("memory_per_cpu", 0, "partition_memory_per_cpu", none, "partition_memory_per_node", document.Number{Value: 0}, "time", byDefault, "job", ""),
 		"grace_time", 0,
 		"maximums", document.Of("cpus_per_node", endless, "cpus_per_socket", endless, "memory_per_cpu", 0, "partition_memory_per_cpu", none,
-			"partition_memory_per_node", document.Number{Value: 0}, "nodes", endless, "shares", 1,
+			"partition_memory_per_node", document.Number{Value: 0}, "nodes", mostNodes, "shares", 1,
 			"oversubscribe", document.Of("jobs", 1, "flags", []any{}), "time", minutes(part.MaxTime), "over_time_limit", none),
-		"minimums", document.Of("nodes", 0), "name", part.Name, "node_sets", "",
+		"minimums", document.Of("nodes", part.MinNodes), "name", part.Name, "node_sets", "",
 		"priority", document.Of("job_factor", 1, "tier", part.Tier), "timeouts", document.Of("resume", none, "suspend", none),
 		"partition", document.Of("state", document.Flags{strings.ToUpper(cmp.Or(string(part.State), "up"))}), "suspend_time", none)
 }

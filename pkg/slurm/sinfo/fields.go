@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/hostlist"
@@ -64,6 +65,18 @@ func availability(p *api.Partition) string {
 	return string(p.State)
 }
 
+// jobSize is how many nodes a job may have, as one number where that is one.
+func jobSize(p *api.Partition) string {
+	least := strconv.Itoa(max(1, p.MinNodes))
+	switch {
+	case p.MaxNodes == 0:
+		return least + "-infinite"
+	case p.MaxNodes == max(1, p.MinNodes):
+		return least
+	}
+	return least + "-" + strconv.Itoa(p.MaxNodes)
+}
+
 func socketsOf(n *api.Node) int64 { return int64(n.Shape.Sockets) }
 func coresOf(n *api.Node) int64   { return int64(n.Shape.Cores) }
 func threadsOf(n *api.Node) int64 { return int64(n.Shape.Threads) }
@@ -81,7 +94,7 @@ var fields = column.Set[*record]{Fields: []field{
 	figure('d', "disk", "TMP_DISK", tmpOf),
 	text('e', "freemem", "FREE_MEM", ofNode("N/A", slurm.FreeMemory)),
 	text('f', "features", "AVAIL_FEATURES", ofNode("(null)", Features)),
-	constant('g', "groups", "GROUPS", "all"),
+	text('g', "groups", "GROUPS", func(r *record) string { return cmp.Or(strings.Join(r.part.AllowGroups, ","), "all") }),
 	constant('h', "oversubscribe", "OVERSUBSCRIBE", "NO", "share"),
 	text('l', "time", "TIMELIMIT", func(r *record) string { return limit(r.part.MaxTime, "infinite") }),
 	figure('m', "memory", "MEMORY", memoryOf),
@@ -89,7 +102,7 @@ var fields = column.Set[*record]{Fields: []field{
 	wide('o', "nodeaddr", "NODE_ADDR", listed(func(n *api.Node) string { return n.Address })),
 	text('p', "prioritytier", "PRIO_TIER", func(r *record) string { return strconv.Itoa(max(r.part.Tier, 1)) }),
 	constant('r', "root", "ROOT", "no"),
-	constant('s', "size", "JOB_SIZE", "1-infinite"),
+	text('s', "size", "JOB_SIZE", func(r *record) string { return jobSize(r.part) }),
 	state('t', "statecompact", "STATE", nodeState.compact),
 	text('u', "user", "USER", ofNode("Unknown", reasonUser)),
 	text('v', "version", "VERSION", ofNode("(null)", func(n *api.Node) string { return cmp.Or(n.Version, "(null)") })),

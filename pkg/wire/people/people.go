@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -210,6 +211,32 @@ func (d *Directory) GroupText(gid uint32) string {
 		return digits(gid)
 	}
 	return name
+}
+
+// GroupsAmong are those of some groups, by name, that a user is of. One that nobody knows has no members.
+func (d *Directory) GroupsAmong(ctx context.Context, uid uint32, among []string) ([]string, error) {
+	u, err := d.ByUID(ctx, uid)
+	if errors.Is(err, ErrUnknown) {
+		return nil, nil
+	} else if err != nil {
+		return nil, err
+	}
+	ids, err := d.Groups(ctx, u)
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, name := range among {
+		gid, err := d.Group(ctx, name)
+		switch {
+		case errors.Is(err, ErrUnknown):
+		case err != nil:
+			return nil, err
+		case slices.Contains(ids, gid):
+			out = append(out, name)
+		}
+	}
+	return out, nil
 }
 
 func firstOnce(first uint32, list []uint32) []uint32 {
