@@ -313,3 +313,22 @@ func FuzzLoad(f *testing.F) {
 		nodeOf(f, "n1", []string{set})
 	})
 }
+
+// TestStatesOfPartitions: each of them is read, also "up", and lists of everybody are none.
+func TestStatesOfPartitions(t *testing.T) {
+	for word, want := range map[string]api.PartitionState{"up": api.PartitionUp, "down": api.PartitionDown, "drain": api.PartitionDrain, "inactive": api.PartitionInactive} {
+		path := filepath.Join(t.TempDir(), "x.toml")
+		text := "[[partition]]\nname = \"a\"\nstate = \"" + word + "\"\nallow_groups = [\"all\"]\nallow_users = [\"ada\"]\nmax_nodes = 3\n"
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		c, err := LoadController(path, nil)
+		if err != nil {
+			t.Errorf("%s: %v", word, err)
+			continue
+		}
+		if d := cmp.Diff(api.Partition{Name: "a", Default: true, State: want, AllowUsers: []string{"ada"}, MaxNodes: 3}, c.Partitions[0]); d != "" {
+			t.Errorf("%s: %s", word, d)
+		}
+	}
+}

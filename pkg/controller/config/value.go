@@ -235,7 +235,7 @@ func between(low, high int) check {
 func oneOf(words ...string) check {
 	return func(v any) error {
 		for _, w := range words {
-			if v == w {
+			if fmt.Sprint(v) == w { // of a type of its own, too
 				return nil
 			}
 		}
