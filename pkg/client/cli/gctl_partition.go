@@ -45,8 +45,7 @@ func newPutPartition(change bool) *cobra.Command {
 	if change {
 		use, short = "update NAME", "change a partition"
 		example = `  gctl partition update gpu --state=drain          what is queued starts, and no more is queued
-  gctl partition update gpu --max-time=1-0 --default-time=4:00:00
-  gctl partition update long --default --nodes=ALL
+  gctl partition update long --default --nodes=ALL --max-time=1-0 --default-time=4:00:00
   gctl partition update debug --max-nodes=2 --allow-groups=staff,vision`
 	}
 	cmd := &cobra.Command{
