@@ -28,7 +28,7 @@ type limited struct {
 type lookup func(among []string) ([]string, error)
 
 func newLimited(t *testing.T) *limited {
-	l := &limited{t: t, store: disk.Open(t), }
+	l := &limited{t: t, store: disk.Open(t)}
 	l.answer([]string{"staff"}, nil)
 	l.policy = sched.Policy{Partitions: []api.Partition{{Name: "main", Default: true}, {Name: "night"}}, BackfillDepth: 1,
 		Accounts: []sched.Account{{Name: "lab", Default: true}, {Name: "proj"}}}

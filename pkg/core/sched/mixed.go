@@ -33,7 +33,7 @@ func mixedBy(d *cluster.Need, choices [][]*cluster.Need, nodes []*cluster.Node, 
 	}
 	steps := searchSteps
 	for _, parts := range choices {
-		if slots := searchParts(parts, nodes, list, avoid, &steps); slots != nil && d.Ask.HoldsNodes(slots) {
+		if slots := searchParts(parts, nodes, list, avoid, &steps, d.Ask.HoldsNodes); slots != nil {
 			return slots
 		}
 	}

@@ -19,14 +19,15 @@ type search struct {
 	at    [][]int32       // by part: the nodes that have room for a rank of it when nothing is dealt out
 	slots []cluster.Slot
 	steps *int
+	holds func([]cluster.Slot) bool // what has to be of all places together
 }
 
 // searchParts is nil where no way fits, or none was found within the steps.
-func searchParts(parts []*cluster.Need, nodes []*cluster.Node, list []int32, avoid []string, steps *int) []cluster.Slot {
+func searchParts(parts []*cluster.Need, nodes []*cluster.Node, list []int32, avoid []string, steps *int, holds func([]cluster.Slot) bool) []cluster.Slot {
 	if len(parts) < 2 {
 		return nil // the look at one part is exact
 	}
-	s := &search{parts: parts, order: orders(parts)[0], at: make([][]int32, len(parts)), cut: make([]layout, len(parts)), steps: steps}
+	s := &search{parts: parts, order: orders(parts)[0], at: make([][]int32, len(parts)), cut: make([]layout, len(parts)), steps: steps, holds: holds}
 	for i, p := range parts {
 		if s.cut[i] = layoutOf(p); p.Counts != nil {
 			return nil // it has more to keep than room and the number of nodes
@@ -59,7 +60,7 @@ func (s *search) deal(n, members, i, left int) bool {
 			return false
 		}
 		if n++; n == len(s.order) {
-			return true
+			return s.holds(s.slots)
 		}
 		return s.deal(n, 0, 0, s.parts[s.order[n]].Size)
 	}

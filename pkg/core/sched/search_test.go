@@ -67,7 +67,7 @@ func TestSearchTriesEveryWay(t *testing.T) {
 			parts = append(parts, needOf(t, s))
 		}
 		steps := searchSteps
-		slots := searchParts(parts, nodes, list, nil, &steps)
+		slots := searchParts(parts, nodes, list, nil, &steps, anyhow)
 		if want := dealsParts(parts, free); (slots != nil) != want {
 			rt.Fatalf("%v, want places: %t", slots, want)
 		}
@@ -127,15 +127,18 @@ func TestSearchIsBounded(t *testing.T) {
 	nodes := []*cluster.Node{testNode("n1", 1, 0, 0), testNode("n2", 1, 0, 0)}
 	parts := []*cluster.Need{needOf(t, api.Spec{Size: 1, CPUsPerRank: 1}), needOf(t, api.Spec{Size: 1, CPUsPerRank: 1})}
 	for steps, want := range []bool{false, false, false, true, true} {
-		if slots := searchParts(parts, nodes, []int32{0, 1}, nil, &steps); (slots != nil) != want {
+		if slots := searchParts(parts, nodes, []int32{0, 1}, nil, &steps, anyhow); (slots != nil) != want {
 			t.Errorf("%d steps: %v", steps, slots)
 		}
 	}
 	steps := searchSteps
-	if slots := searchParts(parts[:1], nodes, []int32{0, 1}, nil, &steps); slots != nil {
+	if slots := searchParts(parts[:1], nodes, []int32{0, 1}, nil, &steps, anyhow); slots != nil {
 		t.Error("one part is not searched for")
 	}
-	if slots := searchParts(parts, nodes, []int32{0, 1}, []string{"n1"}, &steps); slots != nil {
+	if slots := searchParts(parts, nodes, []int32{0, 1}, []string{"n1"}, &steps, anyhow); slots != nil {
 		t.Error("on a node that is avoided")
 	}
 }
+
+// anyhow holds of all places.
+func anyhow([]cluster.Slot) bool { return true }
