@@ -26,7 +26,7 @@ func TestImportShows(t *testing.T) {
 	if err != nil || !strings.HasPrefix(out, "# gangd.toml\n") || strings.Count(out, "# gnoded-") != 7 {
 		t.Errorf("%v\n%s", err, out)
 	}
-	if !strings.HasSuffix(errs, "settings: 61 taken, 14 taken with a difference, 20 without a meaning here\n") {
+	if !strings.HasSuffix(errs, "settings: 62 taken, 14 taken with a difference, 19 without a meaning here\n") {
 		t.Error(errs)
 	}
 }
