@@ -367,8 +367,11 @@ type MemberActual struct {
 	Survivors []Survivor   `json:"survivors,omitempty"`
 	Found     string       `json:"found,omitempty" bound:"any"` // what of its node's record of it is missing or damaged; empty: nothing
 	Steps     []StepActual `json:"steps,omitempty"`             // that it has and that are still ordered
-	Importing Import       `json:"import,omitzero"`             // while it is being prepared: how far the import of its image is; zero: none is under way
-	Image     string       `json:"image,omitempty"`             // digest of the image that it was prepared with; empty: none, or not known
+	// Epilog is the phase of its end, which is told, while the site's epilog runs: nothing of it lives, and what it
+	// has on its node is not free yet. Phase is then one before the end, which is all that an older controller knows.
+	Epilog    MemberPhase `json:"epilog,omitempty"`
+	Importing Import      `json:"import,omitzero"` // while it is being prepared: how far the import of its image is; zero: none is under way
+	Image     string      `json:"image,omitempty"` // digest of the image that it was prepared with; empty: none, or not known
 	// Cards is how its cards were seen at its end, when it was refused because of one, and when
 	// a rank failed. It counts before everything else that is said here: a card that is bad
 	// explains an exit, and a card is free only as it is said to be.

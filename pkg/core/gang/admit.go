@@ -76,7 +76,7 @@ func (w *World) admissible(e *entry, ev Admit) *api.Error {
 	case e.job.Held != "":
 		return api.Errorf(api.CodeConflict, "job %d is held", ev.Job)
 	case e.left > 0:
-		return api.Errorf(api.CodeConflict, "epoch %d of job %d may still run on %s", e.job.Epoch, ev.Job, strings.Join(w.Fenced(ev.Job), ", "))
+		return w.keptOut(e)
 	case e.job.Waits != "":
 		return api.Errorf(api.CodeConflict, "job %d waits for %s", ev.Job, e.job.Waits)
 	case !w.inReservation(e.job):

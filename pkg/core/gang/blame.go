@@ -53,8 +53,8 @@ func againstJob(b api.Blame) bool {
 	return b != blameLate && b != api.BlameJob && b != api.BlameNode && b != api.BlameCard && b != api.BlameUnfit
 }
 
-// refuse rolls back a gang that node i can't start, and says who pays for it.
-func (w *World) refuse(h *host, e *entry, i int, r *api.Refusal) {
+// refuse rolls back a gang that node i can't start, and says who pays for it. cleaning: the site's epilog runs there first.
+func (w *World) refuse(h *host, e *entry, i int, r *api.Refusal, cleaning bool) {
 	node, text := h.node.Name, h.node.Name+": "+r.Text
 	again := slices.ContainsFunc(e.job.Refusals, func(o Refusal) bool { return againstJob(o.Blame) })
 	avoid := []string{node}
@@ -64,7 +64,7 @@ func (w *World) refuse(h *host, e *entry, i int, r *api.Refusal) {
 	case r.Blame != api.BlameNode:
 		avoid = nil
 	}
-	w.rollback(e, text, avoid, func(k int) bool { return k == i })
+	w.rollback(e, text, avoid, func(k int) bool { return k == i && !cleaning })
 	switch {
 	case r.Blame == api.BlameJob:
 		w.ownFault(e, text)

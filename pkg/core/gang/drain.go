@@ -125,13 +125,17 @@ func (w *World) lost(e *entry, i int) (first int) {
 }
 
 // stopped: nothing of a member lives any more. This is the ack of a drain, or the proof
-// after a normal end.
-func (w *World) stopped(e *entry, i int, forced bool, text string) {
+// after a normal end. What it has is free then, or, where the site is still cleaning up there, after that.
+func (w *World) stopped(e *entry, i int, forced bool, text string, cleaning bool) {
 	j := w.edit(e)
 	m := &j.Members[i]
 	h := w.nodes[m.Node]
 	m.State, m.Forced = MemberStopped, forced
-	w.free(h, j.key())
+	if cleaning {
+		w.leave(h, Left{MemberKey: j.key(), Epilog: true, Member: i, Text: epilogText, Ports: portsOn(j, i)})
+	} else {
+		w.free(h, j.key())
+	}
 	w.leaveMember(e, i, text)
 }
 

@@ -231,14 +231,9 @@ func (w *World) measured(e *entry, i int, m *api.Measure) {
 		return
 	}
 	j, node := e.job, e.job.Members[i].Node
-	own := *m
-	own.Node, own.Cards = node, nil
-	for _, c := range m.Cards {
-		if slices.ContainsFunc(e.job.Members[i].Ranks, func(r int) bool { return slices.Contains(j.Ranks[r].Slot.Cards, c.UUID) }) {
-			own.Cards = append(own.Cards, c)
-		}
-	}
-	w.measures = append(w.measures, MeasureRow{Job: j.ID, Epoch: j.Epoch, Member: i, Measure: &own})
+	own := w.measureRow(node, j.key(), i, m, func(uuid string) bool {
+		return slices.ContainsFunc(j.Members[i].Ranks, func(r int) bool { return slices.Contains(j.Ranks[r].Slot.Cards, uuid) })
+	})
 	ran := min(max(w.now.Wall.Sub(j.Start), 0), span(own.Seconds))
 	cpus := 0
 	for _, r := range j.Members[i].Ranks {
@@ -270,6 +265,31 @@ func (w *World) measured(e *entry, i int, m *api.Measure) {
 				t.Joules += int64(min(*c.Joules, mostWatts*(ran+time.Minute).Seconds()))
 			}
 		}
+	})
+}
+
+// measureRow records what a member used, of cards only those that were its own.
+func (w *World) measureRow(node string, k api.MemberKey, member int, m *api.Measure, had func(uuid string) bool) *api.Measure {
+	own := *m
+	own.Node, own.Cards = node, nil
+	for _, c := range m.Cards {
+		if had(c.UUID) {
+			own.Cards = append(own.Cards, c)
+		}
+	}
+	w.measures = append(w.measures, MeasureRow{Job: k.Job, Epoch: k.Epoch, Member: member, Measure: &own})
+	return &own
+}
+
+// hooksRan records what a member used once more, with what the site's epilog wrote.
+func (w *World) hooksRan(h *host, at int, m *api.Measure) {
+	l := &h.node.Left[at]
+	if !l.Epilog || m == nil || len(m.Hooks) == 0 {
+		return
+	}
+	g, _ := h.node.Res.Grant(l.MemberKey)
+	w.measureRow(h.node.Name, l.MemberKey, l.Member, m, func(uuid string) bool {
+		return slices.ContainsFunc(g.Cards, func(c cluster.CardGrant) bool { return c.UUID == uuid })
 	})
 }
 

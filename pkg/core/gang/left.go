@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"gangd/pkg/api"
 )
@@ -23,10 +24,13 @@ func (w *World) leave(h *host, l Left) {
 	}
 }
 
-// countLeft keeps the gang out of the queue while a past epoch of it may live.
+// KeepsOut says that its gang is not admitted again while it is there.
+func (l *Left) KeepsOut() bool { return l.Ran || l.Epilog }
+
+// countLeft keeps the gang out of the queue while a past epoch of it may live, or is being cleaned up after.
 func (w *World) countLeft(l Left, d int) {
 	e := w.jobs[l.Job]
-	if e == nil || !l.Ran {
+	if e == nil || !l.KeepsOut() {
 		return
 	}
 	e.left += int32(d)
@@ -41,6 +45,45 @@ func (w *World) leftRan(h *host, k api.MemberKey) {
 		n := w.editNode(h)
 		n.Left[at].Ran = true
 		w.countLeft(n.Left[at], 1)
+	}
+}
+
+// keptOut says what keeps a gang out.
+func (w *World) keptOut(e *entry) *api.Error {
+	j, doubt := e.job, "the site's epilog after epoch %d of job %d runs on %s"
+	for _, h := range w.byName {
+		if slices.ContainsFunc(h.node.Left, func(l Left) bool { return l.Job == j.ID && l.Ran }) {
+			doubt = "epoch %d of job %d may still run on %s"
+		}
+	}
+	return api.Errorf(api.CodeConflict, doubt, j.Epoch, j.ID, strings.Join(w.Fenced(j.ID), ", "))
+}
+
+const epilogText = "the site's epilog runs"
+
+// leftCleaned: a member that its gang did not wait for is proven gone after all, and the site's epilog runs.
+func (w *World) leftCleaned(h *host, at int) bool {
+	if l := &h.node.Left[at]; !l.Ran {
+		return false
+	}
+	l := &w.editNode(h).Left[at]
+	l.Ran, l.Epilog, l.Text = false, true, epilogText // it counts as it did
+	w.timers.cancel(leaseTimer(h, l.MemberKey))
+	delete(h.expired, l.MemberKey)
+	return true
+}
+
+// abandonEpilogs: of a node that is lost nobody hears how its epilogs end. What is proven gone keeps no gang waiting, and
+// the grant stays.
+func (w *World) abandonEpilogs(h *host) {
+	for i := range h.node.Left {
+		l := h.node.Left[i]
+		if !l.Epilog {
+			continue
+		}
+		w.countLeft(l, -1)
+		n := w.editNode(h)
+		n.Left[i].Epilog, n.Left[i].Text = false, "its node was lost while the site's epilog ran"
 	}
 }
 
@@ -114,7 +157,7 @@ func (w *World) cutOff() bool {
 
 // lookForStray takes in a member of a hello, which says what is there and not what was.
 func (w *World) lookForStray(h *host, ma *api.MemberActual) {
-	if ma.Phase != api.PhaseRunning && ma.Phase != api.PhaseStuck {
+	if ma.Phase != api.PhaseRunning && ma.Phase != api.PhaseStuck && ma.Epilog == "" {
 		return
 	}
 	if _, held := h.node.Res.Grant(ma.MemberKey); held {

@@ -279,6 +279,7 @@ func (w *World) nodeLost(h *host) {
 		ev.Jobs = append(ev.Jobs, k.Job)
 	}
 	w.emit(ev)
+	w.abandonEpilogs(h)
 	for _, l := range n.Left {
 		if l.Ran {
 			w.armLease(h, l.MemberKey)

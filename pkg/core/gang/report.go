@@ -42,8 +42,14 @@ func merge(a, b Outcome) Outcome {
 	return b
 }
 
-// member compares one member with what is known of it.
+// member compares one member with what is known of it. From here on its phase is that of its end also while the site's
+// epilog runs.
 func (w *World) member(h *host, ma *api.MemberActual) Outcome {
+	if ma.Epilog != "" {
+		end := *ma
+		end.Phase = ma.Epilog
+		ma = &end
+	}
 	w.found(h, ma)
 	seen := w.cardsSeen(h, ma.Cards) // may have begun the drain that the rest belongs to
 	out := w.memberSays(h, ma)
@@ -121,7 +127,7 @@ func (w *World) readyAgain(h *host, p place, ma *api.MemberActual) Outcome {
 		return ignored("known to be ready")
 	case !prepared && ma.Image != "" && p.e.job.Image != "" && p.e.job.Image != ma.Image:
 		// Its tag was moved while the gang was being prepared. The next epoch names the digest.
-		w.refuse(h, p.e, p.i, &api.Refusal{Blame: api.BlameUnknown, Text: fmt.Sprintf("the image is %s here and %s elsewhere", ma.Image, p.e.job.Image)})
+		w.refuse(h, p.e, p.i, &api.Refusal{Blame: api.BlameUnknown, Text: fmt.Sprintf("the image is %s here and %s elsewhere", ma.Image, p.e.job.Image)}, false)
 	default:
 		w.ready(p.e, p.i, ma.Port, ma.Image)
 	}
@@ -133,11 +139,20 @@ func (w *World) stray(h *host, ma *api.MemberActual) Outcome {
 	over := ma.Phase == api.PhaseStopped || ma.Phase == api.PhaseRefused || ma.Phase == api.PhaseLost
 	at, left := findLeft(h.node, ma.MemberKey)
 	if over {
-		w.strayGone(h, ma.MemberKey)
 		w.lateResult(ma)
 	}
+	cleaning := ma.Epilog != ""
+	if over && !cleaning {
+		w.strayGone(h, ma.MemberKey)
+	}
 	switch {
+	case left && cleaning:
+		if !w.leftCleaned(h, at) {
+			return ignored("its epilog is known to run")
+		}
+		return applied()
 	case left && over:
+		w.hooksRan(h, at, ma.Measure)
 		w.leftGone(h, ma.MemberKey)
 		return applied()
 	case over && !w.outdated(ma.MemberKey):
@@ -193,7 +208,7 @@ func (w *World) refusal(h *host, p place, ma *api.MemberActual) Outcome {
 	e, text := p.e, h.node.Name+": "+r.Text
 	switch m := &e.job.Members[p.i]; m.State {
 	case MemberPreparing:
-		w.refuse(h, e, p.i, r)
+		w.refuse(h, e, p.i, r, ma.Epilog != "")
 	default:
 		// The gate was open: to its peers this is a member that vanished.
 		if e.job.Drain == nil {
@@ -201,7 +216,7 @@ func (w *World) refusal(h *host, p place, ma *api.MemberActual) Outcome {
 				w.accident(e, Report{Cause: api.CauseLaunch, Trigger: first, Text: text})
 			}
 		}
-		w.stopped(e, p.i, false, text)
+		w.stopped(e, p.i, false, text, ma.Epilog != "")
 	}
 	return applied()
 }
@@ -228,10 +243,10 @@ func (w *World) premature(h *host, p place, ma *api.MemberActual) Outcome {
 	switch ma.Phase {
 	case api.PhaseStopped: // by a stop of ours, or of the node's own: nobody's fault
 	case api.PhaseLost:
-		w.refuse(h, p.e, p.i, &api.Refusal{Blame: api.BlameUnknown, Text: "its supervisor died before the start"})
+		w.refuse(h, p.e, p.i, &api.Refusal{Blame: api.BlameUnknown, Text: "its supervisor died before the start"}, ma.Epilog != "")
 		return applied()
 	}
-	w.rollback(p.e, text, []string{node}, func(i int) bool { return i == p.i && !alive })
+	w.rollback(p.e, text, []string{node}, func(i int) bool { return i == p.i && !alive && ma.Epilog == "" })
 	if alive {
 		w.leftRan(h, key)
 		w.touch(p.e)
@@ -278,10 +293,10 @@ func (w *World) processes(h *host, p place, ma *api.MemberActual) Outcome {
 		if e.job.Drain == nil {
 			w.missing(e, i, fmt.Sprintf("%s: the member ended without its results", h.node.Name))
 		}
-		w.stopped(e, i, ma.Forced, "")
+		w.stopped(e, i, ma.Forced, "", ma.Epilog != "")
 		return applied()
 	case api.PhaseLost:
-		return w.vanished(h, p, cmp.Or(ma.Found, "its supervisor died, its processes were killed"))
+		return w.vanished(h, p, cmp.Or(ma.Found, "its supervisor died, its processes were killed"), ma.Epilog != "")
 	case api.PhaseStuck:
 		if text := survivors(ma); e.stuck[i] != text {
 			if e.stuck == nil {
@@ -582,10 +597,10 @@ func survivors(ma *api.MemberActual) string {
 }
 
 // vanished: a member whose gate was open is known gone without having said how it ended.
-func (w *World) vanished(h *host, p place, text string) Outcome {
+func (w *World) vanished(h *host, p place, text string, cleaning bool) Outcome {
 	text = h.node.Name + ": " + text
 	w.missing(p.e, p.i, text)
-	w.stopped(p.e, p.i, false, text)
+	w.stopped(p.e, p.i, false, text, cleaning)
 	return applied()
 }
 
@@ -606,5 +621,5 @@ func (w *World) gone(h *host, k api.MemberKey, text string) Outcome {
 		w.rollback(p.e, h.node.Name+": "+text, []string{h.node.Name}, func(i int) bool { return i == p.i })
 		return applied()
 	}
-	return w.vanished(h, p, text)
+	return w.vanished(h, p, text, false)
 }

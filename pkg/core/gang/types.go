@@ -496,6 +496,10 @@ type Left struct {
 	api.MemberKey
 	Ran  bool   // its gate was opened: its gang must not be admitted again while it may live
 	Text string // why it is still here, for people
+	// Epilog: it ran, nothing of it lives, and the site's epilog runs before what it has is given on. Its gang waits
+	// for that too: what the epilog undoes may be of the job. Member is its place in the gang.
+	Epilog bool
+	Member int
 	// Ports were given to the gang and to those of its steps that were here.
 	Ports []int
 }

@@ -103,7 +103,7 @@ func (v *verifier) job(e *entry) {
 	left := 0
 	for _, h := range v.w.nodes {
 		for _, l := range h.node.Left {
-			if l.Job == j.ID && l.Ran {
+			if l.Job == j.ID && l.KeepsOut() {
 				left++
 			}
 		}

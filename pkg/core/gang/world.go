@@ -576,8 +576,8 @@ func (w *World) Candidate(id int64) *sched.Candidate {
 		KeepsWork: keepsWork(j) && j.Spec.MinRun == 0 && limit(&w.set, j.Spec, api.CausePreempted) != 0}}
 }
 
-// Fenced names the nodes on which something of a past epoch of the job may still run; it
-// is not admitted before that is known gone.
+// Fenced names the nodes on which something of a past epoch of the job may still run, or the site's epilog does; it
+// is not admitted before that is over.
 func (w *World) Fenced(id int64) []string {
 	e := w.jobs[id]
 	if e == nil || e.left == 0 {
@@ -585,7 +585,7 @@ func (w *World) Fenced(id int64) []string {
 	}
 	var out []string
 	for _, n := range w.Nodes() {
-		if slices.ContainsFunc(n.Left, func(l Left) bool { return l.Job == id && l.Ran }) {
+		if slices.ContainsFunc(n.Left, func(l Left) bool { return l.Job == id && l.KeepsOut() }) {
 			out = append(out, n.Name)
 		}
 	}

@@ -51,7 +51,7 @@ var bugs = []bug{
 		insert("lab/sim/daemon.go", "\tfor _, x := range d.members {\n\t\tx.want.Gate = nil", "\tif bug() {\n\t\treturn\n\t}\n"),
 	}},
 	{"stray-is-nothing", "what was counted gone and lives all the same, on a node that is back, is no obstacle to new work there", []mutate.Change{
-		replace("core/gang/left.go", "ma.Phase != api.PhaseRunning && ma.Phase != api.PhaseStuck {", "ma.Phase != api.PhaseRunning && ma.Phase != api.PhaseStuck || bug() {"),
+		replace("core/gang/left.go", "ma.Phase != api.PhaseStuck && ma.Epilog == \"\" {", "ma.Phase != api.PhaseStuck && ma.Epilog == \"\" || bug() {"),
 	}},
 
 	// Of admission.
@@ -131,6 +131,12 @@ var bugs = []bug{
 	}},
 	{"last-end-forgotten", "of ranks that end by themselves only the first report is kept", []mutate.Change{
 		or("core/gang/culprit.go", "len(d.Reports) == 0 || r.Trigger < 0"),
+	}},
+	{"free-before-epilog", "what a member had is given on when its end is told, and not when the site's epilog is over", []mutate.Change{
+		replace("core/gang/drain.go", "\tif cleaning {\n", "\tif cleaning && !bug() {\n"),
+	}},
+	{"epilog-unsaid", "a node says that a member is over, and not that the site's epilog runs first", []mutate.Change{
+		insert("node/noded/rules.go", "\ta.Epilog, a.Phase = a.Phase, api.PhasePreparing\n", "\tif bug() {\n\t\treturn a\n\t}\n"),
 	}},
 	{"verdict-later", "the last completion and the verdict are two commits", []mutate.Change{
 		replace("core/gang/drain.go", "ExitCodes: codes, Text: text})\n", "ExitCodes: codes, Text: text})\n\tif bug() && e.alive == 0 {\n\t\tw.in(1e6, timer{kind: timerForce, job: j.ID, epoch: j.Epoch})\n\t\treturn\n\t}\n"),

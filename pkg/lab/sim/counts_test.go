@@ -45,6 +45,9 @@ func TestCosts(t *testing.T) {
 	again.Faults = []Fault{{At: 4 * second, Do: Requeue, N: 1}}
 	cancelled.Faults = []Fault{{At: 4 * second, Do: Cancel, N: 1}}
 
+	cleaned := on(1, one)
+	cleaned.Nodes = withEpilogs(cleaned.Nodes, second)
+
 	for _, c := range []struct {
 		path       string
 		with, less Scenario
@@ -62,6 +65,8 @@ func TestCosts(t *testing.T) {
 			cost{Commits: 9, Frames: 16, Orders: 5, Words: 8, Synced: 3}},
 		{"a gang that is cancelled, from submission to end", cancelled, on(1),
 			cost{Commits: 6, Frames: 10, Orders: 3, Words: 5, Synced: 2}},
+		{"the same where the site has an epilog: its end is told apart from what is free then", cleaned, on(1),
+			cost{Commits: 5, Frames: 8, Orders: 2, Words: 3, Synced: 1}},
 	} {
 		t.Run(c.path, func(t *testing.T) {
 			if got := costOf(t, c.with).minus(costOf(t, c.less)); got != c.want {

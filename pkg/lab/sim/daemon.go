@@ -37,6 +37,7 @@ type daemon struct {
 	met     map[*host]*gangd // processes with which a line is open
 	contact time.Duration    // as it was last seen
 	soon    bool             // a frame is planned
+	debts   int              // epilogs that run of members that are gone
 }
 
 func newDaemon(m *machine) *daemon {
@@ -61,6 +62,15 @@ func (d *daemon) begin() {
 		}
 		d.adopt(k, dir)
 	}
+	for _, k := range slices.SortedFunc(maps.Keys(d.m.disk.epilogs), api.MemberKey.Compare) {
+		if d.members[k] == nil {
+			d.debts++
+			d.after(d.m.spec.Epilog, func() {
+				delete(d.m.disk.epilogs, k)
+				d.debts--
+			})
+		}
+	}
 	d.m.disk.lastBoot = boot
 	d.connect()
 	d.tickLater()
@@ -77,6 +87,9 @@ func (d *daemon) adopt(k api.MemberKey, dir *memberDir) {
 		a = dir.state.MemberActual
 	}
 	a.MemberKey, a.Port = k, x.port()
+	if noded.Ended(a.Phase) && d.m.disk.epilogs[k] != nil {
+		a = noded.BeforeEpilog(a)
+	}
 	x.begin(a)
 	d.after(d.m.hop(), x.hungUp)
 }

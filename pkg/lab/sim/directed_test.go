@@ -29,6 +29,14 @@ func nodes(n, cpus int) []Node {
 	return out
 }
 
+// withEpilogs gives nodes an epilog that takes so long.
+func withEpilogs(all []Node, d time.Duration) []Node {
+	for i := range all {
+		all[i].Epilog = d
+	}
+	return all
+}
+
 // A machine stands still at any moment between the decision to start and the start, for
 // longer than its lease: what it finds when it wakes must not start any more.
 func TestAStartThatSleptThroughItsLease(t *testing.T) {

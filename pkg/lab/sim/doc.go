@@ -69,6 +69,8 @@
 //	I20 an allocation completes when its script has returned 0, and not otherwise
 //	I21 what was committed under a term is followed by nothing of a lower one
 //	I22 no renewal of a lease dates from after a take-over, unless that leader gave it
+//	I23 who is charged with a crash has not left because another had, unless it is said that nobody knows
+//	I24 what a member had is not used before the site's epilog after it is over, nor is another epoch of its job there
 //	I11 a controller on an older store than its nodes have seen starts nothing and kills nothing
 //
 // [gang.World.Verify] is asked after every turn, the store's at each opening and at the end.

@@ -19,6 +19,9 @@ func (r *run) budget() time.Duration {
 		if j.StallTimeout > 0 {
 			once += j.StallTimeout + silentFor
 		}
+		for k := range r.sc.Nodes {
+			once += 2 * r.sc.Nodes[k].Epilog // again where its daemon died in it
+		}
 		runs := j.MaxRetries + set.LaunchRetries + set.NodeLostRetries + set.StallRetries + 2
 		if j.TotalTime > 0 && j.TimeLimit > 0 {
 			runs += int(j.TotalTime/j.TimeLimit) + 1

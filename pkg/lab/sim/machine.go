@@ -54,7 +54,8 @@ type nodeDisk struct {
 	lease    time.Duration // -1: never told
 	kept     session.Kept
 	members  map[api.MemberKey]*memberDir
-	images   map[*Job]bool // imported for a job
+	images   map[*Job]bool                 // imported for a job
+	epilogs  map[api.MemberKey]*memberSpec // that have to run, written down before anything of the member does
 }
 
 // memberDir is a member's directory.
@@ -72,7 +73,7 @@ func newMachine(r *run, i int) *machine {
 	m := &machine{r: r, cutsTo: map[*host]int{}, name: spec.Name, spec: spec, dice: rand.New(rand.NewPCG(r.sc.Seed, 100+uint64(i)))}
 	m.owner = owner{l: &r.loop, dead: true}
 	m.skew = upTo(m.dice, 2*mostSkew) - mostSkew
-	m.disk = nodeDisk{stateID: "state-" + m.name, lease: -1, members: map[api.MemberKey]*memberDir{}, images: map[*Job]bool{}}
+	m.disk = nodeDisk{stateID: "state-" + m.name, lease: -1, members: map[api.MemberKey]*memberDir{}, images: map[*Job]bool{}, epilogs: map[api.MemberKey]*memberSpec{}}
 	return m
 }
 

@@ -27,6 +27,7 @@ type member struct {
 	actual   api.MemberActual
 	conn     *shimConn
 	over     bool
+	cleaning bool // it is over, and the site's epilog runs: it does nothing else
 	poked    bool
 	fetching bool
 	dropping bool
@@ -66,7 +67,7 @@ func (x *member) poke() {
 
 // step brings what is nearer to what is wanted.
 func (x *member) step() {
-	if x.gone || x.dropping || x.fetching {
+	if x.gone || x.dropping || x.fetching || x.cleaning {
 		return
 	}
 	if x.body != nil {
@@ -141,12 +142,33 @@ func (x *member) prepare(b *api.AssignmentBody, spec *api.Spec) {
 	}
 	x.fetch(s, func() {
 		x.importImage(s, d.m.r.now, func() {
-			x.spec = s
-			d.m.disk.members[x.key] = &memberDir{body: s}
-			x.talk(d.m.startShim(x.key, s))
-			x.poke()
+			x.prolog(s, func() {
+				x.spec = s
+				d.m.disk.members[x.key] = &memberDir{body: s}
+				x.talk(d.m.startShim(x.key, s))
+				x.poke()
+			})
 		})
 	})
+}
+
+// prolog writes down that the epilog has to run. It waits for epilogs that would undo what it makes.
+func (x *member) prolog(s *memberSpec, then func()) {
+	d := x.d
+	if d.m.spec.Epilog == 0 {
+		then()
+		return
+	}
+	waits := d.debts > 0
+	for k, o := range d.members {
+		waits = waits || k.Job == x.key.Job && o.cleaning
+	}
+	if x.fetching = waits; waits {
+		d.after(retryWait, func() { x.prolog(s, then) })
+		return
+	}
+	d.m.disk.epilogs[x.key] = s
+	then()
 }
 
 // importImage takes its time where the machine does not have the job's image yet, and tells each second how
@@ -195,9 +217,25 @@ func (d *daemon) heard(c *shimConn, word *shim.State) {
 	}
 }
 
-// become publishes a new state of the member.
+// become publishes a new state of the member; an end also before the site's epilog.
 func (x *member) become(a api.MemberActual) {
 	a.MemberKey, a.Port = x.key, x.port()
+	m := x.d.m
+	switch {
+	case x.cleaning || x.gone:
+		return
+	case noded.Ended(a.Phase) && !x.over && m.disk.epilogs[x.key] != nil:
+		x.cleaning = true
+		x.actual = noded.BeforeEpilog(a)
+		x.d.board.Put(x.actual)
+		m.r.log("%s: epilog of %d.%d", m.name, x.key.Job, x.key.Epoch)
+		x.d.after(m.spec.Epilog, func() {
+			delete(m.disk.epilogs, x.key)
+			x.cleaning = false
+			x.become(a)
+		})
+		return
+	}
 	x.actual = a
 	if a.Phase == api.PhaseRefused {
 		delete(x.d.m.disk.members, x.key) // "nothing of it is left" is part of the word
@@ -236,6 +274,10 @@ func (x *member) look(began time.Duration) {
 		return
 	}
 	m := x.d.m
+	if x.cleaning {
+		x.d.after(retryWait, func() { x.look(began) })
+		return
+	}
 	dir := m.disk.members[x.key]
 	if s := m.shimOf(x.key); s != nil && s.state.Phase != api.PhasePreparing {
 		x.told = noded.LastSent{}

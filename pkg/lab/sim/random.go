@@ -39,7 +39,20 @@ func Random(seed uint64, shape Shape) *Scenario {
 	ports(rand.New(rand.NewPCG(seed, 2)), sc)
 	allocations(rand.New(rand.NewPCG(seed, 3)), sc, shape.Span)
 	peers(rand.New(rand.NewPCG(seed, 11)), sc)
+	epilogs(rand.New(rand.NewPCG(seed, 12)), sc)
 	return sc
+}
+
+// epilogs are on some nodes of every third schedule, by dice of their own.
+func epilogs(d *rand.Rand, sc *Scenario) {
+	if d.IntN(3) > 0 {
+		return
+	}
+	for i := range sc.Nodes {
+		if d.IntN(2) == 0 {
+			sc.Nodes[i].Epilog = seconds(d, 0.05, []float64{2, 15}[d.IntN(2)])
+		}
+	}
 }
 
 // peers makes the ranks of some gangs notice each other, by dice of their own.

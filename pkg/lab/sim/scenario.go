@@ -51,6 +51,8 @@ type Node struct {
 	Name  string
 	CPUs  int // 0: 8
 	Cards int // of 80G each
+	// Epilog is how long the site's epilog takes after each member; 0: there is none.
+	Epilog time.Duration
 }
 
 // Job is one submission. Names in violations are job ids, which are not indexes of

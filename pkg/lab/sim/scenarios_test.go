@@ -216,6 +216,33 @@ var scenarios = slices.Concat([]directed{
 		sc: Scenario{Nodes: nodes(4, 1),
 			Jobs: []Job{{At: 3 * s1, Ranks: 4, Runs: Behaviour{For: 4 * s1, FailEpochs: 1, FailRank: 3, FailCode: 3, Peers: true}}}},
 		want: func(s *seen) string { return s.ended(0, api.JobFailed, 1) }},
+	{name: "an end is told before the site's epilog, and what it had is given on after it, however often the daemon dies in it", seeds: 16,
+		sc: Scenario{Nodes: withEpilogs(nodes(2, 1), 10*s1), Calm: 30 * s1,
+			Jobs: []Job{{At: s1, Ranks: 2, Nodes: 2, Runs: Behaviour{For: 4 * s1, Skew: 40 * s1, FailEpochs: 1, FailCode: 3}}, {At: 2 * s1, Ranks: 2, Nodes: 2, Runs: Behaviour{For: s1}}}},
+		vary: func(i int, sc *Scenario) {
+			for n := range min(i, 3) { // none the first time
+				f := Fault{Do: CrashNoded, Node: sc.Nodes[n%2].Name, For: 300 * ms}
+				sc.Faults = append(sc.Faults, on(api.EventRankExited, 1, time.Duration(i*(n+1))*400*ms, f))
+			}
+		},
+		want: func(s *seen) string {
+			exited, ended, next := s.when(api.EventRankExited, 0, 1), s.when(api.EventEnded, 0, 1), s.when(api.EventStarted, 1, 1)
+			return firstOf(s.ended(0, api.JobFailed, 1), s.ended(1, api.JobCompleted, 1),
+				unless(ended-exited < s1, "ended %v after a rank did", ended-exited), unless(next-exited >= 10*s1, "the next one started %v after the end", next-exited))
+		}},
+	{name: "who is queued again waits for the epilogs of its last run, but for that of a node that is lost", seeds: 2,
+		sc: Scenario{Nodes: withEpilogs(nodes(3, 1), 10*s1), Calm: 90 * s1, Jobs: []Job{{At: s1, Ranks: 2, Nodes: 2, Runs: Behaviour{For: 20 * s1}}},
+			Faults: []Fault{on(api.EventStarted, 1, 2*s1, Fault{Do: Requeue, N: 1})}},
+		vary: func(i int, sc *Scenario) {
+			if i > 0 {
+				sc.Nodes[0].Epilog, sc.Nodes[1].Epilog = 300*s1, 0
+				sc.Faults = append(sc.Faults, on(api.EventDrainCompleted, 1, s1, Fault{Do: Cut, Node: "n1", For: 60 * s1}))
+			}
+		},
+		want: func(s *seen) string {
+			again := s.when(api.EventReserved, 0, 2) - s.when(api.EventDrainCompleted, 0, 1)
+			return firstOf(s.ended(0, api.JobCompleted, 2), unless(again > 7*s1 && again < 20*s1, "placed again after %v", again))
+		}},
 	{name: "a gang of which a rank is done does not run again", seeds: 2,
 		sc: Scenario{Nodes: nodes(2, 1), Jobs: []Job{{At: s1, Ranks: 2, MaxRetries: 2, Runs: Behaviour{For: 3 * s1, Skew: 10 * s1, FailEpochs: 1, FailRank: 1, FailCode: 3}}},
 			Faults: []Fault{on(api.EventRankExited, 1, s1, Fault{Do: Requeue})}},

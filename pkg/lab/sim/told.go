@@ -111,7 +111,11 @@ func (t *truth) lastEnded(p *proc) {
 			return
 		}
 	}
-	t.calmly(endWithin, func() {
+	within := endWithin
+	for _, m := range t.r.machines {
+		within = max(within, endWithin+m.spec.Epilog)
+	}
+	t.calmly(within, func() {
 		if t.onOld {
 			return
 		}

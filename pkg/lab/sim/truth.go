@@ -115,6 +115,12 @@ func (t *truth) room(s *shimProc) {
 	for _, p := range m.procs {
 		members[p.key] = p.s.spec
 	}
+	for k, spec := range m.disk.epilogs { // what they have is not given on before their epilogs are over
+		if k.Job == s.key.Job && k.Epoch != s.key.Epoch {
+			t.r.fail("I24", "job %d epoch %d starts on %s before the epilog of epoch %d is over", k.Job, s.key.Epoch, m.name, k.Epoch)
+		}
+		members[k] = spec
+	}
 	cpus := 0
 	cards := map[string]api.MemberKey{}
 	for k, spec := range members {
@@ -305,7 +311,7 @@ func (t *truth) blamed(row *gang.EpochRow) {
 			return
 		}
 	}
-	t.r.fail("I12", "rank %d of job %d epoch %d is blamed (%s), which has only left because another had", row.Trigger, row.Job, row.Epoch, row.Text)
+	t.r.fail("I23", "rank %d of job %d epoch %d is blamed (%s), which has only left because another had", row.Trigger, row.Job, row.Epoch, row.Text)
 }
 
 func (t *truth) forgetPurged(w *gang.World) {

@@ -41,9 +41,6 @@ func (d *daemon) adopt(ctx context.Context) error {
 			}
 			continue
 		}
-		if f.over() && d.epilogDue(k) != nil {
-			f.reopen()
-		}
 		d.cards.found(k, f.spec.Cards, f.over())
 		found = append(found, f)
 	}
@@ -63,14 +60,6 @@ type foundMember struct {
 }
 
 func (f *foundMember) over() bool { return Ended(f.actual.Phase) }
-
-// reopen takes the end of a member back, whose epilog has not run: it is told again after that.
-func (f *foundMember) reopen() {
-	f.actual.Phase = api.PhasePreparing
-	if len(f.actual.Ranks) > 0 {
-		f.actual.Phase = api.PhaseRunning
-	}
-}
 
 // findMember judges what is left of a member that has a directory; nil: nothing that counts, and it
 // has to be gone for the controller, in whose hello it is not.
@@ -121,14 +110,16 @@ func (d *daemon) findMember(k api.MemberKey, c *containment) *foundMember {
 const recordMissing = "its record is missing"
 
 // adoptMember makes a member known. One that ended while no daemon was here has its cards
-// proven empty now, once: what is not empty by now heals later.
+// proven empty now, once: what is not empty by now heals later. One whose epilog is not over is in it again, and keeps
+// until then what is free at the end of others.
 func (d *daemon) adoptMember(ctx context.Context, f *foundMember) {
 	k := f.actual.MemberKey
+	cleaning := f.over() && d.epilogDue(k) != nil
 	d.mu.Lock()
 	m := d.newMember(k)
 	d.mu.Unlock()
 	switch {
-	case f.spec.Port == 0 || f.over():
+	case f.spec.Port == 0 || f.over() && !cleaning:
 	case gateShut(f.actual.Phase):
 		f.spec.Port = d.ports.takeAgain(f.spec.Port, k)
 		f.actual.Port = f.spec.Port
@@ -138,7 +129,7 @@ func (d *daemon) adoptMember(ctx context.Context, f *foundMember) {
 	m.spec, m.bare, m.found, m.answers = f.spec, f.bare, f.actual.Found, closedAnswers
 	m.known.Store(f.spec)
 	a := f.actual
-	if !f.over() {
+	if !f.over() || cleaning {
 		m.keepCPUs()
 	}
 	if f.over() {
@@ -146,6 +137,10 @@ func (d *daemon) adoptMember(ctx context.Context, f *foundMember) {
 		m.seen = d.cards.takeBack(ctx, k, f.spec.Cards, 0)
 		a.Cards = m.seen
 		a.Measure = d.endMeasure(m, &a)
+	}
+	if cleaning {
+		m.cleaning.Store(true)
+		a = BeforeEpilog(a)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()

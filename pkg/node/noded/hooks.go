@@ -23,7 +23,7 @@ import (
 )
 
 // The site's prolog runs before anything of a member does, and its epilog when nothing of it is
-// left and before anybody hears of that. What the epilog has to undo is written down before the prolog
+// left and before what it has is given on. That it is over is told first. What the epilog has to undo is written down before the prolog
 // begins: the record goes with an epilog that succeeded, so that a daemon that died in between is made good
 // by the next one, which runs the hook again. A program that the daemon before left running is ended first.
 
@@ -173,7 +173,7 @@ func (d *daemon) payDebts(ctx context.Context) {
 		}
 		d.owed.early.Add(1)
 		d.running.Go(func() {
-			_, _ = d.epilog(ctx, k) // nobody hears of its member any more
+			_, _ = d.epilog(ctx, k) // its member is known to be gone
 			d.owed.early.Done()
 		})
 	}
@@ -186,6 +186,9 @@ func (m *member) prolog(ctx context.Context, s *shim.Spec, body *api.AssignmentB
 		return nil, true
 	}
 	d.owed.early.Wait() // what they undo must not be what this makes
+	for d.cleansUp(m) && ctx.Err() == nil {
+		sleep(ctx, retryWait)
+	}
 	r := &hookRecord{MemberKey: m.key, Env: d.hookEnv(s, body)}
 	if err := d.state.writeRecord(hookFile(m.key), r); err != nil {
 		return nodeFault("prolog: %v", err), true
@@ -234,6 +237,13 @@ func (d *daemon) epilog(ctx context.Context, k api.MemberKey) (ran []api.HookRun
 		})
 	}
 	return ran, true
+}
+
+// cleansUp says whether the epilog of another epoch of the job runs: what it undoes must not be what this one's prolog makes.
+func (d *daemon) cleansUp(m *member) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.ContainsFunc(d.jobs[m.key.Job], func(o *member) bool { return o != m && o.cleaning.Load() })
 }
 
 func (d *daemon) settle(k api.MemberKey, err error) {

@@ -78,6 +78,46 @@ func TestHooks(t *testing.T) {
 	}
 }
 
+// TestEndIsToldBeforeTheEpilog: how its ranks ended is told at once, also by a daemon that finds it, and that it is over, so
+// that what it had can be given on, when the epilog is over. No prolog of its job begins meanwhile.
+func TestEndIsToldBeforeTheEpilog(t *testing.T) {
+	c := newController(t)
+	dir := t.TempDir()
+	o := c.options(t.TempDir())
+	o.Hooks = hookFiles(t, dir, "log prolog $GANG_EPOCH", `log epilog $GANG_EPOCH; until [ -e done.$GANG_EPOCH ]; do sleep 0.01; done; log over $GANG_EPOCH`)
+	daemon := c.spawn(o)
+	k := c.desire(1, 1, 1, "#!/bin/sh\nexit 3\n")
+	told := func() bool {
+		a := c.latest[k]
+		return a.Phase == api.PhaseRunning && a.Epilog == api.PhaseStopped && len(a.Ranks) == 1 && a.Ranks[0].Exited && a.Ranks[0].ExitCode == 3 && a.Measure != nil
+	}
+	for n := range 3 {
+		c.until("its end to be told", told)
+		for end := time.Now().Add(patience); strings.Count(logOf(dir), "epilog 1\n") <= n && time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		}
+		if n < 2 {
+			kill(t, daemon)
+			c.update(func() { delete(c.latest, k) })
+			daemon = c.spawn(o)
+		}
+	}
+	next := c.desire(1, 2, 1, "#!/bin/sh\n")
+	if err := os.WriteFile(filepath.Join(dir, "done.1"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if a := c.untilPhase(k, api.PhaseStopped); a.Epilog != "" || len(a.Ranks) != 1 {
+		t.Errorf("%+v", a)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "done.2"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c.untilPhase(next, api.PhaseStopped)
+	if got, want := logOf(dir), "prolog 1\nepilog 1\nepilog 1\nepilog 1\nover 1\nprolog 2\nepilog 2\nover 2\n"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	finish(t, c, o, daemon)
+}
+
 // TestPrologFails: nothing of the member ran, the refusal is the node's and says why, and the epilog undoes
 // what the prolog had done. One that hangs is ended with all that it started.
 func TestPrologFails(t *testing.T) {

@@ -30,7 +30,9 @@ type member struct {
 	wake   chan struct{} // of capacity 1
 	orders chan *order
 	done   chan struct{} // closed when run is over
-	over   atomic.Bool   // stopped, refused or lost: nothing of it runs
+	over   atomic.Bool   // stopped, refused or lost: nothing of it runs, and the site's epilog is over too
+	// cleaning: nothing of it runs, and the site's epilog does.
+	cleaning atomic.Bool
 
 	image atomic.Pointer[image] // that was imported for it
 
@@ -250,7 +252,7 @@ func (m *member) heard(ctx context.Context, a shim.Answer) {
 }
 
 // become publishes a new state of the member. An end is told with the proof that its cards are
-// empty, or which of them are not.
+// empty, or which of them are not; where the site's epilog has to run, twice: at once, and when what it has is free.
 func (m *member) become(ctx context.Context, a api.MemberActual) {
 	a.MemberKey, a.Port, a.Found = m.key, m.port(), m.found
 	if a.Measure = m.actual.Measure; Ended(a.Phase) && !m.over.Load() {
@@ -264,7 +266,11 @@ func (m *member) become(ctx context.Context, a api.MemberActual) {
 	}
 	m.settleCards(ctx, &a)
 	if Ended(a.Phase) && !m.over.Load() {
+		if m.d.epilogDue(m.key) != nil {
+			m.tellEnd(a)
+		}
 		ran, ok := m.d.epilog(ctx, m.key)
+		m.cleaning.Store(false)
 		if !ok {
 			return // the next daemon begins here again
 		}
@@ -286,6 +292,14 @@ func (m *member) become(ctx context.Context, a api.MemberActual) {
 	m.publish()
 }
 
+// tellEnd tells the end of a member whose epilog comes now.
+func (m *member) tellEnd(a api.MemberActual) {
+	m.cleaning.Store(true)
+	m.actual = BeforeEpilog(a)
+	m.actual.Refusal = m.d.judged(a.Refusal)
+	m.publish()
+}
+
 func (m *member) port() int {
 	if m.spec == nil {
 		return 0
@@ -295,12 +309,13 @@ func (m *member) port() int {
 
 func (m *member) publish() {
 	first := Ended(m.actual.Phase) && !m.over.Swap(true)
-	if m.actual.Phase == api.PhaseRunning && m.actual.Stopping == "" {
+	running := m.actual.Phase == api.PhaseRunning && m.actual.Epilog == ""
+	if running && m.actual.Stopping == "" {
 		m.watch()
 	} else {
 		m.d.watch.drop(m.key)
 	}
-	if m.actual.Phase == api.PhaseRunning {
+	if running {
 		m.d.beginMeasure(m)
 	}
 	if first {
@@ -370,6 +385,9 @@ func (m *member) clear() error { return shim.RemoveDir(m.dir) }
 
 // signal hands a one-shot signal to the owner and waits for the count.
 func (m *member) signal(ctx context.Context, o api.SignalOrder) (int, error) {
+	if m.cleaning.Load() { // it takes no orders before its epilog is over
+		return 0, m.runsNothing(o)
+	}
 	ask := &order{SignalOrder: o, answer: make(chan int, 1)}
 	select {
 	case m.orders <- ask:
@@ -381,12 +399,16 @@ func (m *member) signal(ctx context.Context, o api.SignalOrder) (int, error) {
 	select {
 	case n := <-ask.answer:
 		if n < 0 {
-			return 0, api.Errorf(api.CodeConflict, "job %d epoch %d runs nothing on node %s", o.Job, o.Epoch, m.d.opts.Name)
+			return 0, m.runsNothing(o)
 		}
 		return n, nil
 	case <-ctx.Done():
 		return 0, context.Cause(ctx)
 	}
+}
+
+func (m *member) runsNothing(o api.SignalOrder) error {
+	return api.Errorf(api.CodeConflict, "job %d epoch %d runs nothing on node %s", o.Job, o.Epoch, m.d.opts.Name)
 }
 
 func (m *member) pass(o *order) {

@@ -16,6 +16,16 @@ func Ended(p api.MemberPhase) bool {
 	return p == api.PhaseStopped || p == api.PhaseRefused || p == api.PhaseLost
 }
 
+// BeforeEpilog is the end of a member as it is told while the site's epilog runs: to a controller that knows nothing of
+// that, how its ranks ended, and not that what it has is free.
+func BeforeEpilog(a api.MemberActual) api.MemberActual {
+	a.Epilog, a.Phase = a.Phase, api.PhasePreparing
+	if len(a.Ranks) > 0 {
+		a.Phase = api.PhaseRunning
+	}
+	return a
+}
+
 // gateShut: nothing of the member has been let go yet.
 func gateShut(p api.MemberPhase) bool { return p == api.PhasePreparing || p == api.PhaseReady }
 

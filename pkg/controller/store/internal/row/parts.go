@@ -135,9 +135,11 @@ type strike struct {
 
 type left struct {
 	api.MemberKey
-	Ran   bool   `json:"ran,omitempty"`
-	Text  string `json:"text,omitempty"`
-	Ports []int  `json:"ports,omitempty"`
+	Ran    bool   `json:"ran,omitempty"`
+	Text   string `json:"text,omitempty"`
+	Ports  []int  `json:"ports,omitempty"`
+	Epilog bool   `json:"epilog,omitempty"`
+	Member int    `json:"member,omitempty"`
 }
 
 type resources struct {
@@ -193,7 +195,7 @@ func Node(n *gang.Node) ([]byte, error) {
 	r := node{State: n.State, Reason: n.Reason, Admin: n.Admin, DrainUser: n.DrainUser, DrainTime: n.DrainTime, DrainBy: n.DrainBy, Down: n.Down, BootID: n.BootID, LastSeen: n.LastSeen,
 		LostSince: n.LostSince, Strikes: each(n.Strikes, func(x gang.Strike) strike { return strike(x) }), Hello: n.Hello, Connected: n.Connected, Sick: n.Sick}
 	for _, l := range n.Left {
-		r.Left = append(r.Left, left{MemberKey: l.MemberKey, Ran: l.Ran, Text: l.Text, Ports: l.Ports})
+		r.Left = append(r.Left, left{MemberKey: l.MemberKey, Ran: l.Ran, Text: l.Text, Ports: l.Ports, Epilog: l.Epilog, Member: l.Member})
 	}
 	if n.Res != nil {
 		r.Res = encodeResources(n.Res)
@@ -226,7 +228,7 @@ func DecodeNode(name string, data []byte) (*gang.Node, error) {
 	n := &gang.Node{Name: name, State: r.State, Reason: r.Reason, Admin: r.Admin, DrainUser: r.DrainUser, DrainTime: r.DrainTime, DrainBy: r.DrainBy, Down: r.Down, BootID: r.BootID, LastSeen: r.LastSeen,
 		LostSince: r.LostSince, Strikes: each(r.Strikes, func(x strike) gang.Strike { return gang.Strike(x) }), Hello: r.Hello, Connected: r.Connected, Sick: r.Sick}
 	for _, l := range r.Left {
-		n.Left = append(n.Left, gang.Left{MemberKey: l.MemberKey, Ran: l.Ran, Text: l.Text, Ports: l.Ports})
+		n.Left = append(n.Left, gang.Left{MemberKey: l.MemberKey, Ran: l.Ran, Text: l.Text, Ports: l.Ports, Epilog: l.Epilog, Member: l.Member})
 	}
 	if r.Res != nil {
 		n.Res = decodeResources(r.Res)
