@@ -45,6 +45,7 @@ type Job struct {
 	QueueLength      int              `json:"queue_length,omitempty"`       // of how many
 	Prepared         int              `json:"prepared,omitempty"`           // ranks of a job that is being started whose nodes are ready for them
 	EndTime          time.Time        `json:"end_time,omitzero"`
+	Epilog           []string         `json:"epilog,omitempty"`                 // nodes on which the site's epilog runs after its last attempt
 	TimeLimitSeconds int64            `json:"time_limit_seconds"`               // of a started gang what its limit was cut to; 0: unlimited
 	MaxTimeTotal     int64            `json:"max_time_total_seconds,omitempty"` // of all runs together, where the limit of one is no end
 	RanSeconds       int64            `json:"ran_seconds,omitempty"`            // of that, used by runs that have ended

@@ -19,6 +19,7 @@ type JobQuery struct {
 	All        bool       `json:"all,omitempty"`                  // ended ones that are still in memory too
 	Past       bool       `json:"past,omitempty"`                 // of Refs, those of the history too
 	NoRanks    bool       `json:"no_ranks,omitempty"`             // leave ranks[] out
+	Cleaning   bool       `json:"cleaning,omitempty"`             // those that have ended and on a node of which the site's epilog still runs are COMPLETING
 	Start      bool       `json:"start,omitempty"`                // say of waiting jobs when they are expected to start
 	Lines      bool       `json:"lines,omitempty"`                // only what the usual table shows, as [LinesType]
 }

@@ -318,11 +318,17 @@ type Stop struct {
 	Asker Asker `json:"asker,omitzero"`
 }
 
+// EndsJobs says whether a call may end what its caller is part of.
+func EndsJobs(path string) bool { return path == "/v1/cancel" || path == "/v1/requeue" }
+
 // Asker is the process that made a call, as the kernel of its machine named it. The zero value is
 // none that is known.
 type Asker struct {
 	PID  int    `json:"pid" bound:"0.."`
 	Boot string `json:"boot_id"` // of that machine
+	// Above are its ancestors when it asked, the nearest first: "4711 4700". It may have ended with its answer before the
+	// stop comes, and who waits for it is to see that.
+	Above string `json:"above,omitempty" bound:"len=512"`
 }
 
 // SignalOrder is a one-shot signal (gcancel --signal), or a message for what the job's script

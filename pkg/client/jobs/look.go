@@ -59,7 +59,7 @@ func (l *Look) ask() api.JobQuery {
 // then left out, as squeue does, and scripts wait for exactly that.
 func (l *Look) Fetch(ctx context.Context, c *client.Client, none func() error) (*api.JobsReply, error) {
 	ask := l.ask()
-	ask.NoRanks = true
+	ask.NoRanks, ask.Cleaning = true, true
 	ask.Lines = !l.Whole && !l.Start && jobfield.InLines(&l.Line, l.Keys)
 	reply, err := c.Jobs(ctx, &ask)
 	if err != nil {

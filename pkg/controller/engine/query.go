@@ -21,6 +21,11 @@ import (
 // the query come to, one beside the other, and ends when ctx does.
 func (e *Engine) Find(ctx context.Context, q *api.JobQuery, who Caller) ([]*gang.Job, []refError, error) {
 	s := selectionOf(q)
+	if q.Cleaning {
+		e.view.mu.RLock()
+		s.cleaning = maps.Clone(e.view.cleaning)
+		e.view.mu.RUnlock()
+	}
 	if len(q.Refs) == 0 {
 		out, err := e.view.choose(ctx, s.matches)
 		return out, nil, err
@@ -90,6 +95,7 @@ type selection struct {
 	uids                                      map[uint32]bool // of those of users that are numbers
 	states                                    map[api.JobState]bool
 	all                                       bool
+	cleaning                                  map[int64][]string // that are COMPLETING though they have ended
 }
 
 func selectionOf(q *api.JobQuery) *selection {
@@ -138,6 +144,9 @@ func setOf[S comparable](list []S) map[S]bool {
 // for by All or States.
 func (s *selection) matches(j *gang.Job) bool {
 	state := gang.JobState(j)
+	if state.Ended() && s.cleaning[j.ID] != nil {
+		state = api.JobCompleting
+	}
 	if s.states != nil {
 		if !s.states[state] {
 			return false
@@ -179,7 +188,7 @@ func (e *Engine) Lines(ctx context.Context, q *api.JobQuery, who Caller) ([]byte
 	if err != nil {
 		return nil, err
 	}
-	return e.lines(jobs), nil
+	return e.lines(jobs, q.Cleaning), nil
 }
 
 // LinesOf gives those of the jobs with these numbers that are in memory.
@@ -190,15 +199,18 @@ func (e *Engine) LinesOf(ids []int64) []byte {
 			jobs = append(jobs, j)
 		}
 	}
-	return e.lines(jobs)
+	return e.lines(jobs, false)
 }
 
-func (e *Engine) lines(jobs []*gang.Job) []byte {
+func (e *Engine) lines(jobs []*gang.Job, cleaning bool) []byte {
 	b := api.AppendLineHeader(make([]byte, 0, 256+96*len(jobs)))
 	now := e.opt.Clock.Now().Wall
 	var line api.Job
 	for _, j := range jobs {
 		e.line(&line, j, now)
+		if cleaning {
+			stillCompleting(&line)
+		}
 		b = api.AppendLine(b, &line)
 	}
 	return b
@@ -238,11 +250,22 @@ func (e *Engine) EachListed(ctx context.Context, q *api.JobQuery, who Caller, fn
 			return context.Cause(ctx)
 		}
 		shown := e.show(j, !q.NoRanks)
+		if q.Cleaning {
+			stillCompleting(&shown)
+		}
 		if err := fn(&shown); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// stillCompleting shows a job as not over whose nodes are being cleaned up after it.
+func stillCompleting(j *api.Job) {
+	if j.State.Ended() && len(j.Epilog) > 0 {
+		j.State = api.JobCompleting
+		j.StateCode = j.State.Code()
+	}
 }
 
 // Expect looks ahead, and gives what fills in a waiting job's place in the queue, and when it is expected to start.

@@ -150,6 +150,7 @@ func (e *Engine) line(out *api.Job, j *gang.Job, now time.Time) {
 		Reason: "None", Held: j.Held,
 	}
 	out.Components = e.components(j)
+	out.Epilog = e.view.epilogs(j.ID)
 	if j.ArrayIndex >= 0 {
 		out.ArrayIndex = &j.ArrayIndex
 	}
@@ -309,6 +310,9 @@ func (e *Engine) waits(j *gang.Job, now time.Time, say bool) (word, text string)
 func (e *Engine) fenced(j *gang.Job) (word, text string) {
 	if j.Epoch == 0 {
 		return "", ""
+	}
+	if on := e.view.epilogs(j.ID); len(on) > 0 {
+		return "Cleaning", fmt.Sprintf("the site's epilog after attempt %d runs on %s; it runs again when that is over", j.Epoch, strings.Join(on, ", "))
 	}
 	var where []string
 	for _, n := range e.view.allNodes() {

@@ -16,12 +16,13 @@ import (
 // view is what readers see: the newest committed state. The jobs and nodes in it are
 // immutable values, so a reader holds the lock only while it collects pointers.
 type view struct {
-	mu      sync.RWMutex
-	jobs    []shown // by id; read it by from: purged ones are still in it until they are half of all
-	known   int     // those of jobs that have one
-	nodes   map[string]*gang.Node
-	names   []string // of nodes, ascending
-	desired map[string][]api.Assignment
+	mu       sync.RWMutex
+	jobs     []shown // by id; read it by from: purged ones are still in it until they are half of all
+	known    int     // those of jobs that have one
+	nodes    map[string]*gang.Node
+	names    []string // of nodes, ascending
+	desired  map[string][]api.Assignment
+	cleaning map[int64][]string // nodes on which the site's epilog runs after a job, ascending
 	// prepared is how many ranks are, of jobs that are being started.
 	prepared map[int64]int
 	// reservations by name; the values are immutable.
@@ -69,7 +70,7 @@ func (v *view) put(id int64) *shown {
 func (v *view) init(w *gang.World) {
 	v.nodes = map[string]*gang.Node{}
 	v.desired = map[string][]api.Assignment{}
-	v.prepared = map[int64]int{}
+	v.prepared, v.cleaning = map[int64]int{}, map[int64][]string{}
 	v.ended = map[int64]chan struct{}{}
 	v.nextID = w.NextID()
 	v.reservations = map[string]*api.Reservation{}
@@ -91,13 +92,47 @@ func (v *view) putNode(n *gang.Node) {
 		i, _ := slices.BinarySearch(v.names, n.Name)
 		v.names = slices.Insert(v.names, i, n.Name)
 	}
+	v.cleans(v.nodes[n.Name], n)
 	v.nodes[n.Name] = n
+}
+
+// cleans takes in where epilogs run: was is how the node was, and n how it is; nil: it is not there. What was handed out
+// is not written to.
+func (v *view) cleans(was, n *gang.Node) {
+	if was != nil {
+		for i := range was.Left {
+			if l := &was.Left[i]; l.Epilog {
+				left := slices.DeleteFunc(slices.Clone(v.cleaning[l.Job]), func(name string) bool { return name == was.Name })
+				if v.cleaning[l.Job] = left; len(left) == 0 {
+					delete(v.cleaning, l.Job)
+				}
+			}
+		}
+	}
+	if n == nil {
+		return
+	}
+	for i := range n.Left {
+		if l := &n.Left[i]; l.Epilog && !slices.Contains(v.cleaning[l.Job], n.Name) {
+			now := append(slices.Clone(v.cleaning[l.Job]), n.Name)
+			slices.Sort(now)
+			v.cleaning[l.Job] = now
+		}
+	}
+}
+
+// epilogs are the nodes on which the site's epilog runs after a job.
+func (v *view) epilogs(job int64) []string {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	return v.cleaning[job]
 }
 
 func (v *view) dropNode(name string) {
 	if i, known := slices.BinarySearch(v.names, name); known {
 		v.names = slices.Delete(v.names, i, i+1)
 	}
+	v.cleans(v.nodes[name], nil)
 	delete(v.nodes, name)
 	delete(v.desired, name)
 }

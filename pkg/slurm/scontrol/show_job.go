@@ -56,7 +56,7 @@ func (c *call) showJob(entity, id string) int {
 // loadJobs asks for a job, or for all of them; what went wrong is said, and the status not 0.
 func (c *call) loadJobs(id string) (jobs []api.Job, refs []api.JobRef, status int) {
 	component := -1
-	q := &api.JobQuery{All: true, NoRanks: !c.details, Start: true}
+	q := &api.JobQuery{All: true, NoRanks: !c.details, Start: true, Cleaning: true}
 	if id != "" && id != "0" && !strings.HasPrefix(id, "0_") { // 0 is any job, as in Slurm
 		plain, n := slurm.CutComponent(id)
 		ref, ok := jobRef(plain)

@@ -169,7 +169,7 @@ func NodeCount(r *Row) int64 { return tres.Nodes(r.Job) }
 // ExpectedEnd is when the job ended, or when its time limit ends it.
 func ExpectedEnd(r *Row) time.Time {
 	start := Started(r)
-	if r.State.Ended() || start.IsZero() || r.TimeLimitSeconds == 0 {
+	if isOver(r) || start.IsZero() || r.TimeLimitSeconds == 0 {
 		return r.EndTime
 	}
 	return start.Add(time.Duration(r.TimeLimitSeconds) * time.Second)
@@ -193,7 +193,7 @@ func Used(r *Row) time.Duration {
 	switch {
 	case start.IsZero(), r.State == api.JobPending, r.State == api.JobReserved: // an expected start is no start
 		return 0
-	case r.State.Ended():
+	case isOver(r):
 		end = r.EndTime
 	}
 	return time.Duration(max(end.Unix()-start.Unix(), 0)) * time.Second
@@ -298,3 +298,6 @@ func JobID(r *Row) int64 {
 	}
 	return r.JobID
 }
+
+// isOver: it has ended, though the site's epilog may still run after it.
+func isOver(r *Row) bool { return r.State.Ended() || !r.EndTime.IsZero() }
