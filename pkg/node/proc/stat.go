@@ -151,3 +151,14 @@ func BootID() string {
 	n := readFile("/proc/sys/kernel/random/boot_id", buf[:])
 	return string(bytes.TrimSpace(buf[:n]))
 }
+
+// Starved is for how long a process could run and had no CPU, since it was started; 0 where the kernel does not say.
+func Starved(pid int) time.Duration {
+	var buf [80]byte
+	f := bytes.Fields(buf[:readFile("/proc/"+strconv.Itoa(pid)+"/schedstat", buf[:])]) // on the CPU, waiting for it, slices
+	if len(f) < 2 {
+		return 0
+	}
+	ns, _ := strconv.ParseInt(string(f[1]), 10, 64)
+	return time.Duration(ns)
+}

@@ -160,7 +160,7 @@ func (m *member) notify(name string, scope api.SignalScope) {
 	pids, passed := supervise.NoticeTargets(scope, m.spec.Batch, procs)
 	m.offerLater(sig, scope, procs)
 	for _, pid := range pids {
-		if pid != m.asker.pid {
+		if pid != m.asker.by.PID {
 			send(pid, sig)
 		}
 	}

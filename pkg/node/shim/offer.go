@@ -59,7 +59,7 @@ func (m *member) noticeTargets(sig unix.Signal, scope api.SignalScope) []int {
 func (m *member) offerLater(sig unix.Signal, scope api.SignalScope, procs []supervise.Process) {
 	m.offer = offer{sig: sig, scope: scope, deaf: map[int]bool{}, at: clock(unix.CLOCK_MONOTONIC) + offerEvery}
 	for _, p := range procs {
-		if !p.Catches && !p.Client && p.PID != m.asker.pid {
+		if !p.Catches && !p.Client && p.PID != m.asker.by.PID {
 			m.offer.deaf[p.PID] = true
 		}
 	}

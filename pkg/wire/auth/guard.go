@@ -22,7 +22,7 @@ import (
 const (
 	userHeader  = "Gang-User"  // a relay's or a controller's word for who calls: "uid name"
 	groupHeader = "Gang-Group" // a controller's: his gid
-	askerHeader = "Gang-Asker" // the process that called there: "pid boot-id"
+	askerHeader = "Gang-Asker" // the process that called there: "pid boot-id", and of what may end its job its ancestors
 )
 
 // Guard puts an [Identity] into every request of the servers it is set up for.
@@ -70,14 +70,6 @@ func (g *Guard) ConnContext(ctx context.Context, c net.Conn) context.Context {
 		return With(ctx, Nobody)
 	}
 	return context.WithValue(ctx, peerKey{}, *cred)
-}
-
-// AskerOf names a process of this machine by its credentials.
-func AskerOf(cred *unix.Ucred) api.Asker {
-	if cred.Pid <= 0 { // of another namespace of processes
-		return api.Asker{}
-	}
-	return api.Asker{PID: int(cred.Pid), Boot: bootID()}
 }
 
 // bootLength is that of a boot id: a UUID.
@@ -142,6 +134,9 @@ func (g *Guard) Handler(next http.Handler) http.Handler {
 			if peer, ok := r.Context().Value(peerKey{}).(unix.Ucred); ok {
 				id := g.user(r.Context(), peer.Uid, peer.Gid)
 				id.Asker = AskerOf(&peer)
+				if api.EndsJobs(r.URL.Path) {
+					id.Asker = WithAncestors(id.Asker)
+				}
 				r = r.WithContext(With(r.Context(), id))
 			}
 			next.ServeHTTP(w, r)
@@ -189,9 +184,13 @@ func (g *Guard) certified(r *http.Request) Identity {
 // asked is an identity with the process that a relay says has called. It decides nothing but when that process
 // hears of a stop that it asked for.
 func asked(r *http.Request, id Identity) Identity {
-	pid, boot, _ := strings.Cut(r.Header.Get(askerHeader), " ")
+	pid, rest, _ := strings.Cut(r.Header.Get(askerHeader), " ")
+	boot, above, _ := strings.Cut(rest, " ")
 	if n, err := strconv.Atoi(pid); err == nil && n > 0 && len(boot) == bootLength {
 		id.Asker = api.Asker{PID: n, Boot: boot}
+		if len(above) <= mostAbove {
+			id.Asker.Above = above
+		}
 	}
 	return id
 }
@@ -268,7 +267,7 @@ func Vouch(r *http.Request, uid uint32, name string) {
 
 // VouchAsker says in such a request which process has called.
 func VouchAsker(r *http.Request, a api.Asker) {
-	r.Header.Set(askerHeader, fmt.Sprintf("%d %s", a.PID, a.Boot))
+	r.Header.Set(askerHeader, strings.TrimSpace(fmt.Sprintf("%d %s %s", a.PID, a.Boot, a.Above)))
 }
 
 // VouchFor marks a controller's request to another as made for somebody who called it on its own host.

@@ -222,6 +222,9 @@ func (o *Options) rewrite(p *httputil.ProxyRequest) {
 	uid, _ := p.In.Context().Value(peerKey{}).(uint32)
 	auth.Vouch(p.Out, uid, called(p.In.Context()))
 	if a, ok := p.In.Context().Value(askerKey{}).(api.Asker); ok {
+		if api.EndsJobs(p.In.URL.Path) {
+			a = auth.WithAncestors(a)
+		}
 		auth.VouchAsker(p.Out, a)
 	}
 }
