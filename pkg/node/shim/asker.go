@@ -53,6 +53,11 @@ func (m *member) asked(a api.Asker) {
 func (a *asker) begin(stats map[int]proc.Stat, t time.Duration) {
 	a.since = t
 	here := false
+	if a.by.Above == "" { // by an older controller
+		for p := stats[a.by.PID]; stats[p.PPID].PID > 0; p = stats[p.PPID] {
+			a.by.Above += " " + strconv.Itoa(p.PPID)
+		}
+	}
 	for _, text := range append([]string{strconv.Itoa(a.by.PID)}, strings.Fields(a.by.Above)...) {
 		pid, err := strconv.Atoi(text)
 		if err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/lab/tool"
+	"gangd/pkg/node/proc"
 )
 
 // asks has a call under way, as a command that asks for the end of its job, and ends well when it has its answer.
@@ -18,6 +19,7 @@ import os, socket, sys, time
 a, b = socket.socketpair()
 with open("pid.new", "w") as f: f.write(str(os.getpid()))
 os.rename("pid.new", "pid")
+if sys.argv[1] == "ends": sys.exit()
 for i in range(200):
     if os.path.exists("told") and sys.argv[1] == "answered": break
     time.sleep(0.05)
@@ -42,6 +44,7 @@ func TestWhoAsksForTheStopHearsItsAnswer(t *testing.T) {
 			script, want string
 			boot         string
 		}{
+			"ended before the stop": {"echo $$ >above; " + python() + " asks.py ends; rc=$?; sleep 0.1; echo rc $rc; sleep 1000\n", "rc 0\n", bootID()},
 			"script":        {python() + " asks.py answered; echo rc $?; sleep 1000\n", "rc 0\n", bootID()},
 			"trap":          {"trap 'echo trap; exit 3' TERM\n" + python() + " asks.py answered; echo rc $?; sleep 1000\n", "trap\n", bootID()},
 			"in a program":  {python() + " -c 'import subprocess,time; print(\"rc\", subprocess.call([\"" + python() + "\", \"asks.py\", \"answered\"]), flush=True); time.sleep(1000)'\n", "rc 0\n", bootID()},
@@ -62,7 +65,11 @@ func TestWhoAsksForTheStopHearsItsAnswer(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				_ = conn.Send(Command{Stop: &api.Stop{Cause: api.CauseCancelled, Signal: "TERM", Grace: 60 * time.Second, Asker: api.Asker{PID: pid, Boot: c.boot}}})
+				above, _ := os.ReadFile(filepath.Join(s.WorkDir, "above"))
+				for len(above) > 0 && processLives(pid) { // its answer has come, and who waited for it knows
+					time.Sleep(time.Millisecond)
+				}
+				_ = conn.Send(Command{Stop: &api.Stop{Cause: api.CauseCancelled, Signal: "TERM", Grace: 60 * time.Second, Asker: api.Asker{PID: pid, Boot: c.boot, Above: strings.TrimSpace(string(above))}}})
 				await(t, filepath.Join(s.WorkDir, "told"))
 				time.AfterFunc(2*time.Second, func() { _ = os.WriteFile(filepath.Join(s.WorkDir, "over"), nil, 0o644) })
 				st := until(t, conn, api.PhaseStopped)
@@ -72,4 +79,9 @@ func TestWhoAsksForTheStopHearsItsAnswer(t *testing.T) {
 			})
 		}
 	}
+}
+
+func processLives(pid int) bool {
+	s, ok := proc.ReadStat(pid)
+	return ok && !s.Dead()
 }
