@@ -20,7 +20,7 @@ class Local(http.client.HTTPConnection):
         self.sock = socket.socket(socket.AF_UNIX)
         self.sock.connect(os.environ.get("GANG_CONTROLLER") or os.environ["GANG_DIR"] + "/run/gangd.sock")
 c = Local("gangd")
-c.request("POST", "/v1/cancel", json.dumps({"jobs": [os.environ["GANG_JOB_ID"]]}), {"Content-Type": "application/json", "Connection": "close"})
+c.request("POST", "/v1/cancel", json.dumps({"refs": [os.environ["GANG_JOB_ID"]]}), {"Content-Type": "application/json", "Connection": "close"})
 print(c.getresponse().status == 200 or 1/0)
 `
 

@@ -45,11 +45,11 @@ func TestWhoAsksForTheStopHearsItsAnswer(t *testing.T) {
 			boot         string
 		}{
 			"ended before the stop": {"echo $$ >above; " + python() + " asks.py ends; rc=$?; sleep 0.1; echo rc $rc; sleep 1000\n", "rc 0\n", bootID()},
-			"script":        {python() + " asks.py answered; echo rc $?; sleep 1000\n", "rc 0\n", bootID()},
-			"trap":          {"trap 'echo trap; exit 3' TERM\n" + python() + " asks.py answered; echo rc $?; sleep 1000\n", "trap\n", bootID()},
-			"in a program":  {python() + " -c 'import subprocess,time; print(\"rc\", subprocess.call([\"" + python() + "\", \"asks.py\", \"answered\"]), flush=True); time.sleep(1000)'\n", "rc 0\n", bootID()},
-			"no answer":     {python() + " asks.py never; echo rc $?\n", "", bootID()},
-			"other machine": {python() + " asks.py answered; echo rc $?\n", "", "another"},
+			"script":                {python() + " asks.py answered; echo rc $?; sleep 1000\n", "rc 0\n", bootID()},
+			"trap":                  {"trap 'echo trap; exit 3' TERM\n" + python() + " asks.py answered; echo rc $?; sleep 1000\n", "trap\n", bootID()},
+			"in a program":          {python() + " -c 'import subprocess,time; print(\"rc\", subprocess.call([\"" + python() + "\", \"asks.py\", \"answered\"]), flush=True); time.sleep(1000)'\n", "rc 0\n", bootID()},
+			"no answer":             {python() + " asks.py never; echo rc $?\n", "", bootID()},
+			"other machine":         {python() + " asks.py answered; echo rc $?\n", "", "another"},
 		} {
 			t.Run(kind+"/"+name, func(t *testing.T) {
 				t.Parallel()
