@@ -44,6 +44,9 @@ type CancelRequest struct {
 	Signal string      `json:"signal,omitempty"`
 	Scope  SignalScope `json:"scope,omitempty"` // default ScopeRanks
 	Now    bool        `json:"now,omitempty"`   // skip the notice
+	// Ranks, and those of Role, alone get the signal; none of both: all ranks.
+	Ranks []int  `json:"ranks,omitempty" bound:"n=65536"`
+	Role  string `json:"role,omitempty" bound:"len=32"`
 }
 
 // CancelReply has one result for each job selected, and one with an Error for each

@@ -339,7 +339,8 @@ type SignalOrder struct {
 	MemberKey
 	Signal string      `json:"signal"`
 	Scope  SignalScope `json:"scope"`
-	Step   *int        `json:"step,omitempty"` // to the tasks of this step alone
+	Named  []int       `json:"named,omitempty"` // ranks, of ScopeNamed
+	Step   *int        `json:"step,omitempty"`  // to the tasks of this step alone
 	// Message is written in place of a signal, where the job has [Spec.LastWords].
 	Message string `json:"message,omitempty" bound:"any"`
 }

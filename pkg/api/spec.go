@@ -306,6 +306,8 @@ const (
 	// ScopeSteps reaches the tasks of steps alone, and of a batch script nobody: what Slurm's names mean. Ranks that
 	// run the script each are such tasks, as with ScopeRanks.
 	ScopeSteps SignalScope = "steps"
+	// ScopeNamed is ScopeRanks of the ranks of [SignalOrder].Named alone. A node of an older release signals nobody.
+	ScopeNamed SignalScope = "named"
 	// ScopeBatch reaches the script's shell alone (B:, gcancel --batch).
 	ScopeBatch SignalScope = "batch"
 	// ScopeFull reaches both (gcancel --full).

@@ -35,17 +35,27 @@ type gcancel struct {
 func NewGcancel() *cobra.Command {
 	g := &gcancel{}
 	cmd := &cobra.Command{
-		Use:   "gcancel [OPTIONS] [JOB|JOB.STEP...]",
+		Use:   "gcancel [OPTIONS] [JOB|JOB.STEP|JOB:RANKS|JOB/ROLE...]",
 		Short: "cancel jobs, or send them a signal",
 		Example: `  gcancel 12 14-16 20_[1-3]   these jobs and elements of an array
   gcancel 12.0                one step of a running job
-  gcancel --signal=USR1 @     a signal to my last job; its state stays`,
+  gcancel --signal=USR1 @     a signal to my last job; its state stays
+  gcancel --signal=USR1 12:3  to rank 3 of it alone; 12/worker to the ranks of a role`,
 		Long: `Options that choose narrow each other and the JOBs. A cancelled job gets its notice,
 then TERM, then after its grace KILL. Nothing is printed when all went well.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			jobs, steps, err := splitSteps(args)
 			if err != nil {
 				return err
+			}
+			jobs, some, err := splitRanks(jobs)
+			if err != nil {
+				return err
+			}
+			if len(some) > 0 {
+				if err := g.ranks(cmd, some); err != nil || len(jobs)+len(steps) == 0 {
+					return err
+				}
 			}
 			if len(steps) > 0 {
 				if err := g.steps(cmd, steps); err != nil || len(jobs) == 0 {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -69,12 +70,47 @@ func (e *Engine) Signal(ctx context.Context, r *api.CancelRequest, who Caller, m
 		return nil, err
 	}
 	scope := cmp.Or(r.Scope, api.ScopeRanks)
+	some := len(r.Ranks) > 0 || r.Role != ""
+	if some && scope != api.ScopeRanks {
+		return nil, api.Errorf(api.CodeInvalid, "scope: %q is of a whole job: ranks and roles are signalled with %q", scope, api.ScopeRanks)
+	}
 	return e.each(ctx, "signal", &r.JobQuery, who, may, func(ctx context.Context, j *gang.Job) api.CancelResult {
 		if gang.JobState(j) != api.JobRunning {
 			return api.CancelResult{Error: api.Errorf(api.CodeConflict, "job %s is %s: only a running job can be signalled", j.Ref(), gang.JobState(j))}
 		}
-		return e.signalMembers(ctx, j, api.SignalOrder{MemberKey: api.MemberKey{Job: j.ID, Epoch: j.Epoch}, Signal: r.Signal, Scope: scope}, s)
+		o := api.SignalOrder{MemberKey: api.MemberKey{Job: j.ID, Epoch: j.Epoch}, Signal: r.Signal, Scope: scope}
+		if some {
+			var err *api.Error
+			if o.Named, err = namedRanks(j, r); err != nil {
+				return api.CancelResult{Error: err}
+			}
+			o.Scope = api.ScopeNamed
+		}
+		return e.signalMembers(ctx, j, o, s)
 	})
+}
+
+// namedRanks are the ranks of a job that a signal is for.
+func namedRanks(j *gang.Job, r *api.CancelRequest) (named []int, err *api.Error) {
+	if j.Spec.Launch == api.LaunchBatch {
+		return nil, &api.Error{Code: api.CodeConflict, Message: fmt.Sprintf("job %s has a batch script, and no ranks of its own", j.Ref()), Hint: fmt.Sprintf("name a step of it: %s.0", j.Ref())}
+	}
+	named = slices.Clone(r.Ranks)
+	if r.Role != "" {
+		first, count, ok := j.Spec.RoleRanks(r.Role)
+		if !ok {
+			return nil, api.Errorf(api.CodeNotFound, "job %s has no role %q", j.Ref(), r.Role)
+		}
+		for i := range count {
+			named = append(named, first+i)
+		}
+	}
+	for _, rank := range named {
+		if rank < 0 || rank >= len(j.Ranks) {
+			return nil, api.Errorf(api.CodeInvalid, "job %s has no rank %d: its ranks are 0 to %d", j.Ref(), rank, len(j.Ranks)-1)
+		}
+	}
+	return named, nil
 }
 
 // signalMembers reaches all nodes of a gang side by side: a slow node must not delay the
@@ -84,6 +120,9 @@ func (e *Engine) signalMembers(ctx context.Context, j *gang.Job, o api.SignalOrd
 	var wg sync.WaitGroup
 	var out api.CancelResult
 	for i := range j.Members {
+		if o.Scope == api.ScopeNamed && !slices.ContainsFunc(j.Members[i].Ranks, func(rank int) bool { return slices.Contains(o.Named, rank) }) {
+			continue
+		}
 		wg.Go(func() {
 			n, err := s.Signal(ctx, j.Members[i].Node, o)
 			mu.Lock()

@@ -572,15 +572,15 @@ func TestSignalTargets(t *testing.T) {
 	procs := []Process{{PID: 1, Main: true, Shell: true}, {PID: 2}, {PID: 3, Rank: 1, Main: true}, {PID: 4, Rank: 1}, {PID: 5, Rank: 1, Shell: true},
 		{PID: 6, Step: true}, {PID: 7, Step: true, Client: true}, {PID: 8, Main: true, Client: true}}
 	for scope, want := range map[api.SignalScope][]int{
-		api.ScopeRanks: {2, 3, 4, 5, 6}, api.ScopeSteps: {6}, api.ScopeBatch: {1, 3}, api.ScopeFull: {1, 2, 3, 4, 5, 6},
+		api.ScopeRanks: {2, 3, 4, 5, 6}, api.ScopeSteps: {6}, api.ScopeBatch: {1, 3}, api.ScopeFull: {1, 2, 3, 4, 5, 6}, api.ScopeNamed: {3, 4, 5},
 	} {
-		if got := SignalTargets(scope, true, procs); !slices.Equal(got, want) {
+		if got := SignalTargets(scope, []int{1}, true, procs); !slices.Equal(got, want) {
 			t.Errorf("%s: %v, want %v", scope, got, want)
 		}
 		if scope == api.ScopeSteps { // ranks are tasks
 			want = []int{2, 3, 4, 5, 6}
 		}
-		if got := SignalTargets(scope, false, procs); !slices.Equal(got, want) {
+		if got := SignalTargets(scope, []int{1}, false, procs); !slices.Equal(got, want) {
 			t.Errorf("%s of ranks: %v, want %v", scope, got, want)
 		}
 	}

@@ -1,6 +1,10 @@
 package supervise
 
-import "gangd/pkg/api"
+import (
+	"slices"
+
+	"gangd/pkg/api"
+)
 
 // Process is one process of a member as the choice of targets needs it.
 type Process struct {
@@ -18,8 +22,9 @@ type Process struct {
 }
 
 // SignalTargets picks who gets a signal that somebody sends, handler or not. The ranks of a gang without a
-// batch script are what the tasks of a step are to one with: what is for steps is for them, as for ranks.
-func SignalTargets(scope api.SignalScope, batch bool, procs []Process) []int {
+// batch script are what the tasks of a step are to one with: what is for steps is for them, as for ranks. named are the
+// ranks of ScopeNamed.
+func SignalTargets(scope api.SignalScope, named []int, batch bool, procs []Process) []int {
 	if scope == api.ScopeSteps && !batch {
 		scope = api.ScopeRanks
 	}
@@ -36,6 +41,8 @@ func SignalTargets(scope api.SignalScope, batch bool, procs []Process) []int {
 			in = p.Main
 		case api.ScopeRanks:
 			in = !p.Main || !p.Shell
+		case api.ScopeNamed:
+			in = (!p.Main || !p.Shell) && slices.Contains(named, p.Rank)
 		case api.ScopeSteps:
 			in = p.Step
 		}

@@ -108,7 +108,7 @@ func (m *member) signalOrder(o api.SignalOrder) {
 			case o.Step != nil:
 				n = m.signalStep(*o.Step, o.Signal)
 			default:
-				n = m.signal(o.Signal, o.Scope)
+				n = m.signal(o.Signal, o.Scope, o.Named)
 			}
 		}
 		m.orders.add(appliedOrder{number: o.Number, processes: n})
@@ -130,7 +130,7 @@ func line(v any) []byte {
 }
 
 // signal delivers a signal to a scope and counts who got it.
-func (m *member) signal(name string, scope api.SignalScope) int {
+func (m *member) signal(name string, scope api.SignalScope, named []int) int {
 	sig, ok := proc.Signal(name)
 	if !ok {
 		logf("signal %q is not known", name)
@@ -140,7 +140,7 @@ func (m *member) signal(name string, scope api.SignalScope) int {
 		scope = api.ScopeRanks
 	}
 	n := 0
-	for _, pid := range supervise.SignalTargets(scope, m.spec.Batch, m.processes(sig, m.ofShells)) {
+	for _, pid := range supervise.SignalTargets(scope, named, m.spec.Batch, m.processes(sig, m.ofShells)) {
 		if send(pid, sig) {
 			n++
 		}
