@@ -14,6 +14,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/client/cli"
+	"gangd/pkg/controller/engine"
 	"gangd/pkg/core/gang"
 	"gangd/pkg/lab/disk"
 	"gangd/pkg/node/gpu"
@@ -77,7 +78,7 @@ func TestReportIsTheSumOfAttempts(t *testing.T) {
 			}
 			s.nodes[0].tell(api.Actual{})
 			over = !slices.ContainsFunc(ids, func(id int64) bool {
-				j, err := s.engine.One(t.Context(), api.JobRef{ID: id, Index: -1}, 0)
+				j, err := s.engine.One(t.Context(), api.JobRef{ID: id, Index: -1}, engine.Caller{})
 				if err != nil {
 					rt.Fatal(err)
 				}
