@@ -35,8 +35,9 @@ type setup struct {
 type start struct {
 	Args []string
 	Env  []string
-	Log  string // standard output and error, appended
-	Soft uint64 // limit of open files, 0: as it is
+	Log  string    // standard output and error, appended
+	Soft uint64    // limit of open files, 0: as it is
+	As   [2]uint32 // user and group by number, without the name service; 0: root
 }
 
 type kill struct {
@@ -154,8 +155,12 @@ func (s *start) do() (int, error) {
 	if s.Soft > 0 {
 		args = append([]string{"/bin/sh", "-c", fmt.Sprintf("ulimit -n %d && exec \"$@\"", s.Soft), "sh"}, args...)
 	}
+	sys := &syscall.SysProcAttr{Setsid: true}
+	if s.As[0] != 0 {
+		sys.Credential = &syscall.Credential{Uid: s.As[0], Gid: s.As[1]}
+	}
 	return syscall.ForkExec(args[0], args, &syscall.ProcAttr{Dir: "/", Env: s.Env,
-		Files: []uintptr{null.Fd(), log.Fd(), log.Fd()}, Sys: &syscall.SysProcAttr{Setsid: true}})
+		Files: []uintptr{null.Fd(), log.Fd(), log.Fd()}, Sys: sys})
 }
 
 // bootFile is a boot id of a host's own.

@@ -1,12 +1,15 @@
 package hosts
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -17,8 +20,10 @@ import (
 // TestInstall does what docs/operations.md says, line by line, on a controller's host, two nodes
 // and a login host, with systemd's part done by the words of the units. Then commands under
 // Slurm's names work in jobs, and nobody else can read what is kept of them.
-func TestInstall(t *testing.T) {
-	s := site(t, "head", "n1", "n2", "login1")
+func TestInstall(t *testing.T) { likeRoots(t, install) }
+
+func install(t *testing.T, how manner) {
+	s := site(t, how, "head", "n1", "n2", "login1")
 	blocks := s.blocks("docs/operations.md", "Install")
 	if len(blocks) != 3 {
 		t.Fatalf("the installation has %d blocks: want the controller's, a node's, and the links'", len(blocks))
@@ -77,8 +82,27 @@ echo $SLURM_RESTART_COUNT > done.out
 	s.until("nothing runs", func() bool { return s.sh("login1", "ada", "squeue -h").out == "" })
 }
 
+// manner is how root of the site's hosts is, and what he has left there.
+type manner struct {
+	umask     string   // empty: 022
+	closed    []string // directories that are there already, with a mode of 0700
+	directory bool     // the people are in a directory, not in the hosts' files
+}
+
+// likeRoots makes a subtest for each manner that root may have; in CI for the narrowest umask alone.
+func likeRoots(t *testing.T, do func(*testing.T, manner)) {
+	all := map[string]manner{"umask 077": {umask: "077"}}
+	if isLong() {
+		all["umask 022"], all["umask 027"] = manner{umask: "022"}, manner{umask: "027"}
+		all["directories that are closed"] = manner{closed: []string{"/etc/gangd", "/var/lib/gangd", "/var/lib/gnoded", "/run/gangd", "/run/gnoded"}}
+	}
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		t.Run(name, func(t *testing.T) { do(t, all[name]) })
+	}
+}
+
 // site is hosts on one switch with people on them, and nothing installed but the programs.
-func site(t *testing.T, names ...string) *installed {
+func site(t *testing.T, how manner, names ...string) *installed {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		tally.Skip(t, "needs root: it makes hosts of namespaces")
@@ -90,10 +114,13 @@ func site(t *testing.T, names ...string) *installed {
 		t.Fatal(err)
 	}
 	s := &installed{lab: &lab{t: t, dir: dir, tmp: dir, bin: filepath.Join(root, "bin"), hosts: map[string]*host{}, up: map[string]*daemon{},
-		opt: options{state: "/var/lib/gnoded"}}, root: root, typed: map[string]*daemon{}}
+		opt: options{state: "/var/lib/gnoded", umask: how.umask}}, how: how, root: root, typed: map[string]*daemon{}}
 	t.Cleanup(s.stop)
 	s.opt.dress = s.dress
 	s.homes()
+	if how.directory {
+		s.fill()
+	}
 	if err := os.Mkdir(filepath.Join(dir, "log"), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -108,14 +135,77 @@ func site(t *testing.T, names ...string) *installed {
 	s.write("hosts", table...)
 	for i, name := range names {
 		s.boot(name, fmt.Sprintf("10.77.0.%d", i+1))
+		for _, dir := range how.closed {
+			s.prepare(name, "mkdir -p "+dir+" && chmod 0700 "+dir)
+		}
+		if how.directory {
+			s.prepare(name, "ln -s "+s.dir+"/directory /var/lib/extrausers")
+		}
 	}
 	return s
 }
 
+// prepare has root do something on a host before anybody follows a book there.
+func (s *installed) prepare(host, line string) {
+	s.t.Helper()
+	if r := s.sh(host, "root", line); r.code != 0 {
+		s.t.Fatalf("%s: %s: %+v", host, line, r)
+	}
+}
+
+// mends is what a daemon says that its user, or the site's users, can't pass.
+var mends = regexp.MustCompile(`chmod o\+x (/[^\s,"]+)|(?:lstat|open) (/\S+)/[^/\s]+: permission denied`)
+
+// mend does for a daemon that has refused to start what it says, and starts it again. One that says nothing has failed.
+func (s *installed) mend() {
+	s.t.Helper()
+	for _, b := range s.begun {
+		if b.d.running() || b.d.code == 0 || b.d.code >= 128 { // ended by the test
+			continue
+		}
+		host := b.d.h.name
+		log := s.log(host)
+		m := mends.FindAllStringSubmatch(log, -1)
+		if len(s.how.closed) == 0 || m == nil || s.mended > 3*len(s.how.closed) {
+			s.t.Fatalf("%s: %s ended with %d\n%s", host, b.typed, b.d.code, log)
+		}
+		s.mended++
+		dir := cmp.Or(m[len(m)-1][1], m[len(m)-1][2])
+		s.t.Logf("%s on %s: chmod o+x %s", b.typed, host, dir)
+		s.prepare(host, "chmod o+x "+dir)
+		b.d = b.again()
+		s.typed[b.typed] = b.d
+		s.setDaemon(host, b.d)
+	}
+}
+
+// begun is a daemon that a book has had root start.
+type begun struct {
+	typed string
+	d     *daemon
+	again func() *daemon
+}
+
+// begin starts one, and knows how it is started again.
+func (s *installed) begin(host, typed string, first, again func() *daemon) {
+	b := &begun{typed: typed, d: first(), again: again}
+	s.begun = append(s.begun, b)
+	s.typed[typed] = b.d
+	s.setDaemon(host, b.d)
+}
+
+// until is the lab's, with an eye on daemons that refuse to start.
+func (s *installed) until(what string, ok func() bool) {
+	s.t.Helper()
+	s.lab.until(what, func() bool { s.mend(); return ok() })
+}
+
 // TestOneMachine does what the README begins with: two daemons without a configuration are a cluster
 // of many users, one line makes a second node of another machine and one a login host.
-func TestOneMachine(t *testing.T) {
-	s := site(t, "head", "n2", "login1")
+func TestOneMachine(t *testing.T) { likeRoots(t, oneMachine) }
+
+func oneMachine(t *testing.T, how manner) {
+	s := site(t, how, "head", "n2", "login1")
 	blocks := s.blocks("README.md", "One machine")
 	if len(blocks) != 4 {
 		t.Fatalf("the README has %d blocks: want those of the first machine alone, of it with others, of the second, of a login host", len(blocks))
@@ -166,8 +256,11 @@ func (s *installed) gangdOf(lines []string) *daemon {
 // installed is a site that is installed by the book.
 type installed struct {
 	*lab
-	root  string             // of the tree
-	typed map[string]*daemon // by their lines, see follow
+	how    manner
+	root   string             // of the tree
+	typed  map[string]*daemon // by their lines, see follow
+	begun  []*begun           // all daemons
+	mended int
 }
 
 // dress gives a host an /etc of its own, room for state, the programs and the homes.
@@ -178,7 +271,13 @@ func (s *installed) dress(name string, u *setup) {
 		s.t.Fatalf("%v: %s", err, out)
 	}
 	_ = os.RemoveAll(filepath.Join(etc, "gangd"))
+	if s.how.directory {
+		s.nss(etc)
+	}
 	for file, lines := range people {
+		if s.how.directory {
+			break
+		}
 		f, err := os.OpenFile(filepath.Join(etc, file), os.O_APPEND|os.O_WRONLY, 0)
 		if err == nil {
 			_, err = f.WriteString(lines)
@@ -231,11 +330,21 @@ func (s *installed) follow(host string, lines []string) {
 			l = "echo '" + line + "' |" + l[len(m[0]):]
 		}
 		if stays, ok := strings.CutSuffix(l, " &"); ok {
-			s.typed[typed] = s.spawn(host, "root", stays, filepath.Join(s.dir, "log", host+".log"))
-			s.setDaemon(host, s.typed[typed])
+			shell := func(line string) func() *daemon {
+				return func() *daemon {
+					return s.spawn(host, "root", line, filepath.Join(s.dir, "log", host+".log"))
+				}
+			}
+			last := stays[strings.LastIndex(stays, "&& ")+1:]
+			s.begin(host, typed, shell(stays), shell(strings.TrimPrefix(last, "& ")))
 			continue
 		}
-		if r := s.sh(host, "root", "cd "+s.root+" && "+l); r.code != 0 {
+		r := s.sh(host, "root", "cd "+s.root+" && "+l)
+		if m := mends.FindStringSubmatch(r.out); r.code != 0 && m != nil && len(s.how.closed) > 0 {
+			s.prepare(host, "chmod o+x "+cmp.Or(m[1], m[2]))
+			r = s.sh(host, "root", "cd "+s.root+" && "+l)
+		}
+		if r.code != 0 {
 			s.t.Fatalf("%s: %s: %+v", host, l, r)
 		}
 	}
@@ -262,9 +371,12 @@ func (s *installed) enable(host, unit string) {
 		}
 	}
 	text += fmt.Sprintf("exec setpriv --reuid=%s --regid=%s --clear-groups %s", user, user, says("ExecStart", "false"))
-	d, err := s.hosts[host].start(&start{Args: []string{"/bin/sh", "-c", text}, Env: []string{"PATH=" + path}, Log: filepath.Join(s.dir, "log", host+".log")})
-	if err != nil {
-		s.t.Fatal(err)
+	start := func() *daemon {
+		d, err := s.hosts[host].start(&start{Args: []string{"/bin/sh", "-c", text}, Env: []string{"PATH=" + path}, Log: filepath.Join(s.dir, "log", host+".log")})
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		return d
 	}
-	s.setDaemon(host, d)
+	s.begin(host, "systemctl enable --now "+unit, start, start)
 }

@@ -57,6 +57,7 @@ type options struct {
 	tmpfs  map[string]string // state directory of "ctl" or a node -> mount options
 	memory string            // mount options of each host's /run and /dev/shm
 	state  string            // of the daemon, the same on every host; empty: one for each
+	umask  string            // of root's shell; empty: as it is
 	dress  func(host string, s *setup)
 }
 

@@ -54,6 +54,9 @@ func (l *lab) spawn(host, user, line, log string) *daemon {
 		home = "/home/" + user
 		args = []string{"/usr/bin/setpriv", "--reuid=" + user, "--regid=" + user, "--init-groups", "/bin/bash", "-c", "cd && " + line}
 	}
+	if user == "root" && l.opt.umask != "" {
+		args = append([]string{"/bin/sh", "-c", "umask " + l.opt.umask + " && exec \"$@\"", "sh"}, args...)
+	}
 	d, err := l.hosts[host].start(&start{Args: args, Env: []string{"PATH=" + path, "HOME=" + home, "USER=" + user}, Log: log})
 	if err != nil {
 		l.t.Fatal(err)

@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"gangd/pkg/core/cmdline"
+	"gangd/pkg/wire/dirlock"
 )
 
 // Result is what [Make] did.
@@ -58,7 +59,7 @@ func Make(dir, bin string, force bool) (*Result, error) {
 	if len(todo) == 0 {
 		return nil, fmt.Errorf("no program of gangd's is in %s; install gqueue, gsubmit and the others beside gangd", bin)
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	if err := dirlock.Open(dir, 0o755); err != nil { // for everybody, whatever the umask
 		return nil, fmt.Errorf("can't make %s: %w", dir, err)
 	}
 	for _, name := range r.Made {
