@@ -247,7 +247,7 @@ func call[Q, A any](f func(r *http.Request, id auth.Identity, q *Q) (A, error)) 
 // read decodes a body strictly: a field nobody knows is a mistake of the caller's, and so is
 // one out of the range that package bound gives it.
 func read(r *http.Request, v any) error {
-	d := json.NewDecoder(r.Body)
+	d := json.NewDecoder(&text{r: r.Body, whole: !carriesEnvironment(v)})
 	d.DisallowUnknownFields()
 	if err := d.Decode(v); err != nil {
 		var tooBig *http.MaxBytesError
@@ -264,6 +264,15 @@ func read(r *http.Request, v any) error {
 		return api.Errorf(api.CodeInvalid, "%v", err)
 	}
 	return nil
+}
+
+// carriesEnvironment: what a request brings of its caller's environment may be in any encoding.
+func carriesEnvironment(v any) bool {
+	switch v.(type) {
+	case *api.SubmitRequest, *api.StepRequest, *api.CrontabRequest:
+		return true
+	}
+	return false
 }
 
 func caller(id auth.Identity) engine.Caller {
