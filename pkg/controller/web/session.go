@@ -104,7 +104,6 @@ func (l *links) use(secret string, now time.Time) (seat, bool) {
 
 func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 	seat, ok := s.links.use(r.URL.Query().Get("link"), s.o.Now())
-	w.Header().Set("Cache-Control", "no-store")
 	if !ok {
 		s.o.Log.Warn("page: link refused", "from", r.RemoteAddr)
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")

@@ -84,9 +84,7 @@ func New(o Options) (*Server, error) {
 	s := &Server{o: o, host: u.Hostname(), tls: u.Scheme == "https", files: files, mux: http.NewServeMux()}
 	s.name = cookieName(o.Key, s.tls)
 	s.mux.HandleFunc("GET /login", s.login)
-	s.mux.HandleFunc("HEAD /login", func(w http.ResponseWriter, _ *http.Request) { // programs that look at links do not log in
-		w.Header().Set("Cache-Control", "no-store")
-	})
+	s.mux.HandleFunc("HEAD /login", func(http.ResponseWriter, *http.Request) {}) // programs that look at links do not log in
 	s.mux.HandleFunc("POST /logout", s.logout)
 	s.mux.HandleFunc("GET /whoami", s.whoami)
 	for _, pattern := range passed {
@@ -107,6 +105,7 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Content-Security-Policy", policy)
+	h.Set("Cache-Control", "no-store") // what one may see is not for who comes to this browser next; the page's own files say otherwise
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
@@ -135,7 +134,6 @@ func (s *Server) ours(hostport string) bool {
 
 func fail(w http.ResponseWriter, e *api.Error) {
 	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(e.Code.HTTPStatus())
 	_ = json.NewEncoder(w).Encode(e)
 }
@@ -229,7 +227,6 @@ func (s *Server) pass(w http.ResponseWriter, r *http.Request) {
 		_ = http.NewResponseController(w).SetReadDeadline(s.o.Now().Add(bodyPatience))
 		r.Body = http.MaxBytesReader(w, r.Body, bodyMax)
 	}
-	w.Header().Set("Cache-Control", "no-store") // what one may see is not for who comes to this browser next
 	clean := r.Clone(auth.With(r.Context(), who.id))
 	clean.TLS = nil // the calls know no certificate but a node's
 	for name := range clean.Header {
@@ -274,7 +271,6 @@ func (s *Server) whoami(w http.ResponseWriter, r *http.Request) {
 		out.CSRF = s.token(who.secret)
 	}
 	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Cache-Control", "no-store")
 	_ = json.NewEncoder(w).Encode(out)
 }
 

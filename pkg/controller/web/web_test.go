@@ -370,6 +370,11 @@ func TestNothingIsKept(t *testing.T) {
 			t.Errorf("%s without TLS: %q", pattern, got)
 		}
 	}
+	for _, path := range []string{"/readyz", "/whoami", "/login?link=none", "/nothing", "/v1/nothing"} {
+		if w := s.ask("GET", path); w.Header().Get("Cache-Control") != "no-store" {
+			t.Errorf("%s: %d, Cache-Control %q", path, w.Code, w.Header().Get("Cache-Control"))
+		}
+	}
 	s.tls = true
 	if got := s.ask("GET", "/").Header().Get("Strict-Transport-Security"); !strings.HasPrefix(got, "max-age=") {
 		t.Errorf("over TLS: %q", got)
