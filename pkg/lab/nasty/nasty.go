@@ -54,20 +54,39 @@ func Spec() api.Spec {
 	return api.Spec{Name: "x", Size: 4, Launch: api.LaunchRanks, CPUsPerRank: 1, WorkDir: "/tmp", Output: "/dev/null", Script: []byte("#!/bin/sh\n")}
 }
 
-// Each calls fn with a body for each list and text in it, filled as far as its bound allows, in each way.
-func Each(make func() any, fn func(field string, body any)) {
+// Field is a list or a text in a body, and a way to fill it.
+type Field struct {
+	Name    string
+	at, way int
+	make    func() any
+}
+
+// Fields are all of a body's, in each way.
+func Fields(make func() any) (out []Field) {
 	for at := 0; ; at++ {
-		ways := 1
-		for way := 0; way < ways; way++ {
-			body := make()
-			w := walk{at: at, way: way}
-			w.visit(reflect.ValueOf(body).Elem(), "", "")
-			if w.at >= 0 {
-				return // there are no more fields
-			}
-			ways = w.ways
-			fn(fmt.Sprintf("%s way %d", w.field, way), body)
+		w := walk{at: at, dry: true}
+		w.visit(reflect.ValueOf(make()).Elem(), "", "")
+		if w.at >= 0 {
+			return out // there are no more
 		}
+		for way := range w.ways {
+			out = append(out, Field{fmt.Sprintf("%s way %d", w.field, way), at, way, make})
+		}
+	}
+}
+
+// Body is a body with the field as large as its bound allows.
+func (f Field) Body() any {
+	body := f.make()
+	w := walk{at: f.at, way: f.way}
+	w.visit(reflect.ValueOf(body).Elem(), "", "")
+	return body
+}
+
+// Each calls fn with a body for each of its fields.
+func Each(make func() any, fn func(field string, body any)) {
+	for _, f := range Fields(make) {
+		fn(f.Name, f.Body())
 	}
 }
 
@@ -75,6 +94,7 @@ func Each(make func() any, fn func(field string, body any)) {
 type walk struct {
 	at, way, ways int
 	field         string
+	dry           bool // nothing is filled
 }
 
 // part is a number of a bound tag, or what holds without one.
@@ -118,7 +138,7 @@ func (n *walk) visit(v reflect.Value, path, tag string) {
 		if strings.Contains(path, "Spec.") && !strings.HasSuffix(path, "Constraint") && !strings.HasSuffix(path, "Prefer") {
 			texts = texts[:2] // there are many
 		}
-		if n.mine(path, len(texts)) {
+		if n.mine(path, len(texts)) && !n.dry {
 			most := part(tag, "len", 4096)
 			if strings.Contains(tag, "any") {
 				most = 1 << 20
@@ -130,6 +150,9 @@ func (n *walk) visit(v reflect.Value, path, tag string) {
 			return
 		}
 		if n.mine(path, 4) {
+			if n.dry {
+				return
+			}
 			most := part(tag, "n", 65536)
 			v.Set(reflect.MakeSlice(v.Type(), most, most))
 			for i := range most {
