@@ -197,11 +197,11 @@ func doors(s *site) (out []try) {
 func printed(s *site) (out []try) {
 	const evil = "\x1b]0;pwn\a\x1b[2J\nJobState=FAKE\r\u202egnp"
 	s.must("gangd", "slurm-links", filepath.Join(s.dir, "slurm"))
-	id := s.eve.submit(map[string]any{"hold": true, "comment": evil, "work_dir": s.eve.home + "/" + evil, "output": "/tmp/" + evil, "script_name": evil, "name": "a\u202eb"})
+	job := map[string]any{"hold": true, "comment": evil, "work_dir": s.eve.home + "/" + evil, "output": "/tmp/" + evil, "script_name": evil, "name": "a\u202eb"}
 	for _, line := range []string{"scontrol show job %d", "scontrol -o show job %d", "sacct -j %d -o jobid,jobname,comment,workdir", "sacct -P -j %d -o all", "squeue -j %d -o %%all", "squeue -j %d",
 		"gqueue -j %d", "gqueue -l -j %d", "gctl show job %d", "gctl events %d", "gacct -j %d"} {
 		out = append(out, try{"printed", strings.ReplaceAll(line, "%d", "ID"), "of a job of eve's whose comment, paths and name are codes of a terminal, by root", "nothing that a terminal obeys, no line that is forged", false, func() error {
-			text, code := s.root.shell(fmt.Sprintf(line, id))
+			text, code := s.root.shell(fmt.Sprintf(line, s.eve.submit(job)))
 			if code != 0 || text == "" {
 				return fmt.Errorf("status %d: %s", code, text)
 			}

@@ -87,38 +87,15 @@ func TestHostileUser(t *testing.T) {
 	}()
 	const seed, atOnce = 1, 12
 	r := rand.New(rand.NewPCG(seed, 0))
-	jobs, refused := trial.Rounds(400), 0
-	states := map[api.JobState]int{}
-	var open []int64
-	settle := func(most int) {
-		s.until("eve's jobs end", func() bool {
-			open = slices.DeleteFunc(open, func(id int64) bool {
-				j := s.job(id)
-				if j.State.Ended() {
-					states[j.State]++
-				}
-				return j.State.Ended()
-			})
-			return len(open) <= most
-		})
-	}
+	jobs, c := trial.Rounds(400), newCrowd(s)
 	for range jobs {
-		a := s.eve.ask(s.hostile(r, full, sealed))
-		var reply api.SubmitReply
-		switch {
-		case a.decode(&reply) == nil:
-			open = append(open, reply.JobID)
-		case a.refused() == nil:
-			refused++
-		default:
-			t.Errorf("eve's submission: %v", a.refused())
+		c.submit(s.hostile(r, full, sealed))
+		if len(c.open) > 0 && r.IntN(10) == 0 {
+			s.eve.call("POST", "/v1/cancel", map[string]any{"refs": []string{fmt.Sprint(c.open[r.IntN(len(c.open))])}, "now": r.IntN(2) == 0})
 		}
-		if len(open) > 0 && r.IntN(10) == 0 {
-			s.eve.call("POST", "/v1/cancel", map[string]any{"refs": []string{fmt.Sprint(open[r.IntN(len(open))])}, "now": r.IntN(2) == 0})
-		}
-		settle(atOnce)
+		c.settle(atOnce)
 	}
-	settle(0)
+	c.settle(0)
 	close(stop)
 	<-over
 	tally.Did("jobs of a hostile user", jobs)
@@ -132,7 +109,7 @@ func TestHostileUser(t *testing.T) {
 	}
 	if len(delays) > 0 {
 		fmt.Printf("%d jobs of eve's, %d refused, ended %v; %d jobs of ada's, started after %s (half of them), %s (the last)\n",
-			jobs, refused, states, len(delays), delays[len(delays)/2], delays[len(delays)-1])
+			jobs, c.refused, c.states, len(delays), delays[len(delays)/2], delays[len(delays)-1])
 	}
 	tally.Checked(t, "another user's jobs failed", failed...)
 	tally.Checked(t, "another user's jobs delayed by more than a second", late...)

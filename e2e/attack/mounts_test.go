@@ -1,6 +1,7 @@
 package attack
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -249,40 +250,20 @@ func TestRootMakesNothing(t *testing.T) {
 	}()
 	jobs, seed := 40, uint64(1)
 	if os.Getenv("GANG_E2E_CHAOS") != "" {
-		jobs = trial.Rounds(1000)
+		jobs = trial.Rounds(10_000)
 	}
 	r := rand.New(rand.NewPCG(seed, 0))
-	var open, adas []int64
-	states, refused := map[api.JobState]int{}, 0
-	settle := func(most int) {
-		s.until("eve's jobs end", func() bool {
-			open = slices.DeleteFunc(open, func(id int64) bool {
-				j := s.job(id)
-				if j.State.Ended() {
-					states[j.State]++
-				}
-				return j.State.Ended()
-			})
-			return len(open) <= most
-		})
-	}
+	var adas []int64
+	c := newCrowd(s)
+	before, seen := s.tree(), s.watched(places)
 	for n := range jobs {
-		a := s.eve.ask(s.grammar(r, image, own, file, dir, n))
-		var reply api.SubmitReply
-		switch {
-		case a.decode(&reply) == nil:
-			open = append(open, reply.JobID)
-		case a.refused() == nil:
-			refused++
-		default:
-			t.Errorf("eve's submission: %v", a.refused())
-		}
+		c.submit(s.grammar(r, image, own, file, dir, n))
 		if n%10 == 0 {
 			adas = append(adas, s.ada.submit(map[string]any{}))
 		}
-		settle(8)
+		c.settle(8)
 	}
-	settle(0)
+	c.settle(0)
 	close(stop)
 	<-over
 	var failed []string
@@ -292,13 +273,101 @@ func TestRootMakesNothing(t *testing.T) {
 		}
 	}
 	tally.Did("jobs with paths of a hostile user", jobs)
-	fmt.Printf("%d jobs of eve's, %d refused, ended %v; %d of ada's\n", jobs, refused, states, len(adas))
+	fmt.Printf("%d jobs of eve's, %d refused, ended %v; %d of ada's\n", jobs, c.refused, c.states, len(adas))
 	tally.Checked(t, "files and directories made by root", s.ofRoot(mark)...)
+	tally.Checked(t, "files and directories made where no user may, if only for a moment", seen()...)
+	tally.Checked(t, "files and directories that are new on this machine", changes(before, s.tree())...)
 	tally.Checked(t, "another user's jobs failed", failed...)
 	if err := s.stands(); err != nil {
 		tally.Checked(t, "the site after a hostile user's paths", err.Error())
 	}
 	s.works()
+}
+
+// watched follows what is made in the places of the machine that eve may not write; the function that it gives ends
+// that, and lists what bore her mark.
+func (s *site) watched(places []shown) func() []string {
+	s.t.Helper()
+	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	f := os.NewFile(uintptr(fd), "inotify")
+	at := map[int32]string{}
+	for _, p := range places {
+		var st unix.Stat_t
+		if unix.Stat(p.where, &st) != nil || st.Mode&0o002 != 0 || st.Uid == s.eve.uid {
+			continue
+		}
+		if wd, err := unix.InotifyAddWatch(fd, p.where, unix.IN_CREATE|unix.IN_MOVED_TO|unix.IN_ONLYDIR); err == nil {
+			at[int32(wd)] = p.where
+		}
+	}
+	if len(at) < 5 {
+		s.t.Errorf("%d places are watched", len(at))
+	}
+	var found []string
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		b := make([]byte, 64<<10)
+		for {
+			n, err := f.Read(b)
+			if err != nil {
+				return
+			}
+			for i := 0; i+unix.SizeofInotifyEvent <= n; {
+				wd, size := int32(binary.NativeEndian.Uint32(b[i:])), int(binary.NativeEndian.Uint32(b[i+12:]))
+				name := strings.TrimRight(string(b[i+unix.SizeofInotifyEvent:i+unix.SizeofInotifyEvent+size]), "\x00")
+				if strings.Contains(name, mark) || wd == -1 {
+					found = append(found, filepath.Join(at[wd], name))
+				}
+				i += unix.SizeofInotifyEvent + size
+			}
+		}
+	}()
+	return func() []string {
+		_ = f.Close()
+		<-over
+		return found
+	}
+}
+
+// tree lists what root has on this machine's disks, but where others of its users work, and the site itself.
+func (s *site) tree() map[string]bool {
+	out := map[string]bool{}
+	for _, top := range []string{"/bin", "/boot", "/etc", "/home", "/lib", "/media", "/mnt", "/opt", "/sbin", "/srv", "/usr", "/var", "/dev"} {
+		_ = filepath.WalkDir(top, func(path string, e fs.DirEntry, err error) error {
+			switch {
+			case err != nil:
+				return nil
+			case slices.Contains([]string{"/var/tmp", "/var/log", "/var/cache", "/var/lib", "/dev/pts", "/dev/shm", "/dev/mqueue"}, path):
+				return fs.SkipDir
+			}
+			if e.Type() != fs.ModeDevice { // loops come and go
+				out[path] = true
+			}
+			return nil
+		})
+	}
+	for _, dir := range []string{"/", "/run", "/root", "/var/lib", "/dev/shm"} { // in these alone: below them others work
+		all, _ := os.ReadDir(dir)
+		for _, e := range all {
+			out[filepath.Join(dir, e.Name())] = dir == "/" || dir == "/root"
+		}
+	}
+	return out
+}
+
+// changes lists what is new.
+func changes(before, after map[string]bool) (found []string) {
+	for path, counts := range after {
+		if _, was := before[path]; !was && counts {
+			found = append(found, path)
+		}
+	}
+	slices.Sort(found)
+	return found
 }
 
 // ofRoot lists what bears a name on this machine and is not eve's: all of it but the kernel's own lists.

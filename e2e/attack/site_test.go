@@ -66,7 +66,10 @@ func (d *daemon) lives() bool {
 	}
 }
 
-func build(t *testing.T) *site {
+func build(t *testing.T) *site { return buildWith(t, `user_jobs = 5000`) }
+
+// buildWith is build with what its users may have.
+func buildWith(t *testing.T, bounds ...string) *site {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		tally.Skip(t, "needs root: it acts as several users")
@@ -98,12 +101,12 @@ func build(t *testing.T) *site {
 		}
 	}
 	s.driver()
-	conf := s.write("gangd.toml", fmt.Sprintf("state_dir = %q", filepath.Join(dir, "gangd")), fmt.Sprintf("socket = %q", s.socket()),
+	conf := s.write("gangd.toml", append(bounds, fmt.Sprintf("state_dir = %q", filepath.Join(dir, "gangd")), fmt.Sprintf("socket = %q", s.socket()),
 		fmt.Sprintf("listen = %q", s.address), `admins = ["daemon"]`, `retry_backoff = "50ms"`, "launch_retries = 1", `grace = "1s"`,
 		fmt.Sprintf("web_listen = %q", s.page), `web_guest = "queue"`, fmt.Sprintf("metrics_listen = %q", s.figures),
-		"user_jobs = 5000", `user_bytes = "8MiB"`, "user_cards = 3",
+		`user_bytes = "8MiB"`, "user_cards = 3",
 		"user_rate = 2000", "user_burst = 5000", // above what the tries make: whom this refuses has not been judged
-		"[[account]]", `name = "open"`, "default = true", "[[account]]", `name = "closed"`, `users = ["nobody"]`)
+		"[[account]]", `name = "open"`, "default = true", "[[account]]", `name = "closed"`, `users = ["nobody"]`)...)
 	s.spawn("gangd", keeper, "/bin/sh", "-c", fmt.Sprintf("ulimit -n %d && exec %s/gangd --config %s", descriptors, bin, conf))
 	s.until("gangd answers", func() bool { return s.root.call("GET", "/v1/ping", nil).code == 200 })
 	for _, n := range []string{"n1", "n2", "n3"} {

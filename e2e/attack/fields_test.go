@@ -1,0 +1,179 @@
+package attack
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	"gangd/e2e/tally"
+	"gangd/pkg/api"
+	"gangd/pkg/lab/nasty"
+)
+
+// asked calls fn with each list and text of each call. body makes it at its largest, as JSON; empty: it can't be said, or not be sent.
+func asked(fn func(path, field string, body func() string)) {
+	for _, c := range nasty.Calls() {
+		for _, f := range nasty.Fields(c.Body) {
+			fn(c.Path, f.Name, func() string {
+				text, err := json.Marshal(f.Body())
+				if err != nil || len(text) > 16<<20 {
+					return ""
+				}
+				return string(text)
+			})
+		}
+	}
+}
+
+// fields: every list and text of every call at its largest.
+func fields(s *site) (out []try) {
+	n := 0
+	asked(func(path, field string, body func() string) {
+		n++
+		out = append(out, try{"fields", path + " " + field, "a request of eve's with it at its largest", "an answer, and ada's submission is taken beside it", n%60 > 0, func() error {
+			text := body()
+			if text == "" {
+				return errNoTry
+			}
+			beside := make(chan error, 1)
+			go func() {
+				var r api.SubmitReply
+				err := s.ada.call("POST", "/v1/jobs", map[string]any{"key": fmt.Sprintf("beside%d", n), "spec": s.ada.spec(map[string]any{"hold": true})}).decode(&r)
+				if err == nil {
+					err = s.ada.call("POST", "/v1/cancel", map[string]any{"refs": []string{fmt.Sprint(r.JobID)}}).err
+				}
+				beside <- err
+			}()
+			a := s.eve.call("POST", path, text)
+			if err := <-beside; err != nil {
+				return fmt.Errorf("ada: %w", err)
+			}
+			s.eve.call("POST", "/v1/cancel", map[string]any{"users": []string{s.eve.name}, "now": true})
+			if a.err == nil && (a.code < 500 || a.code == http.StatusServiceUnavailable) {
+				return nil
+			}
+			return fmt.Errorf("answered %d %.200s, %w", a.code, a.body, a.err)
+		}})
+	})
+	return out
+}
+
+// TestFieldsAmongManyJobs: while 30,000 jobs wait and eve sends each field of each request at its largest, three at a time, the submissions
+// of ada take no more than 100 ms more than in between, and a cancel of an admin's no more than a second.
+func TestFieldsAmongManyJobs(t *testing.T) {
+	if os.Getenv("GANG_E2E_CHAOS") == "" {
+		t.Skip("takes minutes: make attack runs it")
+	}
+	s := buildWith(t, "user_jobs = 50000")
+	indices := make([]int, api.MaxArraySize)
+	for i := range indices {
+		indices[i] = i
+	}
+	waiting := 0
+	for k := range nasty.Jobs / api.MaxArraySize {
+		var r api.SubmitReply
+		if err := s.eve.call("POST", "/v1/jobs", map[string]any{"key": fmt.Sprintf("many%d", k), "spec": s.eve.spec(map[string]any{"name": "many", "hold": true}), "array": api.Array{Indices: indices}}).decode(&r); err != nil {
+			t.Fatal(err)
+		}
+		waiting += len(indices)
+	}
+	type request struct {
+		path, field string
+		body        func() string
+	}
+	var all []request
+	asked(func(path, field string, body func() string) { all = append(all, request{path, field, body}) })
+	// In turns, so that what else this machine does is in both.
+	var submits, cancels [2][]time.Duration
+	key := 0
+	watch := func(which int, over <-chan struct{}) {
+		for {
+			select {
+			case <-over:
+				return
+			default:
+			}
+			key++
+			began := time.Now()
+			var r api.SubmitReply
+			if err := s.ada.call("POST", "/v1/jobs", map[string]any{"key": fmt.Sprintf("w%d", key), "spec": s.ada.spec(map[string]any{"hold": true})}).decode(&r); err != nil {
+				t.Errorf("ada's submission: %v", err)
+				return
+			}
+			submits[which] = append(submits[which], time.Since(began))
+			began = time.Now()
+			if a := s.root.call("POST", "/v1/cancel", map[string]any{"refs": []string{fmt.Sprint(r.JobID)}}); a.code != http.StatusOK {
+				t.Errorf("an admin's cancel: %d %.200s %v", a.code, a.body, a.err)
+				return
+			}
+			cancels[which] = append(cancels[which], time.Since(began))
+		}
+	}
+	const turn, atOnce = 30, 3
+	calls := 0
+	for part := range slices.Chunk(all, turn) {
+		idle := make(chan struct{})
+		time.AfterFunc(2*time.Second, func() { close(idle) })
+		watch(0, idle)
+		over, work := make(chan struct{}), make(chan request)
+		watched := make(chan struct{})
+		go func() { defer close(watched); watch(1, over) }()
+		ended := make(chan struct{})
+		for range atOnce {
+			go func() {
+				defer func() { ended <- struct{}{} }()
+				for q := range work {
+					text := q.body()
+					if text == "" {
+						continue
+					}
+					if a := s.eve.call("POST", q.path, text); a.err != nil || a.code >= 500 && a.code != http.StatusServiceUnavailable {
+						t.Errorf("%s %s: %d %.200s %v", q.path, q.field, a.code, a.body, a.err)
+					}
+				}
+			}()
+		}
+		for _, q := range part {
+			calls++
+			work <- q
+		}
+		close(work)
+		for range atOnce {
+			<-ended
+		}
+		close(over)
+		<-watched
+		// What eve has made beside the crowd goes, so that this is one crowd all the time.
+		s.eve.call("POST", "/v1/cancel", map[string]any{"users": []string{s.eve.name}, "names": []string{"x"}, "now": true})
+	}
+	at := func(list []time.Duration, share float64) time.Duration {
+		slices.Sort(list)
+		if len(list) == 0 {
+			t.Fatal("nothing was measured")
+		}
+		return list[min(len(list)-1, int(share*float64(len(list))))].Round(time.Millisecond / 10)
+	}
+	for i, what := range []string{"idle", "beside eve"} {
+		fmt.Printf("%-10s %5d submissions of ada's: p50 %s p99 %s most %s; cancels of an admin's: p50 %s p99 %s most %s\n", what, len(submits[i]), at(submits[i], .5), at(submits[i], .99), at(submits[i], 1),
+			at(cancels[i], .5), at(cancels[i], .99), at(cancels[i], 1))
+	}
+	fmt.Printf("%d requests of eve's while %d jobs wait\n", calls, waiting)
+	tally.Did("requests with a field at its largest", calls)
+	var late []string
+	if more := at(submits[1], .99) - at(submits[0], .99); more > 100*time.Millisecond {
+		late = append(late, more.String())
+	}
+	tally.Checked(t, "p99 of another's submissions more than 100 ms above idle", late...)
+	late = nil
+	if most := at(cancels[1], 1); most > time.Second {
+		late = append(late, most.String())
+	}
+	tally.Checked(t, "an admin's cancel over a second", late...)
+	if err := s.stands(); err != nil {
+		tally.Checked(t, "the site after the largest requests", err.Error())
+	}
+}
