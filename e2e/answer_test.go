@@ -10,6 +10,7 @@ import (
 
 	"gangd/e2e/trial"
 	"gangd/pkg/api"
+	"gangd/pkg/lab/tool"
 )
 
 // byAPI ends the job by a call of its own, as a library does.
@@ -27,7 +28,7 @@ print(c.getresponse().status == 200 or 1/0)
 // TestWhoEndsItsOwnJobHearsTheAnswer: a rank, a task, a script and a trap that requeue or cancel their own job
 // know that it was granted, whatever command or call they do it by.
 func TestWhoEndsItsOwnJobHearsTheAnswer(t *testing.T) {
-	needs(t, "python3", "python3")
+	tool.Need(t, "python3")
 	c := start(t, "--nodes=2", "--gpus=0")
 	names := c.slurmNames()
 	api1 := c.script("api.py", byAPI)
