@@ -39,10 +39,10 @@ func NewGcancel() *cobra.Command {
 		Short: "cancel jobs, or send them a signal",
 		Example: `  gcancel 12 14-16 20_[1-3]   these jobs and elements of an array
   gcancel 12.0                one step of a running job
-  gcancel --signal=USR1 @     a signal to my last job; its state stays
-  gcancel --signal=USR1 12:3  to rank 3 of it alone; 12/worker to the ranks of a role`,
+  gcancel --signal=USR1 @     a signal to my last job; its state stays`,
 		Long: `Options that choose narrow each other and the JOBs. A cancelled job gets its notice,
-then TERM, then after its grace KILL. Nothing is printed when all went well.`,
+then TERM, then after its grace KILL. Nothing is printed when all went well.
+A signal may be for some ranks (12:3, 12:0-3,5) or those of a role (12/worker).`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			jobs, steps, err := splitSteps(args)
 			if err != nil {
