@@ -80,6 +80,8 @@ func TestSignalsToRanks(t *testing.T) {
 		{[]string{"scancel", "--full", "-s", "USR2", id}, "SIGUSR2", names},
 		{[]string{"scancel", "--batch", "--full", "-s", "HUP", id}, "SIGHUP", names},
 		{[]string{filepath.Join(c.bin, "gcancel"), "--signal=USR2", id}, "SIGUSR2", programs},
+		{[]string{filepath.Join(c.bin, "gcancel"), "--signal=USR1", id + ":1"}, "SIGUSR1", programs[1:]},
+		{[]string{filepath.Join(c.bin, "gcancel"), "--signal=HUP", id + ":0-1"}, "SIGHUP", programs},
 	} {
 		c.tool(o.command[0], o.command[1:]...)
 		for _, n := range o.to {
