@@ -129,6 +129,9 @@ func TestNoFieldCostsTheJobsTimesItsEntries(t *testing.T) {
 				engineTook := spent() - engineBegan
 				// Of jobs that were made, changed or listed each has its price.
 				jobs := changed(w.Body.Bytes()) + bytes.Count(w.Body.Bytes(), []byte(`"array_job_id":`)) + bytes.Count(w.Body.Bytes(), []byte("\tx\t"))
+				if strings.HasPrefix(c.call, "/v1/partitions") {
+					jobs += crowd // of all that wait it may be another where they may be started
+				}
 				engineMost := time.Duration(slow) * (engineMay + time.Duration(jobs)*jobMay)
 				callMost := time.Duration(slow) * (callMay + time.Duration(len(text))*byteMay + time.Duration(jobs)*jobMay)
 				dear := engineTook > engineMost || callTook > callMost
