@@ -34,7 +34,7 @@ func TestLedgerFigures(t *testing.T) {
 	b.Add(a)
 	b.Add(a)
 	b.Sub(a)
-	if a != b || n != 13 || b.WaitMS != 13 || b.Attempts != 1 {
+	if a != b || n != 14 || b.StartCardMS != 14 || b.Attempts != 1 {
 		t.Errorf("%+v %+v", a, b)
 	}
 }
