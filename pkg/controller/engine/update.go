@@ -22,6 +22,9 @@ func (e *Engine) Update(ctx context.Context, r *api.UpdateRequest, who Caller, m
 	if err := checkUpdate(r, who); err != nil {
 		return nil, err
 	}
+	if err := e.checkTexts(r); err != nil {
+		return nil, err
+	}
 	return e.each(ctx, "update", &r.JobQuery, who, may, func(ctx context.Context, j *gang.Job) api.CancelResult {
 		ev, err := e.updateOf(ctx, r, j, who)
 		if err == nil {
@@ -81,6 +84,27 @@ func checkUpdate(r *api.UpdateRequest, who Caller) error {
 		return checkDependency(r.Dependency, 1)
 	}
 	return nil
+}
+
+// checkTexts refuses a constraint or a partition that is none before any job is looked at: each of an array's ten thousand elements would
+// read it again, and have an answer with all of it.
+func (e *Engine) checkTexts(r *api.UpdateRequest) error {
+	var s api.Spec
+	if r.Constraint != nil {
+		s.Constraint = *r.Constraint
+	}
+	if r.Prefer != nil {
+		s.Prefer = *r.Prefer
+	}
+	if err := checkConstraints(&s); err != nil {
+		return err
+	}
+	if r.Partition == nil {
+		return nil
+	}
+	s.Partition = *r.Partition
+	_, _, err := e.partition(&s)
+	return err
 }
 
 // updateOf resolves a request for one job.

@@ -55,6 +55,18 @@ func TestUpdateWithinTheSitesLimits(t *testing.T) {
 	}
 }
 
+// TestNoTextIsReadForEachJob: what is wrong for whatever job is said once, and not with each element of an array.
+func TestNoTextIsReadForEachJob(t *testing.T) {
+	r := newRigWith(t, disk.Open(t), func(*Options) {})
+	id := r.submit("", spec(1))
+	for _, req := range []api.UpdateRequest{{Constraint: new("((((")}, {Prefer: new("a&")}, {Partition: new("none")}} {
+		req.JobQuery = byID(id)
+		if reply, err := r.Update(t.Context(), &req, me, anyone, nil); err == nil {
+			t.Errorf("%+v is answered for each job: %+v", req, reply.Results)
+		}
+	}
+}
+
 // TestNiceIsChanged: what nice takes off is shown as such, and off what an admin gave.
 func TestNiceIsChanged(t *testing.T) {
 	r := newRig(t, disk.Open(t))
