@@ -47,6 +47,11 @@ func (l *lab) sim(node, text string) {
 // kill ends a daemon at once.
 func (l *lab) kill(t *testing.T, name string) {
 	t.Helper()
+	l.signal(t, name, syscall.SIGKILL)
+}
+
+func (l *lab) signal(t *testing.T, name string, sig syscall.Signal) {
+	t.Helper()
 	b, err := os.ReadFile(filepath.Join(l.Dir, "run", name+".pid"))
 	if err != nil {
 		t.Fatal(err)
@@ -55,7 +60,7 @@ func (l *lab) kill(t *testing.T, name string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+	if err := syscall.Kill(pid, sig); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -91,7 +96,7 @@ func axe(t *testing.T, l *lab) {
 	for _, path := range []string{"/queue", "/now", "/job/" + id, "/node/n1", "/me", "/admin"} {
 		b.open(path)
 		b.until(`document.getElementById('line').textContent === 'live'`)
-		b.until(`document.querySelector('main').childElementCount > 1`)
+		b.until(`document.querySelector('main h1') && !document.querySelector('main').textContent.includes('loading')`)
 		b.eval(string(code)+"; true", nil)
 		var found []struct {
 			ID, Impact, Help string

@@ -40,8 +40,9 @@ func chromium() string {
 // lab is a cluster with its page, and a browser.
 type lab struct {
 	trial.Client
-	page string // its address
-	ctx  context.Context
+	page  string // its address
+	ctx   context.Context
+	links func() string // makes a link; nil: gctl web does
 }
 
 // start brings both up.
@@ -72,6 +73,13 @@ func start(t *testing.T, args ...string) *lab {
 	if out, errs, code := l.Run("gangd", append([]string{"dev", "--detach", "--isolate=false", "--dir=" + dir, "--web=" + at}, args...)...); code != 0 {
 		t.Fatalf("gangd dev: exit %d\n%s%s", code, out, errs)
 	}
+	l.browse(t, path)
+	return l
+}
+
+// browse starts a browser.
+func (l *lab) browse(t *testing.T, path string) {
+	t.Helper()
 	opts := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.Flag("disable-dev-shm-usage", true),
 		chromedp.WSURLReadTimeout(trial.Patience), chromedp.UserDataDir(t.TempDir()))
 	alloc, end := chromedp.NewExecAllocator(context.Background(), opts...)
@@ -82,11 +90,15 @@ func start(t *testing.T, args ...string) *lab {
 		t.Fatalf("%s: %v", path, err)
 	}
 	l.ctx = ctx
-	return l
 }
 
 // link is a new one.
-func (l *lab) link() string { return strings.TrimSpace(l.Must("gctl", "web")) }
+func (l *lab) link() string {
+	if l.links != nil {
+		return l.links()
+	}
+	return strings.TrimSpace(l.Must("gctl", "web"))
+}
 
 // tab is one page in the browser, and what went wrong in it.
 type tab struct {

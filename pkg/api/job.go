@@ -58,6 +58,7 @@ type Job struct {
 	VRAMBytes        int64            `json:"vram_bytes"`
 	GPUsPerRank      int              `json:"gpus_per_rank"`
 	GPUsPerNode      int              `json:"gpus_per_node,omitempty"` // asked for by node instead
+	Cards            int              `json:"cards"`                   // of all ranks together, as asked for; where the number of nodes is open, of the fewest
 	CPUsPerRank      int              `json:"cpus_per_rank"`
 	NodeCPUs         []int            `json:"node_cpus,omitempty"`             // of each of Nodes, which it has to itself; none: what its ranks ask for
 	MemoryBytes      int64            `json:"memory_bytes"`                    // per rank

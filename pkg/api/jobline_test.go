@@ -12,7 +12,7 @@ import (
 func lineJobs() []Job {
 	index := 3
 	return []Job{
-		{JobID: 12, Name: "tab\tline\nback\\n", User: "ada", Partition: "main,big", State: JobRunning, StateCode: "R", Priority: -4, Size: 4, Epoch: 2,
+		{JobID: 12, Name: "tab\tline\nback\\n", User: "ada", Account: "vision", Cards: 8, Partition: "main,big", State: JobRunning, StateCode: "R", Priority: -4, Size: 4, Epoch: 2,
 			MinNodes: 2, Nodes: []string{"n1", "n3"}, TimeLimitSeconds: 90, SubmitTime: time.Unix(1, 5), StartTime: time.Unix(2, 0), EndTime: time.Unix(3, 0)},
 		{JobID: 15, ArrayJobID: 14, ArrayIndex: &index, ArrayLimit: 4, Name: "ü\r", State: JobPending, StateCode: "PD", Reason: "JobHeldUser", Held: "user", Size: 1, SubmitTime: time.Unix(9, 0)},
 		{JobID: 16, Name: "het", State: JobRunning, StateCode: "R", Size: 3, SubmitTime: time.Unix(9, 0), Components: []JobComponent{{Size: 1, MinNodes: 1, Nodes: []string{"n1"}, Partition: "cpu"},

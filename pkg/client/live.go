@@ -21,6 +21,8 @@ type Live interface {
 	Jobs(jobs []api.Job, all bool) // all: these and no others
 	Gone(ids []int64)
 	Nodes(nodes []api.Node, all bool)
+	Use(of map[string]api.NodeUse)
+	Order(o api.QueueOrder)
 	Lost() // the controller has gone away: it is waited for
 }
 
@@ -82,6 +84,18 @@ func tell(to Live, event, data string) error {
 			return fmt.Errorf("the controller's nodes: %w", err)
 		}
 		to.Nodes(nodes, event == "nodes")
+	case "use":
+		var of map[string]api.NodeUse
+		if err := json.Unmarshal([]byte(data), &of); err != nil {
+			return fmt.Errorf("the controller's figures of nodes: %w", err)
+		}
+		to.Use(of)
+	case "order":
+		var o api.QueueOrder
+		if err := json.Unmarshal([]byte(data), &o); err != nil {
+			return fmt.Errorf("the controller's order of the queue: %w", err)
+		}
+		to.Order(o)
 	}
 	return nil
 }

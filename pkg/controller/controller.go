@@ -111,6 +111,7 @@ func Run(ctx context.Context, cfg *config.Controller, opt Options) error {
 	engCtx, endEngine := context.WithCancel(context.WithoutCancel(ctx))
 	defer endEngine()
 	group.Go(func() error { return eng.Run(engCtx) })
+	group.Go(func() error { return p.sample(ctx, eng) })
 	listeners, err := p.listen(p.srv.Handler())
 	if err != nil {
 		endEngine()
@@ -228,6 +229,14 @@ func (p *process) openIssuer() error {
 	p.srv.Tokens, p.srv.Revoke, p.srv.Join, p.srv.Renew = p.issuer.TokenHandler(), p.issuer.RevokeHandler(), p.issuer.JoinHandler(), p.issuer.RenewHandler()
 	p.srv.JoinController = p.issuer.ControllerHandler()
 	return err
+}
+
+// sample keeps how the cards stand, where there is a page that shows it.
+func (p *process) sample(ctx context.Context, eng *engine.Engine) error {
+	if p.page != nil {
+		p.srv.Day.Run(ctx, eng.Standing)
+	}
+	return nil
 }
 
 // engine makes the engine with its sessions and its calls. o is nil where there is one controller.

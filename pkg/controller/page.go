@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"gangd/pkg/controller/day"
 	"gangd/pkg/controller/web"
 	"gangd/pkg/wire/auth"
 	"gangd/pkg/wire/people"
@@ -41,6 +42,9 @@ func (p *process) openPage() error {
 		return nil
 	}
 	g := &page{p: p, url: cfg.WebURL}
+	if _, err := web.Address(cfg.WebURL); cfg.WebURL != "" && err != nil {
+		return err
+	}
 	var err error
 	if g.tls, err = pageTLS(cfg.WebCert, cfg.WebKey, cfg.WebProxyCA); err != nil {
 		return err
@@ -51,6 +55,8 @@ func (p *process) openPage() error {
 	if g.over, err = web.OpenEnded(filepath.Join(p.pageDir(), "web.ended"), time.Now()); err != nil {
 		return err
 	}
+	// Controllers that share a directory each have one of their own: it is written by who leads.
+	p.srv.Day = day.Open(filepath.Join(p.cfg.StateDir, "day.json"), p.log)
 	p.page = g
 	p.srv.Web = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { g.link.ServeHTTP(w, r) })
 	return nil

@@ -234,6 +234,7 @@ func (f *front) stand(ctx context.Context, group *errgroup.Group) error {
 	_, term := f.office.Seat()
 	f.p.log.Info("gangd is up", "version", api.Version, "term", term, "lineage", f.by.st.Lineage())
 	group.Go(func() error { return eng.Run(ctx) })
+	group.Go(func() error { return f.p.sample(ctx, eng) })
 	return nil
 }
 

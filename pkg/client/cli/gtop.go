@@ -230,6 +230,22 @@ func (p *topProgram) Nodes(nodes []api.Node, all bool) {
 	})
 }
 
+// Use implements [client.Live].
+func (p *topProgram) Use(of map[string]api.NodeUse) {
+	p.later(func() {
+		for name, u := range of {
+			if n, known := p.nodes[name]; known {
+				n.Cards = slices.Clone(n.Cards)
+				u.Apply(&n)
+				p.nodes[name] = n
+			}
+		}
+	})
+}
+
+// Order implements [client.Live].
+func (p *topProgram) Order(o api.QueueOrder) { p.later(func() { p.ordered(o) }) }
+
 // Lost implements [client.Live].
 func (p *topProgram) Lost() { p.later(func() { p.lost = now() }) }
 

@@ -28,6 +28,8 @@ const (
 type top struct {
 	jobs  map[int64]api.Job
 	nodes map[string]api.Node
+	place map[int64]int // in the queue, of those that could start; 1 is next
+	start map[int64]api.QueueStart
 	told  bool
 	lost  time.Time // since when no controller answers; zero: it does
 
@@ -51,7 +53,19 @@ func newTop(me string) *top {
 	return &top{jobs: map[int64]api.Job{}, nodes: map[string]api.Node{}, me: me}
 }
 
-// rows are the jobs that are wanted: those that run first, then those that wait, the newest first.
+// ordered takes in how the queue goes.
+func (t *top) ordered(o api.QueueOrder) {
+	t.place, t.start = map[int64]int{}, map[int64]api.QueueStart{}
+	for i, id := range o.Jobs() {
+		t.place[id] = i + 1
+	}
+	for _, s := range o.Starts {
+		t.start[s.Job] = s
+	}
+}
+
+// rows are the jobs that are wanted: those that run first, the longest first; those that wait in the order of the
+// queue, behind them those that wait for something else; those that have ended, the newest first. The page has the same order.
 func (t *top) rows() []api.Job {
 	var out []api.Job
 	for _, j := range t.jobs {
@@ -63,6 +77,8 @@ func (t *top) rows() []api.Job {
 	rank := func(j *api.Job) int {
 		switch {
 		case j.State.Ended():
+			return 3
+		case j.State == api.JobPending && t.place[j.JobID] == 0:
 			return 2
 		case j.State == api.JobPending:
 			return 1
@@ -70,7 +86,17 @@ func (t *top) rows() []api.Job {
 		return 0
 	}
 	slices.SortFunc(out, func(a, b api.Job) int {
-		return cmp.Or(cmp.Compare(rank(&a), rank(&b)), cmp.Compare(b.JobID, a.JobID))
+		by := cmp.Compare(rank(&a), rank(&b))
+		switch {
+		case by != 0:
+		case rank(&a) == 3:
+			by = b.EndTime.Compare(a.EndTime)
+		case rank(&a) == 0:
+			by = a.StartTime.Compare(b.StartTime)
+		default:
+			by = cmp.Compare(t.place[a.JobID], t.place[b.JobID])
+		}
+		return cmp.Or(by, cmp.Compare(a.JobID, b.JobID))
 	})
 	return out
 }
@@ -176,7 +202,7 @@ func (t *top) queue(s *screen, now time.Time, height int) []string {
 	wide := s.width >= 120
 	name := 14
 	if wide {
-		name = 40
+		name = 20 + (min(s.width, 200)-120)/8
 	}
 	at := slices.IndexFunc(rows, func(j api.Job) bool { return j.JobID == t.at })
 	if at < 0 && len(rows) > 0 {
@@ -188,19 +214,19 @@ func (t *top) queue(s *screen, now time.Time, height int) []string {
 	for i := range seen {
 		ref = max(ref, len(topRef(&seen[i])))
 	}
-	line := func(mark, id, n, user, part, state, age, size, where string) string {
+	line := func(mark, place, id, n, user, part, state, age, cards, starts, where string) string {
 		parts := []string{mark + fit(id, ref), fit(n, name), fit(user, 8)}
-		if wide {
-			parts = append(parts, fit(part, 12))
-		}
-		left := strings.Join(append(parts, state, fit(age, 9), fit(size, 5)), " ")
 		rest := s.width - 1 - ref - 1 - name - 1 - 8 - 1 - stateWidth - 1 - 9 - 1 - 5 - 1
 		if wide {
-			rest -= 13
+			parts = append(parts, fit(part, 12))
+			rest -= 13 + 1 + placeWidth + 1 + startsWidth
+			cards = right(cards, 5) + " " + right(place, placeWidth) + " " + right(starts, startsWidth)
+		} else {
+			cards = right(cards, 5)
 		}
-		return left + " " + fit(where, max(1, rest))
+		return strings.Join(append(parts, state, fit(age, 9), cards), " ") + " " + fit(where, max(1, rest))
 	}
-	lines := []string{s.paint(faint, line(" ", "JOB", "NAME", "USER", "PARTITION", fit("STATE", stateWidth), "TIME", "RANKS", "NODES OR REASON"))}
+	lines := []string{s.paint(faint, line(" ", "PLACE", "JOB", "NAME", "USER", "PARTITION", fit("STATE", stateWidth), "TIME", "CARDS", "STARTS", "NODES OR REASON"))}
 	for i := range seen {
 		j := &seen[i]
 		age, where := "", strings.Join(j.Nodes, ",")
@@ -219,7 +245,11 @@ func (t *top) queue(s *screen, now time.Time, height int) []string {
 		if t.first+i == at {
 			state, mark = fit(string(j.State), stateWidth), ">"
 		}
-		text := line(mark, topRef(j), j.Name, j.User, j.Partition, state, age, fmt.Sprint(j.Size), where)
+		place, starts := "", ""
+		if n := t.place[j.JobID]; n > 0 && j.State == api.JobPending {
+			place, starts = fmt.Sprint(n), t.starts(j.JobID, now)
+		}
+		text := line(mark, place, topRef(j), j.Name, j.User, j.Partition, state, age, fmt.Sprint(j.Cards), starts, where)
 		if t.first+i == at && s.colour {
 			text = "\x1b[7m" + text + styleEnd
 		}
@@ -229,6 +259,33 @@ func (t *top) queue(s *screen, now time.Time, height int) []string {
 		lines = append(lines, "no jobs"+t.choice())
 	}
 	return lines
+}
+
+// placeWidth has room for any place that somebody counts to, startsWidth for a day and a time.
+const (
+	placeWidth  = 5
+	startsWidth = 12
+)
+
+// starts says when a job is expected to start.
+func (t *top) starts(id int64, now time.Time) string {
+	s, known := t.start[id]
+	switch {
+	case !known:
+		return "-"
+	case s.At.IsZero():
+		return "now"
+	case s.At.Sub(now) < 20*time.Hour:
+		return s.At.Local().Format("15:04")
+	}
+	return s.At.Local().Format("01-02 15:04")
+}
+
+// right is a figure at the end of its column.
+func right(s string, width int) string {
+	s = fit(s, width)
+	trimmed := strings.TrimRight(s, " ")
+	return strings.Repeat(" ", len(s)-len(trimmed)) + trimmed
 }
 
 // stateWidth has room for every state but two.

@@ -23,6 +23,7 @@ func topOf(tb testing.TB) *top {
 		t.nodes[n.Name] = n
 	}
 	t.told = true
+	t.ordered(api.QueueOrder{Order: "13"})
 	return t
 }
 
@@ -52,7 +53,7 @@ var topScreens = []struct {
 		j.Reason, t.at, t.note = "JobHeldUser", 13, "hold job 13: done"
 		t.jobs[13] = j
 	}},
-	{"ask", func(t *top, _ *shown) { t.ask = "cancel job 20_1?" }},
+	{"ask", func(t *top, _ *shown) { t.ask = "cancel job 12?" }},
 	{"lost", func(t *top, _ *shown) { t.lost = sitetest.Now }},
 }
 
@@ -243,11 +244,11 @@ func TestTopWritesWhatDiffers(t *testing.T) {
 		for _, set := range []struct {
 			most int
 			set  func(*api.Job)
-		}{{40, func(j *api.Job) { j.StartTime = j.StartTime.Add(-time.Second) }}, {30, func(j *api.Job) { j.Nodes = []string{"n4"} }}, {90, func(j *api.Job) { j.Name = "träin 界" }}, {100, func(j *api.Job) { j.Name = "tr" }},
+		}{{40, func(j *api.Job) { j.StartTime = j.StartTime.Add(time.Second) }}, {30, func(j *api.Job) { j.Nodes = []string{"n4"} }}, {90, func(j *api.Job) { j.Name = "träin 界" }}, {100, func(j *api.Job) { j.Name = "tr" }},
 			{1000, func(j *api.Job) { j.State = api.JobPending }}} {
-			j := p.jobs[12]
+			j := p.jobs[20] // not the selected one, of which all is written
 			set.set(&j)
-			p.jobs[12] = j
+			p.jobs[20] = j
 			if n := paint(); n == 0 || n > set.most {
 				t.Errorf("%d bytes, at most %d wanted", n, set.most)
 			}
@@ -292,5 +293,29 @@ func TestTopShowsOutputAsATerminal(t *testing.T) {
 	}
 	if got := p.unended; len(got) != 3 || got[1] != " 1:  5%" || got[2] != " 2:  7%" {
 		t.Errorf("%v", got)
+	}
+}
+
+// Those that wait stand in the order of the queue, with their place and start where there is room.
+func TestTopOrder(t *testing.T) {
+	m := topOf(t)
+	for i, id := range []int64{31, 32, 33} {
+		m.jobs[id] = api.Job{JobID: id, Name: "w", User: "ada", State: api.JobPending, Reason: "Priority", Cards: 4 + i}
+	}
+	m.ordered(api.QueueOrder{Order: "33,31", Starts: []api.QueueStart{{Job: 33}, {Job: 31, At: sitetest.Now.Add(40 * time.Minute)}}})
+	var ids []int64
+	for _, j := range m.rows() {
+		if j.JobID > 30 {
+			ids = append(ids, j.JobID)
+		}
+	}
+	if !slices.Equal(ids, []int64{33, 31, 32}) {
+		t.Errorf("%v", ids)
+	}
+	text := strings.Join(m.draw(&screen{width: 140, height: 30}, sitetest.Now), "\n")
+	for _, want := range []string{"PLACE       STARTS", " 1          now (Priority)", " 2        " + sitetest.Now.Add(40*time.Minute).Local().Format("15:04") + " (Priority)"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
 	}
 }

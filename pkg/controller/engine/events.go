@@ -82,6 +82,25 @@ func (e *Engine) Events(ctx context.Context, job, since int64, limit int) (evs [
 	return evs, false, err
 }
 
+// siteEvents is how many events of no job are looked at for those of one node.
+const siteEvents = 5000
+
+// SiteEvents reads the newest events of no job, in their order: at most limit of them, of this node alone where it is named.
+func (e *Engine) SiteEvents(ctx context.Context, node string, limit int) ([]api.Event, error) {
+	if limit <= 0 || limit > api.EventsPage {
+		limit = api.EventsPage
+	}
+	most := limit
+	if node != "" {
+		most = siteEvents
+	}
+	evs, err := e.store.SiteEvents(ctx, most)
+	if node != "" {
+		evs = slices.DeleteFunc(evs, func(ev api.Event) bool { return ev.Node != node })
+	}
+	return evs[max(0, len(evs)-limit):], err
+}
+
 // Follow calls fn with each event behind since (-1: from now on), in order, without gap or
 // repeat, until fn or ctx ends it.
 func (e *Engine) Follow(ctx context.Context, job, since int64, fn func([]api.Event) error) error {

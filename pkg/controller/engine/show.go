@@ -29,7 +29,7 @@ func (e *Engine) show(j *gang.Job, ranks bool) api.Job {
 	if out.State == api.JobPending {
 		_, out.Why = e.waits(j, now, true)
 	}
-	out.UID, out.Account, out.StateCode, out.Launch = j.UID, spec.Account, out.State.Code(), spec.Launch
+	out.UID, out.StateCode, out.Launch = j.UID, out.State.Code(), spec.Launch
 	out.RestartCount, out.Budgets = j.Restarts, gang.Budgets(&e.opt.Settings, j)
 	out.EligibleTime, out.GraceSeconds = j.Eligible, int64(grace/time.Second)
 	out.VRAMBytes, out.GPUsPerRank, out.CPUsPerRank, out.MemoryBytes = spec.VRAMBytes, spec.GPUsPerRank, spec.CPUsPerRank, spec.MemoryPerRank
@@ -144,11 +144,12 @@ func (e *Engine) safe(j *gang.Job, now time.Time) (until time.Time, by string) {
 // line is the part of a job that the usual table shows.
 func (e *Engine) line(out *api.Job, j *gang.Job, now time.Time) {
 	*out = api.Job{
-		JobID: j.ID, ArrayJobID: j.ArrayID, Name: j.Name, User: j.User, Partition: e.runsIn(j), State: gang.JobState(j),
+		JobID: j.ID, ArrayJobID: j.ArrayID, Name: j.Name, User: j.User, Account: j.Spec.Account, Partition: e.runsIn(j), State: gang.JobState(j),
 		Priority: j.Priority, Size: j.Spec.Size, Epoch: j.Epoch, MinNodes: minNodes(j.Spec), Nodes: nodesOf(j),
 		TimeLimitSeconds: int64(gang.TimeLimit(j) / time.Second), SubmitTime: j.Submit, StartTime: j.Start, EndTime: j.End,
 		Reason: "None", Held: j.Held,
 	}
+	out.Cards = cardsOf(j.Spec, len(out.Nodes))
 	out.Components = e.components(j)
 	out.Epilog = e.view.epilogs(j.ID)
 	if j.ArrayIndex >= 0 {
@@ -188,6 +189,27 @@ func minNodes(s *api.Spec) int {
 	n := max(1, s.MinNodes, sum)
 	if s.RanksPerNode > 0 {
 		n = max(n, (s.Size+s.RanksPerNode-1)/s.RanksPerNode)
+	}
+	return n
+}
+
+// cardsOf is how many cards a gang asks for; nodes are those that it has, 0: none yet.
+func cardsOf(s *api.Spec, nodes int) int {
+	n := 0
+	switch {
+	case s.Components() > 0:
+		for i := range s.Components() {
+			n += cardsOf(s.Part(i), 0)
+		}
+	case len(s.Roles) > 0:
+		for i := range s.Roles {
+			n += s.Roles[i].Count * s.Roles[i].GPUsPerRank
+		}
+	default:
+		n = s.Size * s.GPUsPerRank
+	}
+	if s.GPUsPerNode > 0 && s.Components() == 0 {
+		n += max(nodes, minNodes(s)) * s.GPUsPerNode
 	}
 	return n
 }
@@ -435,15 +457,25 @@ func (e *Engine) ShowNodes() *api.NodesReply {
 		p := &out.Partitions[i]
 		p.Nodes = append([]string{}, p.Nodes...) // a list, though it names none
 	}
-	for _, n := range e.view.allNodes() {
+	out.Nodes = append(out.Nodes, e.showNodes(e.view.allNodes())...)
+	return out
+}
+
+// ShowSome is some of these nodes.
+func (e *Engine) ShowSome(names map[string]bool) []api.Node {
+	return e.showNodes(slices.DeleteFunc(e.view.allNodes(), func(n *gang.Node) bool { return !names[n.Name] }))
+}
+
+func (e *Engine) showNodes(nodes []*gang.Node) (out []api.Node) {
+	for _, n := range nodes {
 		node := showNode(n)
 		if l, ok := e.loads.Load(n.Name); ok {
 			load, _ := l.(api.NodeLoad)
 			node.Load = &load
 		}
-		out.Nodes = append(out.Nodes, node)
+		out = append(out, node)
 	}
-	e.showReservations(out.Nodes)
+	e.showReservations(out)
 	return out
 }
 

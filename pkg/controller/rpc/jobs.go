@@ -286,6 +286,13 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request, id auth.Identity
 	if err := cmp.Or(bad1, bad2); err != nil {
 		return err
 	}
+	if node := v.Get("node"); node != "" || v.Get("of") == "site" {
+		evs, err := s.Engine.SiteEvents(r.Context(), node, int(limit))
+		if err != nil {
+			return err
+		}
+		return reply(w, api.EventsReply{SchemaVersion: api.SchemaVersion, Events: append([]api.Event{}, evs...)})
+	}
 	if !follow {
 		evs, more, err := s.Engine.Events(r.Context(), job, since, int(limit))
 		if err != nil {

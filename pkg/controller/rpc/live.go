@@ -21,20 +21,26 @@ import (
 )
 
 const (
-	// liveTick is how long changes are gathered before readers are told: below what an eye takes for
-	// at once, and long enough that the events of one decision are one frame.
+	// liveTick is the least time between two tellings: below what an eye takes for at once. The first event after a
+	// quiet time is told after liveSoon, long enough that the events of one decision are one frame.
 	liveTick = 150 * time.Millisecond
+	liveSoon = 20 * time.Millisecond
 	// liveSweep is the least time between two looks at what changes without an event: why jobs wait,
 	// how busy cards are. A look that takes long is followed by a pause of sweepShare times as much.
 	liveSweep  = 2 * time.Second
 	sweepShare = 50
+	// liveOrder is the least time between two looks at the order of the queue, which plans it anew; of the first
+	// liveStarts of it readers are told when they are expected to start.
+	liveOrder  = 5 * time.Second
+	liveStarts = 500
 	// liveFrames may wait for a reader, and liveBytes in them beside the first. One that is further behind is cut: it
 	// comes again and is told all, so that what is held for it is bounded.
 	liveFrames = 64
 	liveBytes  = 4 << 20
 	// liveBeat is how often a line that says nothing is sent: a reader knows by it that the
-	// controller lives, and the controller that the reader does.
-	liveBeat = 5 * time.Second
+	// controller lives, and the controller that the reader does. A page holds one to be frozen that was silent
+	// for twice as long and a little.
+	liveBeat = 2 * time.Second
 	// livePortion readers are told at once; before the next ones there is a pause. A hundred that wake
 	// together take the CPUs for some milliseconds, from calls too. More than livePauses there are not:
 	// with more readers the portions grow, so that the last one hears of it before the next tick.
@@ -114,7 +120,8 @@ func (l *live) join(e *engine.Engine, r *liveReader) {
 	if l.stop == nil {
 		ctx, cancel := context.WithCancel(context.Background())
 		l.stop = cancel
-		g := &liveGatherer{l: l, e: e, touched: map[int64]bool{}, rows: map[int64]uint64{}, nodes: map[string]uint64{}, seed: maphash.MakeSeed()}
+		g := &liveGatherer{l: l, e: e, touched: map[int64]bool{}, places: map[string]bool{}, woken: make(chan struct{}, 1), rows: map[int64]uint64{}, on: map[int64][]string{},
+			nodes: map[string]uint64{}, uses: map[string]uint64{}, seed: maphash.MakeSeed()}
 		go g.run(ctx)
 	}
 }
@@ -208,75 +215,136 @@ type liveGatherer struct {
 	e *engine.Engine
 
 	mu      sync.Mutex
-	touched map[int64]bool // jobs with events that were not told
+	touched map[int64]bool  // jobs with events that were not told
+	places  map[string]bool // nodes with events of their own
+	woken   chan struct{}   // there are some
 
 	// What readers were told, as fingerprints.
 	rows  map[int64]uint64
-	nodes map[string]uint64
+	nodes map[string]uint64 // what they are
+	uses  map[string]uint64 // what moves of them
 	seed  maphash.Seed
+	on    map[int64][]string // nodes of the jobs that have some: at an end they are told with the job
+	order orderTold
+}
+
+// orderTold is the order of the queue as it was told last, for those who join.
+type orderTold struct {
+	mu    sync.Mutex
+	frame []byte
 }
 
 func (g *liveGatherer) run(ctx context.Context) {
-	followed := make(chan struct{})
+	followed, ordered := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(followed)
-		_ = g.e.Follow(ctx, 0, -1, func(evs []api.Event) error {
-			g.mu.Lock()
-			defer g.mu.Unlock()
-			for i := range evs {
-				if evs[i].JobID != 0 {
-					g.touched[evs[i].JobID] = true
-				}
-			}
-			return nil
-		})
+		_ = g.e.Follow(ctx, 0, -1, g.heard)
+	}()
+	go func() {
+		defer close(ordered)
+		g.orders(ctx)
 	}()
 	tick := time.NewTicker(liveTick)
 	defer tick.Stop()
-	var next time.Time // when the next sweep is
+	var next, told time.Time // when the next sweep is, and when readers were told last
 	for {
 		fresh, nodes := g.l.newcomers()
 		began := time.Now()
 		if len(fresh) > 0 || !began.Before(next) {
 			g.sweep(ctx, fresh, nodes)
-			next = time.Now().Add(max(liveSweep, sweepShare*time.Since(began)))
-		} else {
-			g.changes()
+			next, told = time.Now().Add(max(liveSweep, sweepShare*time.Since(began))), time.Now()
+		} else if g.changes(nodes) {
+			told = time.Now()
+		}
+		wait := tick.C
+		select {
+		case <-g.woken:
+			wait = time.After(max(liveSoon, liveTick-time.Since(told)))
+		case <-ctx.Done():
+		case <-followed:
+		case <-tick.C:
+			continue
 		}
 		select {
 		case <-ctx.Done():
 			<-followed
+			<-ordered
 			return
 		case <-followed:
 			g.l.end(ctx)
 			return
-		case <-tick.C:
+		case <-wait:
 		}
 	}
 }
 
-func (g *liveGatherer) take() (jobs []int64) {
+// heard notes which jobs and nodes have events.
+func (g *liveGatherer) heard(evs []api.Event) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	jobs = slices.Sorted(maps.Keys(g.touched))
-	clear(g.touched)
-	return jobs
+	for i := range evs {
+		if evs[i].JobID != 0 {
+			g.touched[evs[i].JobID] = true
+		} else if evs[i].Node != "" {
+			g.places[evs[i].Node] = true
+		}
+	}
+	select {
+	case g.woken <- struct{}{}:
+	default:
+	}
+	return nil
 }
 
-// changes tells of the jobs that had an event.
-func (g *liveGatherer) changes() {
-	jobs := g.take()
-	if len(jobs) == 0 {
-		return
+func (g *liveGatherer) take() (jobs []int64, nodes []string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	jobs, nodes = slices.Sorted(maps.Keys(g.touched)), slices.Sorted(maps.Keys(g.places))
+	clear(g.touched)
+	clear(g.places)
+	return jobs, nodes
+}
+
+// changes tells of the jobs that had an event, and of the nodes that they are on or were.
+func (g *liveGatherer) changes(nodes bool) (told bool) {
+	jobs, places := g.take()
+	if len(jobs) == 0 && len(places) == 0 {
+		return false
+	}
+	where := map[string]bool{}
+	for _, n := range places {
+		where[n] = true
 	}
 	header, rest, _ := bytes.Cut(g.e.LinesOf(jobs), []byte{'\n'})
-	if len(rest) == 0 {
-		return // none of them is in memory any more: the next sweep says so
-	}
+	column := nodesColumn(header)
 	for line := range bytes.Lines(rest) {
-		g.rows[rowID(line)] = maphash.Bytes(g.seed, line)
+		id := rowID(line)
+		g.rows[id] = maphash.Bytes(g.seed, line)
+		for _, n := range g.moved(id, line, column) {
+			where[n] = true
+		}
 	}
-	g.l.tell(tableFrame("rows", header, rest), func(r *liveReader) bool { return r.joined })
+	joined := func(r *liveReader) bool { return r.joined }
+	if len(rest) > 0 { // else none of them is in memory any more: the next sweep says so
+		g.l.tell(tableFrame("rows", header, rest), joined)
+	}
+	if nodes && len(where) > 0 {
+		g.tellNodes(g.e.ShowSome(where), nil, joined, false)
+	}
+	return true
+}
+
+// moved notes the nodes of a job, and gives those that it had before as well.
+func (g *liveGatherer) moved(id int64, line []byte, column int) (all []string) {
+	now := fieldOf(line, column)
+	all = g.on[id]
+	delete(g.on, id)
+	if now != "" {
+		nodes := strings.Split(now, ",")
+		all = append(slices.Clone(all), nodes...)
+		g.on[id] = nodes
+	}
+	return all
 }
 
 // sweep looks at everything: newcomers are told all of it, the others what is different.
@@ -289,12 +357,17 @@ func (g *liveGatherer) sweep(ctx context.Context, fresh map[*liveReader]bool, no
 	header, rest, _ := bytes.Cut(lines, []byte{'\n'})
 	var changed []byte
 	seen := make(map[int64]uint64, len(g.rows))
+	column, state := nodesColumn(header), columnOf(header, "end_time")
+	clear(g.on)
 	for line := range bytes.Lines(rest) {
 		id, now := rowID(line), maphash.Bytes(g.seed, line)
 		if before, known := g.rows[id]; !known || before != now {
 			changed = append(changed, line...)
 		}
 		seen[id] = now
+		if where := fieldOf(line, column); where != "" && fieldOf(line, state) == "0" {
+			g.on[id] = strings.Split(where, ",")
+		}
 	}
 	var gone []string
 	for id := range g.rows {
@@ -315,40 +388,105 @@ func (g *liveGatherer) sweep(ctx context.Context, fresh map[*liveReader]bool, no
 		g.l.tell([]byte("event: gone\ndata: "+strings.Join(gone, ",")+"\n\n"), old)
 	}
 	if nodes {
-		g.sweepNodes(fresh, old)
+		g.tellNodes(g.e.ShowNodes().Nodes, fresh, old, true)
+	}
+	if len(fresh) > 0 {
+		g.order.mu.Lock()
+		defer g.order.mu.Unlock()
+		g.l.tell(g.order.frame, func(r *liveReader) bool { return fresh[r] })
 	}
 }
 
-func (g *liveGatherer) sweepNodes(fresh map[*liveReader]bool, old func(*liveReader) bool) {
-	reply := g.e.ShowNodes()
+// tellNodes tells newcomers all of these nodes, the others what is different of them. whole says that there are no others.
+func (g *liveGatherer) tellNodes(list []api.Node, fresh map[*liveReader]bool, old func(*liveReader) bool, whole bool) {
 	var all, changed []json.RawMessage
-	seen := map[string]uint64{}
-	for i := range reply.Nodes {
-		n := &reply.Nodes[i]
+	uses := map[string]api.NodeUse{}
+	seen := map[string]bool{}
+	for i := range list {
+		n := &list[i]
 		if n.State == api.NodeUp {
 			n.LastSeen = time.Time{} // that is now, and would be news each time
 		}
-		b, err := json.Marshal(n)
-		if err != nil {
+		n.Load = nil
+		use := n.Use()
+		still, err1 := json.Marshal(n)
+		moves, err2 := json.Marshal(use)
+		if err1 != nil || err2 != nil {
 			continue
 		}
-		now := maphash.Bytes(g.seed, b)
-		if g.nodes[n.Name] != now {
-			changed = append(changed, b)
+		what, how := maphash.Bytes(g.seed, still), maphash.Bytes(g.seed, moves)
+		use.Apply(n)
+		differs := g.nodes[n.Name] != what
+		if differs || len(fresh) > 0 {
+			b, err := json.Marshal(n)
+			if err != nil {
+				continue
+			}
+			if differs {
+				changed = append(changed, b)
+			}
+			all = append(all, b)
 		}
-		all = append(all, b)
-		seen[n.Name] = now
+		if !differs && g.uses[n.Name] != how {
+			uses[n.Name] = use
+		}
+		seen[n.Name], g.nodes[n.Name], g.uses[n.Name] = true, what, how
 	}
-	lost := len(seen) < len(g.nodes)
-	g.nodes = seen
+	lost := false
+	for name := range g.nodes {
+		if whole && !seen[name] {
+			lost = true
+			delete(g.nodes, name)
+			delete(g.uses, name)
+		}
+	}
 	if len(fresh) > 0 {
 		g.l.tell(nodesFrame("nodes", all), func(r *liveReader) bool { return r.nodes && fresh[r] })
 	}
-	switch {
-	case lost: // one was forgotten, or several: seldom enough to tell all
-		g.l.tell(nodesFrame("nodes", all), func(r *liveReader) bool { return r.nodes && old(r) })
-	case len(changed) > 0:
-		g.l.tell(nodesFrame("node", changed), func(r *liveReader) bool { return r.nodes && old(r) })
+	to := func(r *liveReader) bool { return r.nodes && old(r) }
+	if lost { // one was forgotten, or several: seldom enough to tell all
+		for i := range list {
+			if b, err := json.Marshal(&list[i]); err == nil && len(fresh) == 0 {
+				all = append(all, b)
+			}
+		}
+		g.l.tell(nodesFrame("nodes", all), to)
+		return
+	}
+	if len(changed) > 0 {
+		g.l.tell(nodesFrame("node", changed), to)
+	}
+	if len(uses) > 0 {
+		b, err := json.Marshal(uses)
+		if err == nil {
+			g.l.tell(fmt.Appendf(nil, "event: use\ndata: %s\n\n", b), to)
+		}
+	}
+}
+
+// orders tells the order of the queue, and who is expected to start when, as it changes. It is planned beside what the
+// readers are told otherwise, for with a long queue it takes a while.
+func (g *liveGatherer) orders(ctx context.Context) {
+	var before []byte
+	for {
+		began := time.Now()
+		o, err := g.e.Order(ctx, liveStarts)
+		if err != nil {
+			return
+		}
+		if b, err := json.Marshal(o); err == nil && !bytes.Equal(b, before) {
+			before = b
+			frame := fmt.Appendf(nil, "event: order\ndata: %s\n\n", b)
+			g.order.mu.Lock()
+			g.order.frame = frame
+			g.l.tell(frame, func(r *liveReader) bool { return r.joined })
+			g.order.mu.Unlock()
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(max(liveOrder, sweepShare*time.Since(began))):
+		}
 	}
 }
 
@@ -380,4 +518,24 @@ func rowID(line []byte) int64 {
 	text, _, _ := bytes.Cut(line, []byte{'\t'})
 	id, _ := strconv.ParseInt(string(text), 10, 64) // we have written it
 	return id
+}
+
+// columnOf is where a column is in the lines of a table, -1: nowhere.
+func columnOf(header []byte, name string) int {
+	return slices.Index(strings.Split(string(header), "\t"), name)
+}
+
+func nodesColumn(header []byte) int { return columnOf(header, "nodes") }
+
+// fieldOf is what a line has in a column.
+func fieldOf(line []byte, column int) string {
+	for ; column > 0; column-- {
+		_, rest, more := bytes.Cut(line, []byte{'\t'})
+		if !more {
+			return ""
+		}
+		line = rest
+	}
+	text, _, _ := bytes.Cut(bytes.TrimSuffix(line, []byte{'\n'}), []byte{'\t'})
+	return string(text)
 }

@@ -3,6 +3,7 @@ package rpc
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -88,6 +89,10 @@ func TestLive(t *testing.T) {
 	if nodes := next(t, one, "nodes"); !strings.Contains(nodes, `"name":"n1"`) {
 		t.Error(nodes)
 	}
+	var o api.QueueOrder
+	if text := next(t, one, "order"); json.Unmarshal([]byte(text), &o) != nil {
+		t.Errorf("%s", text)
+	}
 	spec := api.Spec{Name: "third", Size: 1, Launch: api.LaunchRanks, CPUsPerRank: 1, WorkDir: "/tmp", Output: "/dev/null", Script: []byte("#!/bin/sh\n")}
 	if _, err := e.Submit(t.Context(), &api.SubmitRequest{Key: "third", Spec: spec}, engine.Caller{UID: 1000, GID: 1000, User: "ada"}); err != nil {
 		t.Fatal(err)
@@ -148,5 +153,18 @@ func TestLogRanks(t *testing.T) {
 		if _, err := logPositions(text); err == nil {
 			t.Errorf("%q was taken", text)
 		}
+	}
+}
+
+func TestFieldOf(t *testing.T) {
+	header, line := []byte("job_id\tnodes\tend_time"), []byte("12\tn1,n2\t0\n")
+	if got := fieldOf(line, nodesColumn(header)); got != "n1,n2" {
+		t.Errorf("%q", got)
+	}
+	if got := fieldOf(line, columnOf(header, "end_time")); got != "0" {
+		t.Errorf("%q", got)
+	}
+	if got := fieldOf([]byte("12\n"), 2); got != "" {
+		t.Errorf("%q", got)
 	}
 }

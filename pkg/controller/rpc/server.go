@@ -13,6 +13,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/api/bound"
+	"gangd/pkg/controller/day"
 	"gangd/pkg/controller/engine"
 	"gangd/pkg/wire/auth"
 )
@@ -48,6 +49,7 @@ type Server struct {
 	Seat             func() (name string, term uint64)
 	Controllers      func(ctx context.Context) (*api.ControllersReply, error)
 	RemoveController func(ctx context.Context, name string) error
+	Day              *day.Day // how cards stood; nil: nobody keeps it
 	Backup           func(ctx context.Context, path string) (*api.BackupReply, error)
 	Rates            *Rates // nil: users may call as often as they like
 	// UserStreams is how many streams a user may follow at a time. 0: no bound.
@@ -115,6 +117,8 @@ func (s *Server) routes() []route {
 		{"GET /v1/crontab", auth.OpCrontab, answer(s.crontab)},
 		{"POST /v1/crontab", auth.OpCrontab, call(s.putCrontab)},
 		{"GET /v1/ledger", auth.OpLedger, s.listing(answer(s.ledger))},
+		{"GET /v1/day", auth.OpLive, answer(s.day)},
+		{"GET /v1/limits", auth.OpNodes, answer(s.limits)},
 		{"GET /v1/outbox", auth.OpOutbox, answer(s.outbox)},
 		{"POST /v1/outbox/retry", auth.OpRetryOutbox, answer(s.retryOutbox)},
 		{"GET /v1/ping", auth.OpPing, answer(s.ping)},

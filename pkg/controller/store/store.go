@@ -71,6 +71,8 @@ type Store interface {
 	// Events reads events with a Seq above since, of one job or (job 0) of all, oldest
 	// first, at most limit (0: all).
 	Events(ctx context.Context, job, since int64, limit int) ([]api.Event, error)
+	// SiteEvents reads the newest limit events of no job, oldest first.
+	SiteEvents(ctx context.Context, limit int) ([]api.Event, error)
 	// Verify recounts what can be recounted and names each disagreement.
 	Verify(ctx context.Context) ([]string, error)
 	// Backup writes a consistent copy to a path that must not exist.

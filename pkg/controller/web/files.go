@@ -6,15 +6,12 @@ import (
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
-	"errors"
 	"io/fs"
 	"mime"
 	"net/http"
 	"path"
 	"strconv"
 	"strings"
-
-	"gangd/pkg/core/plot"
 )
 
 //go:embed static
@@ -29,10 +26,6 @@ type file struct {
 // load reads and packs them, once.
 func load() (map[string]*file, error) {
 	out := map[string]*file{}
-	script, style := plot.Files()
-	if err := errors.Join(pack(out, "uplot.js", []byte(script)), pack(out, "uplot.css", []byte(style))); err != nil {
-		return nil, err
-	}
 	return out, fs.WalkDir(static, "static", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
@@ -64,12 +57,12 @@ func pack(out map[string]*file, name string, b []byte) error {
 	return nil
 }
 
-func (f *file) serve(w http.ResponseWriter, r *http.Request) {
+func (f *file) serve(w http.ResponseWriter, r *http.Request, status int) {
 	h := w.Header()
 	h.Set("ETag", f.tag)
 	h.Set("Cache-Control", "no-cache") // asked again each time, and not sent again
 	h.Set("Vary", "Accept-Encoding")
-	if r.Header.Get("If-None-Match") == f.tag {
+	if r.Header.Get("If-None-Match") == f.tag && status == http.StatusOK {
 		w.WriteHeader(http.StatusNotModified)
 		return
 	}
@@ -80,6 +73,7 @@ func (f *file) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	h.Set("Content-Type", f.kind)
 	h.Set("Content-Length", strconv.Itoa(len(b)))
+	w.WriteHeader(status)
 	if r.Method != http.MethodHead {
 		_, _ = w.Write(b)
 	}

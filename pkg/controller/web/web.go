@@ -62,7 +62,7 @@ type Server struct {
 // passed are the calls of the page; what is not in here does not exist for it.
 var passed = []string{
 	"GET /v1/live", "GET /v1/nodes", "GET /v1/ping", "GET /v1/reservations", "GET /v1/events", "GET /v1/logs", "GET /v1/log",
-	"GET /v1/jobs/{ref}", "GET /v1/jobs/{ref}/why", "GET /v1/jobs/{ref}/script", "GET /v1/verify", "GET /v1/outbox",
+	"GET /v1/jobs/{ref}", "GET /v1/jobs/{ref}/why", "GET /v1/jobs/{ref}/script", "GET /v1/verify", "GET /v1/outbox", "GET /v1/day", "GET /v1/limits", "GET /v1/ledger",
 	"POST /v1/query", "POST /v1/history",
 	"POST /v1/cancel", "POST /v1/hold", "POST /v1/release", "POST /v1/requeue", "POST /v1/tokens",
 	"POST /v1/nodes/{name}/drain", "POST /v1/nodes/{name}/resume", "POST /v1/nodes/{name}/cards/{card}/drain", "POST /v1/nodes/{name}/cards/{card}/resume",
@@ -70,9 +70,9 @@ var passed = []string{
 
 // New makes a server of the page.
 func New(o Options) (*Server, error) {
-	u, err := url.Parse(o.URL)
-	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return nil, fmt.Errorf("web_url %q: want https://HOST or http://HOST:PORT", o.URL)
+	u, err := Address(o.URL)
+	if err != nil {
+		return nil, err
 	}
 	if o.Now == nil {
 		o.Now = time.Now
@@ -95,6 +95,19 @@ func New(o Options) (*Server, error) {
 	})
 	s.mux.HandleFunc("/", s.static)
 	return s, nil
+}
+
+// Address reads the page's address. The page's parts name each other from the top of their host: below a path, as a proxy
+// may put it, none of them would be found.
+func Address(text string) (*url.URL, error) {
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil {
+		return nil, fmt.Errorf("web_url %q: want https://HOST or http://HOST:PORT", text)
+	}
+	if strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "" {
+		return nil, fmt.Errorf("web_url %q: the page can't be below a path; want %s://%s, a name or a port of its own", text, u.Scheme, u.Host)
+	}
+	return u, nil
 }
 
 // policy is what the page may do in a browser: nothing that is not from here, nothing inline.
@@ -280,16 +293,19 @@ func (s *Server) static(w http.ResponseWriter, r *http.Request) {
 		fail(w, api.Errorf(api.CodeNotFound, "no such call: %s %s", r.Method, r.URL.Path))
 		return
 	}
-	name := strings.TrimPrefix(r.URL.Path, "/")
+	name, status := strings.TrimPrefix(r.URL.Path, "/"), http.StatusOK
 	if name == "" || slices.Contains(views, strings.SplitN(name, "/", 2)[0]) {
 		name = "index.html"
 	}
 	f := s.files[name]
+	if f == nil && strings.Contains(r.Header.Get("Accept"), "text/html") { // a person: the page says it, with the way on
+		f, status = s.files["index.html"], http.StatusNotFound
+	}
 	if f == nil {
 		fail(w, api.Errorf(api.CodeNotFound, "no such page: %s", r.URL.Path))
 		return
 	}
-	f.serve(w, r)
+	f.serve(w, r, status)
 }
 
 // views are the six.

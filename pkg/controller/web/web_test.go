@@ -487,3 +487,32 @@ func TestKeyFile(t *testing.T) {
 		t.Error("a damaged key was taken")
 	}
 }
+
+// The page's parts name each other from the top of their host: an address below a path is refused, and not found out by
+// people whose page stays empty.
+func TestAddress(t *testing.T) {
+	for _, good := range []string{"https://gangd.example", "http://gangd.example:7421", "https://gangd.example/"} {
+		if _, err := Address(good); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, bad := range []string{"", "gangd.example", "ftp://gangd.example", "https://", "https://u:p@gangd.example", "https://gangd.example/page", "https://gangd.example/?x=1", "https://gangd.example/#x"} {
+		if _, err := Address(bad); err == nil || !strings.Contains(err.Error(), "web_url") {
+			t.Errorf("%q: %v", bad, err)
+		}
+	}
+}
+
+// A person who mistypes an address gets the page with the way on, a program an error.
+func TestUnknownAddress(t *testing.T) {
+	s := start(t, false)
+	for accept, want := range map[string]string{"text/html,*/*": "text/html", "*/*": "application/json"} {
+		r := httptest.NewRequest("GET", "http://page.example:7421/nosuch", nil)
+		r.Header.Set("Accept", accept)
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, r)
+		if w.Code != http.StatusNotFound || !strings.HasPrefix(w.Header().Get("Content-Type"), want) {
+			t.Errorf("%s: %d %s", accept, w.Code, w.Header().Get("Content-Type"))
+		}
+	}
+}

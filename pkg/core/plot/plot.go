@@ -15,9 +15,6 @@ var (
 	uplotStyle string
 )
 
-// Files are the program that draws, which defines uPlot, and its style, for a page that draws by itself.
-func Files() (script, style string) { return uplotScript, uplotStyle }
-
 // Page is a report: remarks, a verdict in a sentence, a table whose rows begin with their name, and figures.
 type Page struct {
 	Title, Verdict string

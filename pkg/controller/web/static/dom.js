@@ -1,39 +1,49 @@
-// What the views have in common: elements, words and calls.
+// What the views have in common: elements and calls.
 
-export function h(tag, props, ...kids) {
-  const el = document.createElement(tag);
+function put(el, props, kids) {
   for (const [k, v] of Object.entries(props || {})) {
     if (v === false || v === undefined || v === null) continue;
     if (k.startsWith('on')) el.addEventListener(k.slice(2), v);
+    else if (k.startsWith('--')) el.style.setProperty(k, v); // a property is no inline style to a browser's policy
     else el.setAttribute(k, v === true ? '' : v);
   }
-  el.append(...kids.flat(9).filter((k) => k !== null && k !== undefined && k !== false));
+  el.append(...kids.flat(9).filter((k) => k !== null && k !== undefined && k !== false && k !== ''));
   return el;
 }
 
+export const h = (tag, props, ...kids) => put(document.createElement(tag), props, kids);
+export const svg = (tag, props, ...kids) => put(document.createElementNS('http://www.w3.org/2000/svg', tag), props, kids);
 export const $ = (id) => document.getElementById(id);
 
 export const session = { user: '', admin: false, guest: false, csrf: '' };
 
-// call asks gangd. What it refuses is thrown, with its own words.
-export async function call(path, body) {
-  const init = body === undefined ? {} : { method: 'POST', body: JSON.stringify(body), headers: { 'Content-Type': 'application/json', 'Gang-CSRF': session.csrf } };
+const headers = () => ({ 'Content-Type': 'application/json', 'Gang-CSRF': session.csrf });
+
+async function ask_(path, body) {
   let res;
   try {
-    res = await fetch(path, init);
+    res = await fetch(path, body === undefined ? {} : { method: 'POST', body: JSON.stringify(body), headers: headers() });
   } catch {
     throw new Error('gangd does not answer');
   }
   const text = await res.text();
-  if (!res.ok) {
-    let e = {};
-    try { e = JSON.parse(text); } catch { /* not gangd's */ }
-    const err = new Error((e.message || `${res.status} ${res.statusText}`) + (e.hint ? '; ' + e.hint : ''));
-    err.code = e.code;
-    throw err;
-  }
+  if (res.ok) return text;
+  let e = {};
+  try { e = JSON.parse(text); } catch { /* not gangd's */ }
+  const err = new Error((e.message || `${res.status} ${res.statusText}`) + (e.hint ? '; ' + e.hint : ''));
+  err.code = e.code;
+  throw err;
+}
+
+// call asks gangd. What it refuses is thrown, with its own words.
+export async function call(path, body) {
+  const text = await ask_(path, body);
   return text ? JSON.parse(text) : {};
 }
+
+// lines asks for one JSON object a line, plain for a text.
+export const lines = async (path, body) => (await ask_(path, body)).split('\n').filter(Boolean).map((l) => JSON.parse(l));
+export const plain = ask_;
 
 let saying = 0;
 export function say(text) {
@@ -42,63 +52,69 @@ export function say(text) {
   saying = setTimeout(() => { $('said').textContent = ''; }, 12000);
 }
 
-// ask resolves to the reason given ('' where none is asked for), or to null.
-export function ask(question, reason) {
+// ask resolves to the reason given ('' where none is asked for), or to null. The choice that changes nothing has the focus.
+export function ask({ question, says, yes, no, reason, harm }) {
   const d = $('ask');
   $('asked').textContent = question;
+  $('ask-says').textContent = says || '';
+  $('ask-says').hidden = !says;
   $('reason-label').hidden = !reason;
   $('reason').value = '';
+  $('yes').textContent = yes;
+  $('yes').className = harm ? 'bad' : '';
+  $('no').textContent = no || 'Leave it';
   d.returnValue = 'no';
+  $('reason').onkeydown = (e) => { if (e.key === 'Enter') { e.preventDefault(); $('yes').click(); } };
   d.showModal();
+  (reason ? $('reason') : $('no')).focus();
   return new Promise((done) => d.addEventListener('close', () => done(d.returnValue === 'yes' ? $('reason').value : null), { once: true }));
 }
 
 // act asks, calls, and says what became of it.
-export async function act(question, path, body, reason) {
-  const why = await ask(question, reason);
+export async function act(question, path, body) {
+  const why = await ask(question);
   if (why === null) return;
   try {
-    const out = await call(path, reason ? { ...body, reason: why } : body);
+    const out = await call(path, question.reason ? { ...body, reason: why } : body);
     const bad = (out.results || []).filter((r) => r.error).map((r) => `${r.ref}: ${r.error.message}`);
-    say(bad.length ? bad.join('; ') : 'done');
+    say(bad.length ? bad.join('; ') : question.done || 'Done.');
   } catch (e) {
     say(e.message);
   }
 }
 
-export const ended = (state) => !['PENDING', 'RUNNING', 'COMPLETING', 'SUSPENDED', 'CONFIGURING'].includes(state);
+export const mark = (kind) => h('span', { class: 'm ' + kind, 'aria-hidden': 'true' });
 
-export function stateClass(state) {
-  if (state === 'PENDING' || state === 'SUSPENDED' || state === 'CONFIGURING') return 'wait';
-  if (state === 'RUNNING' || state === 'COMPLETING' || state === 'COMPLETED') return 'good';
-  return 'bad';
+// meter draws parts of a hundred: [percent, kind] each.
+export function meter(parts, label) {
+  return h('span', { class: 'meter', role: 'img', 'aria-label': label || parts.map(([v]) => Math.round(v) + ' %').join(', ') },
+    parts.filter(([v]) => v > 0).map(([v, kind]) => h('i', { class: kind || '', '--v': Math.min(100, v).toFixed(2) })));
 }
 
-export function duration(seconds) {
-  const s = Math.max(0, Math.round(seconds));
-  const d = Math.floor(s / 86400), hms = [Math.floor(s / 3600) % 24, Math.floor(s / 60) % 60, s % 60].map((n) => String(n).padStart(2, '0'));
-  return (d ? d + '-' : '') + hms.join(':');
+export const box = (title, ...kids) => h('section', { class: 'box' }, title && h('h2', null, title), ...kids);
+export const head2 = (title, says, ...more) => h('div', { class: 'row titled' }, h('h2', null, title), h('span', { class: 'grow' }), says && h('small', { class: 'soft' }, says), ...more);
+
+// table of names, where a name that ends with | is of figures, and rows of cells.
+export function table(label, names, rows) {
+  const right = names.map((n) => n.endsWith('|'));
+  const cls = (i) => (right[i] ? 'r' : null);
+  return h('div', { class: 'wide', tabindex: '0', role: 'region', 'aria-label': label },
+    h('table', { class: 'sum' }, h('thead', null, h('tr', null, names.map((n, i) => h('th', { scope: 'col', class: cls(i) }, n.replace('|', ''))))),
+      h('tbody', null, rows.map((r) => h('tr', { class: r.class }, (r.cells || r).map((c, i) => h('td', { class: cls(i) }, c ?? '')))))));
 }
 
-export function bytes(n) {
-  if (!n) return '0';
-  const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
-  let i = 0;
-  while (n >= 1024 && i < 4) { n /= 1024; i++; }
-  return (n >= 100 || Number.isInteger(n) ? Math.round(n) : n.toFixed(1)) + ' ' + units[i];
-}
+export const facts = (list) => h('dl', { class: 'facts' }, list.filter(([, v]) => v !== '' && v !== undefined && v !== null && v !== false).map(([k, v]) => [h('dt', null, k), h('dd', null, v)]));
 
-export const when = (t) => (!t || t.startsWith('0001') ? '' : new Date(t).toLocaleString([], { dateStyle: 'short', timeStyle: 'medium' }));
+export const jobLink = (j, ...text) => h('a', { href: '/job/' + j.ref }, text.length ? text : j.ref);
+export const nodeLink = (n) => (session.guest ? n : h('a', { href: '/node/' + encodeURIComponent(n) }, n));
+export const listed = (list, make) => list.flatMap((x, i) => [i ? ', ' : '', make(x)]);
 
-export const hue = (job) => 'h' + (Number(job) * 7) % 12;
+// empty is what stands where there is nothing to show: why, and what to do next.
+export const empty = (says, ...next) => h('div', { class: 'empty' }, h('p', null, says), next.length ? h('p', { class: 'soft s' }, ...next) : null);
 
-export function table(names, rows, props) {
-  return h('div', { class: 'wide', tabindex: '0', role: 'region', 'aria-label': (props && props.label) || 'table' },
-    h('table', null, h('thead', null, h('tr', null, names.map((n) => h('th', { scope: 'col' }, n)))),
-      h('tbody', null, rows.map((r) => h('tr', null, r.map((c) => h('td', null, c === undefined || c === null ? '' : c)))))));
-}
-
-export function facts(list) {
-  return h('table', { class: 'facts' }, h('tbody', null, list.filter(([, v]) => v !== '' && v !== undefined && v !== null)
-    .map(([k, v]) => h('tr', null, h('th', { scope: 'row' }, k), h('td', null, v)))));
+// keep replaces what a box shows, but for when it says the same as before: a selection, and an open fold, stay.
+export function keep(el, key, make) {
+  if (el.drawn === key) return;
+  el.drawn = key;
+  el.replaceChildren(...[make()].flat(9).filter(Boolean));
 }

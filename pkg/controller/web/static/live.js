@@ -1,14 +1,19 @@
 // The queue and the nodes as gangd tells them: one stream, which comes back by itself.
 import { $ } from './dom.js';
+import { clock, members, span } from './words.js';
 
-export const jobs = new Map();
-export const nodes = new Map();
-export const state = { on: false, told: false };
+export const jobs = new Map(); // by number
+export const nodes = new Map(); // by name
+export const arrays = new Map(); // numbers of the elements of each array that are known
+// order is how the queue goes: the place of each job that could start, and when it is expected to, as far as it was computed.
+export const order = { place: new Map(), starts: new Map(), total: 0, told: false };
+export const state = { on: false, told: false, nodes: false, partitions: [] };
 
 const listeners = new Set();
-let touched = new Set(), all = false, due = false, source = null, since = null, pause = 500, heard = 0;
+const news = () => ({ jobs: new Set(), nodes: new Set(), used: new Set(), all: false, order: false });
+let gathered = news(), due = false, source = null, since = null, pause = 500, heard = 0;
 
-// onChange calls fn(ids, all) once a frame with the jobs that are different.
+// onChange calls fn with what is different, once a frame: {jobs, nodes, used, all, order}. used are nodes of which only figures moved.
 export function onChange(fn) {
   listeners.add(fn);
   return () => listeners.delete(fn);
@@ -20,93 +25,137 @@ function changed() {
   // A page in the background draws nothing, and must not gather for ever.
   (document.hidden ? (f) => setTimeout(f, 500) : requestAnimationFrame)(() => {
     due = false;
-    const ids = touched, whole = all;
-    touched = new Set();
-    all = false;
-    for (const fn of [...listeners]) fn(ids, whole);
+    const told = gathered;
+    gathered = news();
+    for (const fn of [...listeners]) fn(told);
   });
 }
 
 const escapes = { t: '\t', n: '\n', r: '\r', '\\': '\\' };
-const plain = (s) => (s.includes('\\') ? s.replace(/\\(.)/g, (_, c) => escapes[c] ?? c) : s);
-const number = new Set(['job_id', 'array_job_id', 'array_limit', 'priority', 'size', 'epoch', 'min_nodes', 'time_limit_seconds']);
+const text = (s) => (s.includes('\\') ? s.replace(/\\(.)/g, (_, c) => escapes[c] ?? c) : s);
+const numbers = new Set(['job_id', 'array_job_id', 'array_limit', 'priority', 'size', 'epoch', 'min_nodes', 'cards', 'time_limit_seconds']);
 
 // rows reads a table of text/tab-separated-values; see LinesType of pkg/api.
-export function rows(text) {
-  const lines = text.split('\n');
-  const names = lines[0].split('\t');
-  const out = [];
-  for (let i = 1; i < lines.length; i++) {
-    if (!lines[i]) continue;
-    const f = lines[i].split('\t'), j = {};
+export function rows(data) {
+  const all = data.split('\n'), names = all[0].split('\t'), out = [];
+  for (let i = 1; i < all.length; i++) {
+    if (!all[i]) continue;
+    const f = all[i].split('\t'), j = {};
     for (let k = 0; k < names.length; k++) {
       const n = names[k];
-      if (number.has(n)) j[n] = Number(f[k]);
+      if (numbers.has(n)) j[n] = Number(f[k]);
       else if (n.endsWith('_time')) j[n] = Number(f[k].slice(0, -6) || 0) / 1000; // nanoseconds, in seconds
-      else j[n] = plain(f[k]);
+      else j[n] = text(f[k]);
     }
-    j.ref = j.array_job_id && j.array_index !== '' ? `${j.array_job_id}_${j.array_index}` : String(j.job_id);
+    j.array = j.array_job_id && j.array_index !== '' ? j.array_job_id : 0;
+    j.ref = j.array ? `${j.array}_${j.array_index}` : String(j.job_id);
     out.push(j);
   }
   return out;
 }
 
-function take(text, whole) {
-  if (whole) { jobs.clear(); all = true; }
-  for (const j of rows(text)) {
+function take(data, whole) {
+  if (whole) { jobs.clear(); arrays.clear(); gathered.all = true; }
+  for (const j of rows(data)) {
     jobs.set(j.job_id, j);
-    touched.add(j.job_id);
+    gathered.jobs.add(j.job_id);
+    if (!j.array) continue;
+    if (!arrays.has(j.array)) arrays.set(j.array, new Set());
+    arrays.get(j.array).add(j.job_id);
   }
-  changed();
+}
+
+function drop(ids) {
+  for (const id of ids) {
+    const j = jobs.get(id);
+    jobs.delete(id);
+    gathered.jobs.add(id);
+    const of = j && arrays.get(j.array);
+    if (of) { of.delete(id); if (!of.size) arrays.delete(j.array); }
+  }
+}
+
+function queued(o) {
+  order.place = new Map(members(o.order).map((id, i) => [id, i + 1]));
+  order.starts = new Map((o.starts || []).map(([id, at, sure]) => [id, { at, sure: Boolean(sure) }]));
+  order.total = order.place.size;
+  order.told = true;
+  gathered.order = true;
+}
+
+function node(n) { nodes.set(n.name, n); gathered.nodes.add(n.name); }
+
+// use takes in what moves of nodes; see NodeUse of pkg/api.
+const mebi = 1048576;
+function use(of) {
+  for (const [name, u] of Object.entries(of)) {
+    const n = nodes.get(name);
+    if (!n) continue;
+    let given = false;
+    n.cards.forEach((c, i) => {
+      const [used, strangers, busy, reserved, ...ids] = u.cards[i] || [];
+      if (used === undefined) return;
+      given ||= ids.join() !== c.jobs.join() || (strangers > 0) !== (c.strangers_bytes > 0);
+      Object.assign(c, { used_bytes: used * mebi, strangers_bytes: strangers * mebi, utilization: busy, reserved_bytes: reserved * mebi, jobs: ids });
+    });
+    Object.assign(n, { cpus_used: u.cpus_used, memory_used_bytes: u.memory_used_bytes, jobs: u.jobs });
+    (given ? gathered.nodes : gathered.used).add(name);
+  }
 }
 
 function line(on) {
   state.on = on;
   const el = $('line');
-  el.textContent = on ? 'live' : 'not connected';
+  el.textContent = on ? 'live' : 'away';
   el.classList.toggle('off', !on);
   if (on) {
     since = null;
     pause = 500;
     $('lost').hidden = true;
   } else {
-    since = since || new Date();
-    $('lost').textContent = `gangd does not answer since ${since.toLocaleTimeString()}: what is shown is from before. Jobs are not affected, and this page goes on by itself.`;
-    $('lost').hidden = false;
+    since = since || heard || Date.now();
+    away();
   }
+}
+
+// away says of when what is shown is.
+function away() {
+  const of = since / 1000;
+  $('lost').textContent = `gangd has not answered for ${span(Date.now() / 1000 - of)}: what you see is of ${clock(of, true)}. Jobs run on, and this page goes on by itself.`;
+  $('lost').hidden = false;
 }
 
 export function connect() {
   if (source) source.close();
   const s = new EventSource('/v1/live?nodes=1');
   source = s;
-  heard = Date.now();
-  const on = (name, fn) => s.addEventListener(name, (e) => { heard = Date.now(); if (!state.on) line(true); fn(e.data); });
+  source.begun = Date.now();
+  const on = (name, fn) => s.addEventListener(name, (e) => { if (s !== source) return; heard = Date.now(); if (!state.on) line(true); if (fn) { fn(e.data); changed(); } });
   on('all', (d) => { state.told = true; take(d, true); });
   on('rows', (d) => take(d, false));
-  on('gone', (d) => { for (const id of d.split(',')) { jobs.delete(Number(id)); touched.add(Number(id)); } changed(); });
-  on('nodes', (d) => { nodes.clear(); for (const n of JSON.parse(d)) nodes.set(n.name, n); all = true; changed(); });
-  on('node', (d) => { for (const n of JSON.parse(d)) nodes.set(n.name, n); changed(); });
-  on('beat', () => {});
-  s.onerror = () => {
-    if (s !== source) return;
-    s.close();
-    line(false);
-    again();
-  };
+  on('gone', (d) => drop(d.split(',').map(Number)));
+  on('order', (d) => queued(JSON.parse(d)));
+  on('nodes', (d) => { nodes.clear(); JSON.parse(d).forEach(node); state.nodes = gathered.all = true; });
+  on('node', (d) => JSON.parse(d).forEach(node));
+  on('use', (d) => use(JSON.parse(d)));
+  on('beat');
+  s.onerror = () => { if (s === source) retry(); };
 }
 
-// again tries after a pause that is another one in each page: a hundred that come back at once would be a flood.
-function again() {
+// retry tries after a pause that is another one in each page: a hundred that come back at once would be a flood.
+function retry() {
+  source.close();
+  source = null;
+  line(false);
   setTimeout(connect, pause * (0.5 + Math.random()));
   pause = Math.min(pause * 2, 10000);
 }
 
-// A connection can end without a word; gangd says something each 5 s.
+// A gangd that is frozen ends no connection: it is silent. It says something each two seconds otherwise.
+const silence = 4500;
 setInterval(() => {
-  if (source && source.readyState === EventSource.OPEN && Date.now() - heard > 20000) {
-    source.close();
-    line(false);
-    connect();
-  }
-}, 5000);
+  if (!state.on && since) away();
+  if (!source) return;
+  const quiet = Date.now() - Math.max(heard, source.begun);
+  if (state.on ? Date.now() - heard > silence : quiet > 4 * silence) retry();
+}, 500);

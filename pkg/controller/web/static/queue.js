@@ -1,124 +1,281 @@
-// Queue: every job in memory, of which only the rows that are seen exist.
-import { h, session, ended, stateClass, duration } from './dom.js';
-import { jobs, state, onChange } from './live.js';
+// Queue: what runs, then what waits in its order. An array is one row. Of ten thousand rows only those that are seen exist.
+import { h, $, session, mark, meter, jobLink, empty } from './dom.js';
+import { jobs, nodes, order, state, onChange } from './live.js';
+import { clock, count, ended, markOf, ranges, reasonWords, rough, soon, stateWords, toneOf } from './words.js';
 
-const rowHeight = 26, spare = 8;
+const spare = 8;
+const seconds = () => Date.now() / 1000;
+const kind = (j) => (ended(j.state) ? 'ended' : j.state !== 'PENDING' ? 'running' : j.held ? 'held' : 'waiting');
+const states = [['', 'Running and waiting'], ['running', 'Running'], ['waiting', 'Waiting'], ['held', 'Held'], ['ended', 'Ended']];
 
+// columns are their class, their name, what is sorted by, and whether they are of figures.
 const columns = [
-  ['Job', (j) => j.job_id, (j) => h('a', { href: '/job/' + j.ref }, j.ref)],
-  ['Name', (j) => j.name, (j) => j.name],
-  ['User', (j) => j.user, (j) => j.user],
-  ['Partition', (j) => j.partition, (j) => j.partition],
-  ['State', (j) => j.state, (j) => h('span', { class: stateClass(j.state) }, j.state)],
-  ['Time', (j) => (j.start_time ? (j.end_time || Date.now() / 1000) - j.start_time : 0), (j) => time(j)],
-  ['Ranks', (j) => j.size, (j) => String(j.size)],
-  ['Nodes or reason', (j) => j.nodes || j.reason, (j) => j.nodes || (j.state === 'PENDING' ? `(${j.reason})` : '')],
+  ['plc', '#', (j) => order.place.get(j.job_id) ?? 1e9, true], ['ref', 'Job', (j) => j.job_id], ['nam', 'Name', (j) => j.name], ['usr', 'User', (j) => j.user], ['acct', 'Account', (j) => j.account || ''], ['prt', 'Partition', (j) => j.partition],
+  ['crd', 'Cards', (j) => j.cards || 0, true], ['lim', 'Limit, left', (j) => j.time_limit_seconds || 1e12], ['age', 'Ran, waited', (j) => seconds() - (j.start_time || j.submit_time), true],
+  ['beg', 'Starts about', (j) => order.starts.get(j.job_id)?.at || 1e12, true], ['sta', 'Where, or why not', (j) => (j.state === 'PENDING' ? j.reason : j.nodes)],
 ];
 
-const time = (j) => (j.start_time ? duration((j.end_time || Date.now() / 1000) - j.start_time) : '');
+// What is filtered and sorted by, and which arrays are unfolded, stays while one looks at a job.
+const look = { text: '', state: '', part: '', user: '', mine: false, by: -1, down: false, top: 0, at: -1, open: new Set() };
+const fresh = { text: '', state: '', part: '', user: '', mine: false };
 
-// What is filtered and sorted by stays while one looks at a job.
-const look = { text: '', state: 'waiting and running', mine: false, by: 0, down: true, top: 0, at: -1 };
+function fits(j, but) {
+  const k = kind(j);
+  if (but !== 'state' && (look.state ? k !== look.state : k === 'ended')) return false;
+  if (but !== 'part' && look.part && !j.partition.split(',').includes(look.part)) return false;
+  if (look.user && j.user !== look.user || look.mine && j.user !== session.user) return false;
+  if (!look.text) return true;
+  const t = look.text.toLowerCase();
+  return j.ref.startsWith(t) || [j.name, j.user, j.account || '', j.partition, j.nodes].some((s) => s.toLowerCase().includes(t));
+}
+
+// idleCards counts the cards of a running job that do nothing now, of those of which it is known.
+function idleCards(j) {
+  let idle = 0;
+  for (const name of j.nodes ? j.nodes.split(',') : []) for (const c of nodes.get(name)?.cards || []) if (c.jobs.includes(j.job_id) && c.utilization >= 0 && c.utilization < 5) idle++;
+  return idle;
+}
+
+// counts of an array's elements that are known, by what they do.
+function counts(list) {
+  const n = { done: 0, runs: 0, bad: 0, waits: 0, held: 0, total: list.length };
+  for (const j of list) { const m = markOf(j); if (m === 'over') n.done++; else if (m === 'trouble') n.bad++; else n[m]++; }
+  return n;
+}
+export const arrayParts = (n) => [[100 * n.done / n.total, 'over'], [100 * n.runs / n.total], [100 * n.bad / n.total, 'bad'], [100 * (n.waits + n.held) / n.total, 'none']];
+export const arrayWords = (n) => [n.runs && `${n.runs} run`, n.bad && h('span', { class: 'bad' }, `${n.bad} failed`), n.done && `${n.done} done`, n.waits && `${n.waits} wait`, n.held && `${n.held} held`].filter(Boolean).flatMap((x, i) => (i ? [', ', x] : [x]));
+export { counts };
+
+// refOf writes the elements of an array as one reference: 4_[12-59%6].
+export function refOf(id, list) {
+  const limit = list.find((j) => j.array_limit)?.array_limit, text = ranges(list.map((j) => Number(j.array_index)));
+  return `${id}_[${text.length > 16 ? text.slice(0, text.indexOf(',') > 0 ? text.indexOf(',') : 16) + ',…' : text}${limit ? '%' + limit : ''}]`;
+}
 
 export function queue(view) {
-  const head = h('div', { class: 'row head', role: 'row', 'aria-rowindex': '1' }, columns.map(([name], i) =>
-    h('span', { class: 'c' + i, role: 'columnheader', 'aria-sort': 'none' }, h('button', { type: 'button', onclick: () => sortBy(i) }, name))));
-  const space = h('div', { role: 'presentation' });
-  const body = h('div', { class: 'scroll', id: 'rows', role: 'rowgroup', tabindex: '0', 'aria-label': 'Jobs' });
-  const count = h('span', { id: 'count', class: 'soft' });
-  const text = h('input', { id: 'filter', type: 'search', 'aria-label': 'Filter by id, name, user, partition or node', placeholder: 'filter', value: look.text });
-  const states = h('select', { id: 'states', 'aria-label': 'States' }, ['waiting and running', 'waiting', 'running', 'ended', 'all'].map((s) => h('option', { selected: s === look.state }, s)));
-  const mine = h('input', { id: 'mine', type: 'checkbox' });
-  mine.checked = look.mine;
-  const grid = h('div', { class: 'queue', role: 'table', 'aria-label': 'Queue' }, h('div', { role: 'rowgroup' }, head), body);
-  view.append(h('h1', null, 'Queue'), h('div', { class: 'tools' }, text, states,
-    session.guest ? null : h('label', null, mine, ' mine'), count), grid);
-  body.append(space);
+  const narrow = matchMedia('(max-width: 860px)'), height = () => (narrow.matches ? 48 : 28);
+  const th = h('div', { class: 'tr th', role: 'row', 'aria-rowindex': '1' }, columns.map(([cls, name, , right], i) =>
+    h('span', { class: cls + (right ? ' r' : ''), role: 'columnheader', 'aria-sort': 'none' }, h('button', { type: 'button', title: 'Sort by this', onclick: () => sortBy(i) }, name))));
+  const space = h('div', { role: 'presentation' }), body = h('div', { id: 'rows', role: 'rowgroup', tabindex: '0', 'aria-label': 'Jobs' }, space);
+  const says = h('span', { id: 'count', class: 'soft' }), chips = h('div', { class: 'chips', id: 'states' }), none = h('div', { id: 'none', hidden: true });
+  const text = h('input', { id: 'filter', type: 'search', 'aria-label': 'Filter by id, name, user, account, partition or node', placeholder: 'filter: id, name, user, node', value: look.text });
+  const users = h('select', { id: 'users', 'aria-label': 'Of whom' });
+  const grid = h('div', { class: 'q box', role: 'table', 'aria-label': 'Queue' }, h('div', { role: 'rowgroup' }, th), body, none);
+  view.append(h('div', { class: 'row' }, h('h1', null, 'Queue'), says), h('div', { class: 'tools' }, text, chips, users), grid);
 
-  let list = [];
+  let list = [], waiting = null, built = 0;
+  const stood = new Map(); // what put each job where it is
   const shown = new Map(); // row elements by place in the list
 
-  const wanted = (j) => {
-    if (look.mine && j.user !== session.user) return false;
-    switch (look.state) {
-      case 'waiting': if (j.state !== 'PENDING') return false; break;
-      case 'running': if (j.state === 'PENDING' || ended(j.state)) return false; break;
-      case 'ended': if (!ended(j.state)) return false; break;
-      case 'waiting and running': if (ended(j.state)) return false; break;
-      default:
+  // items are the rows: a heading, a job, an array, or some elements of one that is unfolded.
+  function items(all, title, how) {
+    if (!all.length) return [];
+    const out = [], of = new Map();
+    for (const j of all) {
+      if (!j.array) { out.push({ key: `j${j.job_id}`, j, first: j }); continue; }
+      let a = of.get(j.array);
+      if (!a) { a = { key: `a${j.array}`, id: j.array, list: [], first: j }; of.set(j.array, a); out.push(a); }
+      a.list.push(j);
     }
-    if (!look.text) return true;
-    const t = look.text.toLowerCase();
-    return j.ref.startsWith(t) || [j.name, j.user, j.partition, j.nodes].some((s) => s.toLowerCase().includes(t));
-  };
+    if (look.by >= 0) {
+      const [, , key] = columns[look.by], sign = look.down ? -1 : 1;
+      out.sort((a, b) => { const x = key(a.first), y = key(b.first); return (x < y ? -1 : x > y ? 1 : a.first.job_id - b.first.job_id) * sign; });
+    }
+    const cards = all.reduce((s, j) => s + (j.cards || 0), 0);
+    return [{ key: 'g' + title, title: `${title} ${all.length.toLocaleString('en')}`, says: `${count(cards, 'card')}, ${look.by >= 0 ? 'sorted by ' + columns[look.by][1].toLowerCase() : how}` },
+      ...out.flatMap((x) => (x.list && look.open.has(x.id) ? [x, ...unfold(x)] : [x]))];
+  }
+
+  // unfold gives the elements: those that failed or run one by one, those that wait or are done together.
+  function unfold(a) {
+    const out = [], together = new Map();
+    for (const j of a.list) {
+      const m = markOf(j);
+      if (m === 'trouble' || m === 'runs') { out.push({ key: `s${j.job_id}`, sub: [j], first: j, m }); continue; }
+      const why = m === 'waits' ? j.reason : m;
+      if (!together.has(why)) together.set(why, { key: `s${a.id}${why}`, sub: [], first: j, m });
+      together.get(why).sub.push(j);
+    }
+    const rank = { trouble: 0, runs: 1, waits: 2, held: 3, over: 4 };
+    return [...out, ...together.values()].sort((x, y) => rank[x.m] - rank[y.m]);
+  }
 
   function build() {
-    const key = columns[look.by][1], sign = look.down ? -1 : 1;
-    list = [];
-    for (const j of jobs.values()) if (wanted(j)) list.push(j);
-    list.sort((a, b) => {
-      const x = key(a), y = key(b);
-      return (x < y ? -1 : x > y ? 1 : a.job_id - b.job_id) * sign;
-    });
-    space.style.height = list.length * rowHeight + 'px';
+    built = performance.now();
+    const groups = { running: [], queue: [], later: [], ended: [] }, per = { '': 0, running: 0, waiting: 0, held: 0, ended: 0 }, parts = new Map(), people = new Map(), runs = new Set();
+    stood.clear();
+    for (const j of jobs.values()) {
+      const k = kind(j);
+      stood.set(j.job_id, standing(j));
+      if (k !== 'ended') people.set(j.user, (people.get(j.user) || 0) + 1);
+      if (fits(j, 'state')) { per[k]++; if (k !== 'ended') per['']++; }
+      if (fits(j, 'part')) for (const p of j.partition.split(',')) parts.set(p, (parts.get(p) || 0) + 1);
+      if (fits(j) && k === 'running' && j.array) runs.add(j.array);
+    }
+    for (const j of jobs.values()) {
+      if (!fits(j)) continue;
+      const k = kind(j);
+      if (k === 'ended') groups.ended.push(j);
+      else if (k === 'running' || runs.has(j.array)) groups.running.push(j);
+      else groups[order.place.has(j.job_id) ? 'queue' : 'later'].push(j);
+    }
+    // An array stands where its first element does.
+    const whole = [...groups.queue, ...groups.later], firsts = new Map();
+    for (const j of whole) if (j.array) firsts.set(j.array, Math.min(firsts.get(j.array) ?? 1e9, order.place.get(j.job_id) ?? 1e9));
+    const place = (j) => (j.array ? firsts.get(j.array) : order.place.get(j.job_id)) ?? 1e9;
+    whole.sort((a, b) => place(a) - place(b) || a.job_id - b.job_id);
+    groups.running.sort((a, b) => (a.start_time || 1e12) - (b.start_time || 1e12) || a.job_id - b.job_id);
+    groups.ended.sort((a, b) => b.end_time - a.end_time);
+    list = [...items(groups.running, 'Running', 'longest first'), ...items(whole, look.state === 'held' ? 'Held' : 'Waiting', order.told ? 'in the order of the queue' : 'the order of the queue comes in a moment'), ...items(groups.ended, 'Ended', 'newest first, of the last minutes')];
+    const rows = list.filter((x) => !x.title).length, total = jobs.size;
+    space.style.height = list.length * height() + 'px';
     grid.setAttribute('aria-rowcount', String(list.length + 1));
-    count.textContent = state.told ? `${list.length} of ${jobs.size} jobs` : 'loading';
-    [...head.children].forEach((c, i) => c.setAttribute('aria-sort', i === look.by ? (look.down ? 'descending' : 'ascending') : 'none'));
+    const n = groups.running.length + whole.length + groups.ended.length;
+    says.textContent = state.told ? `${n.toLocaleString('en')} of ${count(total, 'job')}${rows !== n ? ` in ${count(rows, 'row')}` : ''}` : 'loading';
+    [...th.children].forEach((c, i) => {
+      c.setAttribute('aria-sort', i === look.by ? (look.down ? 'descending' : 'ascending') : 'none');
+      const arrow = i === look.by ? (look.down ? '↓' : '↑') : '', name = columns[i][1];
+      c.firstChild.textContent = !arrow ? name : columns[i][3] ? `${arrow} ${name}` : `${name} ${arrow}`;
+    });
+    filters(per, parts, people);
+    nothing(rows, total);
     for (const el of shown.values()) el.remove();
     shown.clear();
+    fit();
     draw();
+  }
+
+  function filters(per, parts, people) {
+    const key = JSON.stringify([per, [...parts], [...people.keys()].sort(), look.state, look.part, look.user, look.mine]);
+    if (chips.drawn === key) return;
+    chips.drawn = key;
+    const focused = document.activeElement?.dataset?.chip;
+    const chip = (id, label, on, set) => h('button', { type: 'button', 'data-chip': id, 'aria-pressed': String(on), onclick: () => { set(); look.at = -1; build(); } }, label);
+    const names = [...parts.keys()].sort();
+    chips.replaceChildren(...states.map(([k, label]) => chip('state ' + k, `${label} ${per[k].toLocaleString('en')}`, look.state === k, () => { look.state = k; })),
+      ...(names.length > 1 && names.length < 9 || look.part ? names.map((p) => chip('part ' + p, p, look.part === p, () => { look.part = look.part === p ? '' : p; })) : []),
+      session.guest ? '' : chip('mine', 'Mine', look.mine, () => { look.mine = !look.mine; }));
+    if (focused) [...chips.children].find((c) => c.dataset.chip === focused)?.focus();
+    users.replaceChildren(h('option', { value: '' }, 'everybody'), ...[...people.keys()].sort().slice(0, 500).map((u) => h('option', { value: u, selected: u === look.user }, u)));
+    users.hidden = people.size < 2 && !look.user;
+  }
+
+  function nothing(rows, total) {
+    none.hidden = rows > 0 || !state.told;
+    body.hidden = rows === 0 && state.told;
+    if (none.hidden) return;
+    const narrowed = look.text || look.part || look.user || look.mine, among = look.state ? ` among those that ${{ running: 'run', waiting: 'wait', held: 'are held', ended: 'have ended' }[look.state]}` : '';
+    none.replaceChildren(narrowed || look.state && total ? empty(narrowed ? `No job matches ${look.text ? `“${look.text}”` : 'these filters'}${among}.` : { running: 'Nothing runs.', waiting: 'Nothing waits.', held: 'Nothing is held.', ended: 'Nothing has ended in the last minutes.' }[look.state],
+      'Jobs that ended earlier are in ', h('code', null, 'gacct'), session.guest ? '' : [', and yours on ', h('a', { href: '/me' }, 'Me')], '.', ' ', h('button', { type: 'button', id: 'clear', onclick: () => { Object.assign(look, fresh); text.value = ''; build(); text.focus(); } }, 'Clear filters'))
+      : empty('Nothing runs and nothing waits.', h('code', null, 'gsubmit job.sh'), ' submits a job.'));
+  }
+
+  // fit gives the rows the room that there is, and no more than they need.
+  function fit() {
+    if (body.hidden) return;
+    const room = Math.max(240, innerHeight - body.getBoundingClientRect().top - scrollY - 32);
+    body.style.height = Math.min(room, list.length * height()) + 'px';
+  }
+
+  const cell = (cls, ...kids) => h('span', { class: cls, role: 'cell' }, ...kids);
+  const link = (j, ...t) => (session.guest ? t : jobLink(j, ...t));
+
+  function row(x, i) {
+    const props = { role: 'row', 'aria-rowindex': String(i + 2) };
+    let el;
+    if (x.title) el = h('div', { ...props, class: 'tr gr' }, h('div', { role: 'cell' }, h('h2', null, x.title), h('span', { class: 'soft s' }, ' ' + x.says)));
+    else if (x.sub) el = sub(x, props);
+    else el = one(x, props);
+    el.style.top = i * height() + 'px';
+    if (i === look.at) el.classList.add('on');
+    return el;
+  }
+
+  function sub(x, props) {
+    const j = x.first, ids = ranges(x.sub.map((e) => Number(e.array_index)));
+    return h('div', { ...props, class: 'tr sub', 'data-job': x.sub.length === 1 ? j.job_id : null }, cell('plc r', mark(x.m)), cell('ref', x.sub.length === 1 ? link(j, j.ref) : `${j.array}_[${ids}]`), cell('nam soft', x.sub.length > 1 ? count(x.sub.length, 'element') : ''),
+      cell('sta', h('span', { class: x.m === 'trouble' ? 'bad' : 'soft' }, `${stateWords(j)}${x.m === 'runs' ? ` for ${rough(seconds() - j.start_time)} on ${j.nodes}` : x.m === 'trouble' ? `, ${clock(j.end_time)}` : x.m === 'waits' ? ': ' + reasonWords(j.reason) : ''}`)));
+  }
+
+  function one(x, props) {
+    const array = x.list, j = x.first, all = array || [j], run = all.find((e) => kind(e) === 'running'), lead = run || j, over = !run && ended(j.state);
+    const n = array && counts(all), cards = all.reduce((s, e) => s + (!run || kind(e) === 'running' ? e.cards || 0 : 0), 0);
+    const limit = lead.time_limit_seconds, gone = run && limit ? (seconds() - run.start_time) / limit * 100 : 0, s = order.starts.get(j.job_id);
+    const ref = array ? refOf(x.id, array) : j.ref, target = { ref: array ? x.id : j.ref }, idle = run && !array ? idleCards(j) : 0;
+    const fold = array && h('button', { class: 'fold', type: 'button', tabindex: '-1', 'aria-expanded': String(look.open.has(x.id)), 'aria-label': `Elements of ${x.id}`, onclick: (e) => { e.stopPropagation(); toggle(x); } }, look.open.has(x.id) ? '▾' : '▸');
+    return h('div', { ...props, class: 'tr one' + (run ? ' go' : ''), 'data-job': array ? null : j.job_id, 'data-array': array ? x.id : null },
+      cell('plc r soft', order.place.get(j.job_id) && !run ? order.place.get(j.job_id).toLocaleString('en') : mark(markOf(lead))),
+      cell('ref', link(target, ref)), cell('nam', fold, link(target, j.name), h('small', { class: 'only-narrow soft' }, ` ${array ? x.id : j.ref} ${j.user}`)),
+      cell('usr', j.user), cell('acct soft', j.account || ''), cell('prt soft', j.partition), h('span', { class: 'crd r', role: 'cell', 'data-u': cards === 1 ? ' card' : ' cards' }, cards.toLocaleString('en')),
+      cell('lim', h('span', { class: gone > 90 ? 'wait' : null }, over ? '' : limit ? run ? `${rough(Math.max(0, limit - (seconds() - run.start_time)))} of ${rough(limit)}` : rough(limit) : 'no limit'), array ? meter(arrayParts(n)) : run && limit ? meter([[gone, gone > 90 ? 'wait' : '']], `${Math.round(gone)} % of its time is over`) : ''),
+      cell('age r', over ? j.start_time ? rough(j.end_time - j.start_time) : '' : rough(seconds() - (run ? run.start_time : j.submit_time))),
+      cell('beg r', run || over ? '' : s?.at ? s.at - seconds() < 60 ? 'now' : soon(s.at) : '–'),
+      h('span', { class: 'sta', role: 'cell', title: over ? '' : run ? lead.nodes : reasonWords(j.reason) }, status(array, n, lead, idle, over)));
+  }
+
+  function status(array, n, j, idle, over) {
+    if (array) return arrayWords(n);
+    if (over) return h('span', { class: toneOf(j) }, `${stateWords(j)} ${clock(j.end_time)}`);
+    if (j.state === 'PENDING') return [reasonWords(j.reason), j.reason && j.reason !== 'None' ? h('span', { class: 'soft' }, ` (${j.reason})`) : ''];
+    return [j.state === 'RUNNING' ? '' : stateWords(j) + ', ', idle && j.cards > 1 ? h('span', { class: 'wait' }, `${idle} of ${count(j.cards, 'card')} idle; `) : idle ? h('span', { class: 'wait' }, 'idle; ') : '', h('span', { class: 'soft' }, j.nodes.replaceAll(',', ', '))];
   }
 
   function draw() {
     look.top = body.scrollTop;
-    const first = Math.max(0, Math.floor(body.scrollTop / rowHeight) - spare);
-    const last = Math.min(list.length, Math.ceil((body.scrollTop + body.clientHeight) / rowHeight) + spare);
+    const H = height(), first = Math.max(0, Math.floor(body.scrollTop / H) - spare), last = Math.min(list.length, Math.ceil((body.scrollTop + body.clientHeight) / H) + spare);
     for (const [i, el] of shown) if (i < first || i >= last) { el.remove(); shown.delete(i); }
-    for (let i = first; i < last; i++) {
-      if (shown.has(i)) continue;
-      const j = list[i];
-      const el = h('div', { class: 'row' + (i === look.at ? ' on' : ''), role: 'row', 'aria-rowindex': String(i + 2), 'data-job': j.job_id },
-        columns.map(([, , cell], k) => h('span', { class: 'c' + k, role: 'cell' }, cell(j))));
-      el.style.top = i * rowHeight + 'px';
-      shown.set(i, el);
-      body.append(el);
-    }
+    for (let i = first; i < last; i++) if (!shown.has(i)) { const el = row(list[i], i); shown.set(i, el); body.append(el); }
   }
 
   function sortBy(i) {
-    look.down = look.by === i ? !look.down : false;
-    look.by = i;
+    if (look.by !== i) [look.by, look.down] = [i, false];
+    else if (!look.down) look.down = true;
+    else look.by = -1; // the order of the queue again
     build();
   }
 
-  // Where order and selection are as before, only rows that are seen are drawn again.
-  function touch(ids, whole) {
-    if (whole) { build(); return; }
-    let rebuild = false;
-    const at = new Map();
-    for (const [i, el] of shown) at.set(Number(el.dataset.job), i);
-    const known = new Map(list.map((j, i) => [j.job_id, i]));
-    for (const id of ids) {
-      const j = jobs.get(id), i = known.get(id);
-      if ((i === undefined) !== (!j || !wanted(j))) { rebuild = true; break; }
-      if (i === undefined) continue;
-      const key = columns[look.by][1];
-      if (key(list[i]) !== key(j)) { rebuild = true; break; }
-      list[i] = j;
-      if (at.has(id)) { shown.get(at.get(id)).remove(); shown.delete(at.get(id)); }
+  function toggle(x) {
+    if (look.open.has(x.id)) look.open.delete(x.id); else look.open.add(x.id);
+    build();
+  }
+
+  // What a row says may be another while the list is as it was: then only rows that are seen are drawn again.
+  const standing = (j) => (j ? [j.state, j.held, j.start_time, j.array, j.user, j.partition, j.cards].join() : '');
+  function again(ids) {
+    for (const id of ids) if (stood.get(id) !== standing(jobs.get(id))) return false;
+    for (const [i, el] of shown) {
+      const x = list[i], hit = x.list?.some((j) => ids.has(j.job_id)) || x.sub?.some((j) => ids.has(j.job_id)) || x.j && ids.has(x.j.job_id);
+      if (!hit) continue;
+      for (const l of [x.list, x.sub]) if (l) l.forEach((j, k) => { l[k] = jobs.get(j.job_id) || j; });
+      x.first = jobs.get(x.first.job_id) || x.first;
+      const fresh = row(x, i);
+      el.replaceWith(fresh);
+      shown.set(i, fresh);
     }
-    if (rebuild) build(); else draw();
+    return look.by < 0;
+  }
+
+  // Many changes a second are one new list each quarter of it.
+  function touch(told) {
+    if (told && !told.all && !told.order && (!told.jobs.size || again(told.jobs))) return;
+    const wait = Math.max(0, 250 - (performance.now() - built));
+    if (!wait) { build(); return; }
+    waiting ??= setTimeout(() => { waiting = null; build(); }, wait);
   }
 
   function move(by) {
-    look.at = Math.max(0, Math.min(list.length - 1, look.at + by));
-    const top = look.at * rowHeight;
-    if (top < body.scrollTop) body.scrollTop = top;
-    if (top + rowHeight > body.scrollTop + body.clientHeight) body.scrollTop = top + rowHeight - body.clientHeight;
-    for (const [i, el] of shown) el.classList.toggle('on', i === look.at);
+    let to = look.at + by;
+    while (list[to]?.title) to += by;
+    if (!list[to]) return;
+    look.at = to;
+    const H = height(), top = to * H;
+    if (top < body.scrollTop + H) body.scrollTop = Math.max(0, top - H);
+    if (top + H > body.scrollTop + body.clientHeight) body.scrollTop = top + H - body.clientHeight;
+    for (const [i, el] of shown) el.classList.toggle('on', i === to);
     draw();
   }
 
+  const go = (x) => { if (x && !x.title && !session.guest) document.dispatchEvent(new CustomEvent('go', { detail: '/job/' + (x.list ? x.id : x.sub?.length > 1 ? x.first.array : x.first.ref) })); };
   let drawing = false;
   body.addEventListener('scroll', () => {
     if (drawing) return;
@@ -126,20 +283,19 @@ export function queue(view) {
     requestAnimationFrame(() => { drawing = false; draw(); });
   }, { passive: true });
   text.addEventListener('input', () => { look.text = text.value.trim(); look.at = -1; build(); });
-  states.addEventListener('change', () => { look.state = states.value; look.at = -1; build(); });
-  mine.addEventListener('change', () => { look.mine = mine.checked; build(); });
+  users.addEventListener('change', () => { look.user = users.value; look.at = -1; build(); });
   const keys = (e) => {
-    if (e.target.matches('input, select') || e.ctrlKey || e.metaKey || e.altKey) return;
-    if (e.key === 'j' || e.key === 'ArrowDown') { e.preventDefault(); move(1); }
-    else if (e.key === 'k' || e.key === 'ArrowUp') { e.preventDefault(); move(-1); }
-    else if (e.key === 'Enter' && list[look.at] && !e.target.matches('a, button')) document.dispatchEvent(new CustomEvent('go', { detail: '/job/' + list[look.at].ref }));
+    if (e.target.matches('input, select') || e.ctrlKey || e.metaKey || e.altKey || $('ask').open || $('keys').open) return;
+    const x = list[look.at];
+    if (e.key === 'j' || e.key === 'ArrowDown') { e.preventDefault(); move(1); } else if (e.key === 'k' || e.key === 'ArrowUp') { e.preventDefault(); move(-1); } else if ((e.key === 'o' || e.key === 'ArrowRight' || e.key === 'ArrowLeft') && x?.list) toggle(x);
+    else if (e.key === 'Enter' && !e.target.matches('a, button')) go(x);
   };
+  const sized = () => build();
   document.addEventListener('keydown', keys);
-  const clock = setInterval(() => {
-    for (const [i, el] of shown) if (list[i].start_time && !list[i].end_time) el.children[5].textContent = time(list[i]);
-  }, 1000);
+  addEventListener('resize', sized);
+  const clockwork = setInterval(() => { if (!document.hidden) for (const [i, el] of shown) { const fresh = row(list[i], i); if (fresh.textContent !== el.textContent && !el.contains(document.activeElement)) { el.replaceWith(fresh); shown.set(i, fresh); } } }, 5000);
   const stop = onChange(touch);
   build();
   body.scrollTop = look.top;
-  return () => { stop(); clearInterval(clock); document.removeEventListener('keydown', keys); };
+  return () => { stop(); clearInterval(clockwork); clearTimeout(waiting); document.removeEventListener('keydown', keys); removeEventListener('resize', sized); };
 }

@@ -369,6 +369,17 @@ func (s *Store) Events(ctx context.Context, job, since int64, limit int) ([]api.
 	if limit > 0 {
 		tail = fmt.Sprintf(" LIMIT %d", limit)
 	}
+	return s.events(ctx, where+" ORDER BY seq"+tail, args...)
+}
+
+// SiteEvents reads the newest events of no job.
+func (s *Store) SiteEvents(ctx context.Context, limit int) ([]api.Event, error) {
+	out, err := s.events(ctx, "job = 0 ORDER BY seq DESC LIMIT $1", limit)
+	slices.Reverse(out)
+	return out, err
+}
+
+func (s *Store) events(ctx context.Context, which string, args ...any) ([]api.Event, error) {
 	var out []api.Event
 	err := s.db.Reading(ctx, func(r *Reader) error {
 		return r.Each(func(scan func(...any) error) error {
@@ -383,7 +394,7 @@ func (s *Store) Events(ctx context.Context, job, since int64, limit int) ([]api.
 			e, err := row.DecodeEvent(seq, data)
 			out = append(out, e)
 			return err
-		}, "SELECT seq, data FROM event WHERE "+where+" ORDER BY seq"+tail, args...)
+		}, "SELECT seq, data FROM event WHERE "+which, args...)
 	})
 	if err != nil && !errors.Is(err, store.ErrClosed) {
 		err = fmt.Errorf("events: %w", err)
