@@ -6,7 +6,7 @@ LDFLAGS  = -s -w -X gangd/pkg/api.Version=$(VERSION)
 CC_FOUND := $(shell command -v $(or $(CC),gcc) >/dev/null 2>&1 && echo 1 || echo 0)
 PURE     = $(filter-out ./cmd/gnoded,$(wildcard ./cmd/*))
 
-.PHONY: help build install test check vuln size unit race e2e controllers chaos vm properties recipe fuzz sim mutants bench scale compare traces sensitivity uplot axe browser demo clean
+.PHONY: help build install test check vuln size unit race e2e controllers chaos vm properties recipe fuzz sim mutants bench scale compare traces sensitivity uplot axe stacks browser demo clean
 .DEFAULT_GOAL := build
 
 help: ## list the targets
@@ -136,6 +136,9 @@ axe: ## bring axe-core, which looks for what people with a screen reader would m
 	@d=$$(mktemp -d); trap 'rm -rf "$$d"' EXIT; cd "$$d" && npm pack --silent axe-core@$(AXE) && \
 	  echo "$(AXE_SHA512)  axe-core-$(AXE).tgz" | sha512sum -c && tar xzf axe-core-$(AXE).tgz && \
 	  install -Dm644 -t $(CURDIR)/bin package/axe.min.js
+
+stacks: build ## gangs of PyTorch in which one rank is elsewhere, N (100), and as many in which none is
+	GANG_STACKS=$(or $(N),100) go test -count=1 -timeout 2h -v ./e2e -run TestOddOneOut
 
 browser: build ## the page in a real Chromium, all flows (chromium-headless-shell); GANG_SHOTS=DIR keeps pictures
 	GANG_BROWSER=all go test -count=1 -v -timeout 20m ./e2e/browser

@@ -189,6 +189,9 @@ func (n *node) Signal(context.Context, api.SignalOrder) (int, error) { return 0,
 func (n *node) ResumeCard(context.Context, string) error             { return nil }
 func (n *node) Keep(session.Kept) error                              { return nil }
 func (n *node) AppendLog(context.Context, api.LogAppend) error       { return nil }
+func (n *node) Stacks(context.Context, api.MemberKey) (*api.MemberStacks, error) {
+	return &api.MemberStacks{}, nil
+}
 func (n *node) ReadLog(context.Context, api.LogRead, io.Writer) error {
 	return api.Errorf(api.CodeNotFound, "a node without processes has no logs")
 }

@@ -22,7 +22,7 @@ const usage = `usage: gshim DIR                                        hold the 
        gshim as LOGIN PROGRAM ARG...                    run a program as a user, started by gnoded
        gshim missing PATH                               is nothing there, started by gshim itself
        gshim task|task-epilog HOOKS PATH ARG...         run hooks around a task, started by gshim itself
-       gshim dump RANK:PID...                           write stacks to logs, started by gshim itself
+       gshim dump [look] RANK:PID|sSTEP:PID...          see where processes are, and write stacks to logs, started by gshim itself
 `
 
 func main() {

@@ -197,6 +197,8 @@ type Attempt struct {
 	StartedBy *AttemptReport `json:"started_by,omitempty"`
 	// Ends are when its ranks ended, in the order of ranks, where something went wrong and there are several.
 	Ends []AttemptEnd `json:"ends,omitempty"`
+	// Stacks is where its processes were before they were stopped for a hang, or at the time limit; nil: nobody has looked.
+	Stacks *Stacks `json:"stacks,omitempty"`
 }
 
 // AttemptReport is a reason for which an attempt had to end, as it came.
@@ -254,6 +256,7 @@ const (
 	EventStallDismissed   EventType = "stall_dismissed"   // they were not idle, or could not be read
 	EventIdleWarned       EventType = "idle_warned"       // the cards have been idle for the site's limit
 	EventIdleOver         EventType = "idle_over"         // a warned gang works again
+	EventStacks           EventType = "stacks"            // where the processes of a gang that hangs, or has used up its time, were, and who is not where the others are
 	EventWatchBlind       EventType = "watchdog_blind"    // for too long nothing could be told of the cards, or of a silent rank
 	EventTimeLimitNear    EventType = "time_limit_near"   // Percent of the time limit is over, of which somebody asked to be told
 	EventDependencyFailed EventType = "dependency_failed" // it can never be met, and the job waits for a person

@@ -389,6 +389,8 @@ type MemberActual struct {
 	// has seen of it: both only of a member that is over.
 	Used    *MemberUsed `json:"used,omitempty"`
 	Measure *Measure    `json:"measure,omitempty"`
+	// Stacks is where its processes were when it was stopped for a stall, or shortly before its time limit; nil: nobody has looked.
+	Stacks *MemberStacks `json:"stacks,omitempty"`
 }
 
 // Import is how far the import of an image is; the zero value is none.
@@ -521,7 +523,10 @@ type StreamRequest struct {
 	// CardResume is a person's word that the card with this UUID is good again; refused while
 	// the node can see that it is not.
 	CardResume string `json:"card_resume,omitempty"`
-	Cancel     bool   `json:"cancel,omitempty"` // end the stream ID
+	// Stacks asks where the processes of a member are just now; answered with a [MemberStacks] as JSON in Data. A node of an
+	// older release does not answer.
+	Stacks *MemberKey `json:"stacks,omitempty"`
+	Cancel bool       `json:"cancel,omitempty"` // end the stream ID
 	// Credit lets the node send so many more bytes of Data; a stream begins with StreamWindow.
 	Credit int64 `json:"credit,omitempty"`
 }

@@ -16,6 +16,7 @@ type Watch struct {
 	HangGrace    time.Duration `json:"hang_grace_ns,omitempty"` // from the start, not judged
 	IdleLimit    time.Duration `json:"idle_limit_ns,omitempty"` // to the warning
 	IdleEnd      time.Duration `json:"idle_end_ns,omitempty"`   // from the warning to the end
+	NoStacks     bool          `json:"no_stacks,omitempty"`     // nobody wants to know where its processes are when the time limit ends it
 }
 
 // CardsState is what readings of cards, or of the processes that have them, say together.

@@ -213,6 +213,11 @@ func (c *Client) Wait(ctx context.Context, ref api.JobRef) (*api.JobDetail, erro
 	return reply[api.JobDetail](ctx, c.last, "GET", "/v1/jobs/"+ref.String()+"/wait", nil)
 }
 
+// Stacks is where the processes of a job are, or were.
+func (c *Client) Stacks(ctx context.Context, ref api.JobRef) (*api.StacksReply, error) {
+	return reply[api.StacksReply](ctx, c.call, "GET", "/v1/jobs/"+ref.String()+"/stacks", nil)
+}
+
 // Explain gives the arithmetic of why a job waits, fresh from the newest state.
 func (c *Client) Explain(ctx context.Context, ref api.JobRef) (*api.WhyReply, error) {
 	return reply[api.WhyReply](ctx, c.call, "GET", "/v1/jobs/"+ref.String()+"/why", nil)

@@ -240,6 +240,9 @@ func (g *gacct) show(s *screen, details []*api.JobDetail) error {
 func endLines(attempts []api.Attempt) (lines []string) {
 	for i := range attempts {
 		a := &attempts[i]
+		if a.Stacks != nil && (a.Text == "" || len(a.Stacks.Odd) == 0 && (a.Cause == api.CauseTimeout || a.Cause == api.CauseDeadline)) { // elsewhere it is part of the text
+			lines = append(lines, fmt.Sprintf("attempt %d: when it was stopped: %s", a.Attempt, a.Stacks.Text))
+		}
 		if a.Text == "" || a.StartedBy == nil && len(a.Ends) < 2 {
 			continue
 		}

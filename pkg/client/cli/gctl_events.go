@@ -136,7 +136,7 @@ func gapText(d time.Duration) string {
 func eventStyle(ev *api.Event) style {
 	switch ev.Type {
 	case api.EventDrainStarted, api.EventRolledBack, api.EventStaleRefused, api.EventMemberFound, api.EventMemoryKills, api.EventNotice,
-		api.EventStallSuspected, api.EventIdleWarned, api.EventWatchBlind:
+		api.EventStallSuspected, api.EventIdleWarned, api.EventWatchBlind, api.EventStacks:
 		return yellow
 	case api.EventEnded:
 		return stateStyle(ev.State)

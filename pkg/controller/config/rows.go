@@ -175,7 +175,7 @@ var settingRows = []row{
 	{"gpu_hang_window", atLeast(time.Millisecond), "", "Cards of a job with `--gpu-watch` that are idle and static for so long hang."},
 	{"gpu_hang_load_grace", atLeast(0), "", "Not judged for so long after the start."},
 	{"stall_retries", between(0, 1<<20), "", "Runs again after causes stalled and gpu-hang, for jobs that do not say."},
-	{"stall_dump", atLeast(0), "", "Longest that the stop of a stalled or hanging gang waits for its stacks, which are written to the job's log. They are begun an interval before the decision. `off`: none are written."},
+	{"stall_dump", atLeast(0), "", "Longest that the stop of a stalled or hanging gang waits for its stacks, which are written to the job's log. They are begun an interval before the decision. `off`: none are written, and where ranks are is not compared at an end."},
 	{"idle_limit", atLeast(0), "", "Gangs whose cards were idle and static for so long are warned (event, `idle_hook`). `off`: nobody is."},
 	{"idle_end", atLeast(0), "", "Warned gangs whose cards stay idle for so much longer are ended, cause idle. `off`: the warning is all."},
 	{"idle_retries", between(0, 1<<20), "", "Runs again after cause idle."},

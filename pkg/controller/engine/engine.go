@@ -50,6 +50,8 @@ type Hub interface {
 	Wake(nodes []string)
 	// AppendLog writes a text behind a file of a node, as the user who owns the job.
 	AppendLog(ctx context.Context, node string, a api.LogAppend) error
+	// Stacks looks where the processes of a member are.
+	Stacks(ctx context.Context, node string, k api.MemberKey) (*api.MemberStacks, error)
 }
 
 // Recorder is told what was committed, for metrics. Its methods are called from the

@@ -48,6 +48,7 @@ type rig struct {
 	woke chan string
 	// appendLog is what a node does with a text for a file.
 	appendLog func(node string, a api.LogAppend) error
+	seen      map[string]*api.MemberStacks // where processes are, by node
 }
 
 func (r *rig) Wake(nodes []string) {
@@ -57,6 +58,14 @@ func (r *rig) Wake(nodes []string) {
 		default:
 		}
 	}
+}
+
+// Stacks is what the test has a node see.
+func (r *rig) Stacks(_ context.Context, node string, _ api.MemberKey) (*api.MemberStacks, error) {
+	if m := r.seen[node]; m != nil {
+		return m, nil
+	}
+	return nil, api.Errorf(api.CodeUnavailable, "node %s is not connected", node)
 }
 
 func (r *rig) AppendLog(_ context.Context, node string, a api.LogAppend) error {

@@ -421,6 +421,10 @@ func attempt(spec *api.Spec, r *gang.EpochRow, number int) api.Attempt {
 	for _, x := range r.Ends {
 		a.Ends = append(a.Ends, api.AttemptEnd{Rank: x.Rank, MS: milliseconds(x.After), Within: milliseconds(x.Within), Own: x.Own})
 	}
+	if r.Stacks != nil { // frames are their owner's to ask for
+		s := *r.Stacks
+		s.Groups, a.Stacks = nil, &s
+	}
 	var all nodeNames
 	for _, s := range r.Slots {
 		if all.isNew(s.Node) {

@@ -630,6 +630,15 @@ func (e *Engine) Explain(ctx context.Context, j *gang.Job) (*api.WhyReply, error
 		r := sched.Explain(e.opt.Clock.Now().Wall, v, e.policy(), j.ID)
 		out.Reason, out.Why = r.Word, r.Text
 	}
+	if j.Epoch > 0 {
+		evs, err := e.store.Events(ctx, j.ID, 0, 0)
+		if err != nil {
+			return nil, err
+		}
+		if said := newestText(evs, func(ev *api.Event) bool { return ev.Epoch == j.Epoch && ev.Type == api.EventStacks }); said != "" {
+			out.Why += "\nwhen it was stopped: " + said
+		}
+	}
 	if at := gang.LatestStart(j); !at.IsZero() {
 		out.Why += fmt.Sprintf("\ndeadline %s: it ends with state DEADLINE when it has not started by %s", j.Deadline.Format(time.RFC3339), at.Format(time.RFC3339))
 	}

@@ -40,7 +40,7 @@ func (e *Engine) notWaiting(ctx context.Context, j *gang.Job, shown *api.Job) (s
 
 // watchdogSaid are the events that tell what a watchdog thinks of a gang that runs.
 var watchdogSaid = map[api.EventType]bool{api.EventStallSuspected: true, api.EventStallDismissed: true, api.EventWatchBlind: true,
-	api.EventIdleWarned: true, api.EventIdleOver: true}
+	api.EventIdleWarned: true, api.EventIdleOver: true, api.EventStacks: true}
 
 // waits is what the events of a job tell of its wait before it first started, or ended without a start.
 type waits struct {

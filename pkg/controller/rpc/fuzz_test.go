@@ -23,6 +23,9 @@ import (
 // noNodes are sessions in which nobody answers.
 type noNodes struct{}
 
+func (noNodes) Stacks(context.Context, string, api.MemberKey) (*api.MemberStacks, error) {
+	return &api.MemberStacks{}, nil
+}
 func (noNodes) AppendLog(context.Context, string, api.LogAppend) error { return nil }
 func (noNodes) ResumeCard(context.Context, string, string) error       { return nil }
 func (noNodes) Wake([]string)                                          {}

@@ -197,6 +197,14 @@ func (s *Server) why(r *http.Request, id auth.Identity) (*api.WhyReply, error) {
 	return s.Engine.Explain(r.Context(), j)
 }
 
+func (s *Server) stacks(r *http.Request, id auth.Identity) (*api.StacksReply, error) {
+	j, err := s.named(r, auth.OpStacks, id)
+	if err != nil {
+		return nil, err
+	}
+	return s.Engine.Stacks(r.Context(), j)
+}
+
 func (s *Server) cancel(r *http.Request, id auth.Identity, req *api.CancelRequest) (*api.CancelReply, error) {
 	if req.Signal == "" {
 		return s.Engine.Cancel(r.Context(), req, caller(id), may(auth.OpCancel, id))

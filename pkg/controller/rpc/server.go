@@ -81,6 +81,7 @@ func (s *Server) routes() []route {
 		{"GET /v1/jobs/{ref}", auth.OpShow, answer(s.show)},
 		{"GET /v1/jobs/{ref}/script", auth.OpScript, s.listing(s.script)},
 		{"GET /v1/jobs/{ref}/why", auth.OpShow, answer(s.why)},
+		{"GET /v1/jobs/{ref}/stacks", auth.OpStacks, answer(s.stacks)},
 		{"GET /v1/jobs/{ref}/wait", auth.OpWait, answer(s.wait)},
 		{"POST /v1/jobs/{ref}/steps", auth.OpStep, call(s.beginStep)},
 		{"GET /v1/jobs/{ref}/steps", auth.OpShow, answer(s.steps)},

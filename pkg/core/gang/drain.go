@@ -216,8 +216,9 @@ func (w *World) maybeComplete(e *entry) {
 	if slices.ContainsFunc(j.Ranks, func(r Rank) bool { return r.Own }) {
 		w.workIsDone(e)
 	}
+	w.compare(e, true)
 	d, why := *j.Drain, w.culprit(j)
-	d.Cause, d.Trigger, d.Text = why.Cause, why.Trigger, why.Text
+	d.Cause, d.Trigger, d.Text = why.Cause, why.Trigger, withStacks(j.Drain, why.Text)
 	j.Drain = &d
 	if len(d.Reports) > 0 {
 		w.charge(j, d.Cause)
@@ -231,7 +232,7 @@ func (w *World) maybeComplete(e *entry) {
 	}
 	w.bookEnd(e, cause)
 	row := epochRow(j)
-	row.Ended, row.Cause, row.Trigger = w.now.Wall, cause, d.Trigger
+	row.Ended, row.Cause, row.Trigger, row.Stacks = w.now.Wall, cause, d.Trigger, d.Stacks
 	if len(d.Reports) > 0 {
 		row.Text, row.Ends = d.Text, w.ends(j)
 		if by := d.Reports[0]; by.Cause != why.Cause || by.Trigger != why.Trigger {

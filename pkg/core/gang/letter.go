@@ -168,6 +168,10 @@ func notifyTypes(j *Job, ev *api.Event) []api.NotifyType {
 		case api.CausePreempted:
 			return []api.NotifyType{api.NotifyPreempt}
 		}
+	case api.EventStacks:
+		if ev.Cause == api.CauseStalled || ev.Cause == api.CauseGPUHang {
+			return []api.NotifyType{api.NotifyStall}
+		}
 	case api.EventDrainCompleted:
 		if ev.Outcome == string(api.RankBlocked) {
 			return []api.NotifyType{api.NotifyRequeue}
@@ -195,6 +199,9 @@ var percents = []api.NotifyType{api.NotifyTimeLimit90, api.NotifyTimeLimit80, ap
 // notify writes the letters of an event.
 func (w *World) notify(j *Job, ev *api.Event) {
 	types := notifyTypes(j, ev)
+	if ev.Type == api.EventDrainStarted && slices.Contains(types, api.NotifyStall) && w.set.StallDump > 0 {
+		return // it is told with where the processes were, which comes in a moment
+	}
 	for i := range j.Spec.Notify {
 		n := &j.Spec.Notify[i]
 		l := letterOf(j, n, ev, i)
@@ -213,6 +220,9 @@ func letterOf(j *Job, n *api.Notify, ev *api.Event, i int) *api.Letter {
 		State: ev.State, Cause: ev.Cause, TimeLimit: TimeLimit(j), Text: ev.Text}
 	if ev.ExitCode != nil {
 		l.ExitCode = *ev.ExitCode
+	}
+	if ev.Type == api.EventStacks && j.Drain != nil {
+		l.Text = j.Drain.Text + "; " + ev.Text
 	}
 	if !j.Start.IsZero() {
 		l.Queued, l.Ran = max(j.Start.Sub(j.Eligible), 0), max(ev.Time.Sub(j.Start), 0)

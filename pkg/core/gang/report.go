@@ -265,6 +265,7 @@ func (w *World) processes(h *host, p place, ma *api.MemberActual) Outcome {
 	changed = w.ownStop(e, i, ma) || changed
 	changed = w.heeds(e, i, ma) || changed
 	changed = w.killed(e, i, ma) || changed
+	changed = w.seenAt(e, i, ma) || changed
 	changed = w.stepsSaid(e, i, ma.Steps) || changed
 	failed, exits := w.exits(e, i, ma)
 	changed = w.seen(h, e, i) || exits || changed
@@ -285,6 +286,7 @@ func (w *World) processes(h *host, p place, ma *api.MemberActual) Outcome {
 	if exits {
 		w.passReady(e)
 	}
+	w.compare(e, false)
 	if e.job.Drain != nil && scriptOver(e.job) {
 		w.cancelLead(e) // a notice that nobody is left to use: the end of the script is the end of its steps
 	}

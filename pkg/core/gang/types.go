@@ -196,6 +196,8 @@ type Drain struct {
 	// Reports are what an accident is judged by when the drain is complete, the one that began it first; none of a drain
 	// that is no accident. Cause, Trigger and Text are those of the first until then.
 	Reports []Report
+	// Stacks is where the processes of the gang were, compared; nil: not yet, or nobody has looked.
+	Stacks *api.Stacks
 }
 
 // Verdict is how a job ended.
@@ -448,9 +450,10 @@ type EpochRow struct {
 	ErrStarts []int64
 	VRAMPeak  int64 // the most that a rank was seen using on one card, bytes; 0: not known
 	Booking   *Booking
-	Text      string     // what ended it, where that was an accident
-	StartedBy *Report    // what its drain was begun for, where that is not what has ended it
-	Ends      []EpochEnd // when its ranks ended, where that was an accident
+	Text      string      // what ended it, where that was an accident
+	StartedBy *Report     // what its drain was begun for, where that is not what has ended it
+	Ends      []EpochEnd  // when its ranks ended, where that was an accident
+	Stacks    *api.Stacks // where its processes were before they were stopped for a hang or at the time limit; nil: nobody has looked
 }
 
 // EpochEnd is when one rank ended.

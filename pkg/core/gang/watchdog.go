@@ -110,6 +110,7 @@ func WatchOf(s *api.Settings, j *Job) api.Watch {
 	if w.IdleLimit > 0 {
 		w.IdleEnd = s.IdleEnd
 	}
+	w.NoStacks = s.StallDump <= 0
 	return w
 }
 

@@ -103,6 +103,8 @@ type epoch struct {
 	guard      *guard        // of its watchdogs; nil: nothing was seen yet
 	drainAt    time.Duration // when the drain under way began, on the clock that does not jump
 	asker      api.Asker     // who asked for the drain; not stored: a restart takes longer than an answer
+	// stacks is where the processes of members were before they were stopped, by member. Nodes say it again after a restart.
+	stacks map[int]*api.MemberStacks
 }
 
 // host is a node with what is derived from it.

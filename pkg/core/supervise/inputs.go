@@ -13,6 +13,8 @@ const (
 	probeFirst = time.Millisecond
 	probeSlow  = 25 * time.Millisecond
 	probeStuck = 250 * time.Millisecond
+	// lookBefore is how long before the time limit it is looked where the ranks are: a look takes half of that at the most.
+	lookBefore = time.Second
 )
 
 // Instant is a reading of the two clocks, each since an origin of no meaning.
@@ -25,6 +27,7 @@ type Instant struct {
 type Config struct {
 	Ranks      []int         // of this node; none: the member only holds its containment, for steps
 	TimeLimit  time.Duration // from Go; 0: none
+	Look       bool          // shortly before that, see [Look]
 	Notice     *api.Notice
 	StopSignal string // of the ends that nobody ordered
 	Grace      time.Duration
@@ -104,6 +107,7 @@ const (
 	Start  ActKind = "start"  // the ranks, all at once
 	Notify ActKind = "notify" // the early signal to its scope
 	Dump   ActKind = "dump"   // begin to write the ranks' stacks; answer Dumped. A stop comes all the same when its time is over
+	Look   ActKind = "look"   // see where the ranks are, without waiting for it: their time limit is near
 	Stop   ActKind = "stop"   // CONT and the stop signal, default scope of design 03
 	Prove  ActKind = "prove"  // look whether the containment is empty; answer Empty or Occupied
 	Kill   ActKind = "kill"   // everything in the containment

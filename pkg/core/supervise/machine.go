@@ -31,6 +31,7 @@ type Machine struct {
 
 	// Deadlines on the monotonic clock, never when not armed.
 	noticeAt, timeLimitAt, stopAt, killAt, probeAt, stuckAt time.Duration
+	lookAt                                                  time.Duration
 	probeStep                                               time.Duration
 	leaseAt, fenceAt                                        time.Duration // on the boot clock, see [Config.Lease]
 	wentAt, stoppedAt                                       time.Duration // when the gate was opened, when the grace began
@@ -38,7 +39,7 @@ type Machine struct {
 
 // New is a member that holds: prepared, its gate closed. The lease runs from now.
 func New(cfg Config, now Instant) *Machine {
-	m := &Machine{cfg: cfg, state: Holding, alive: make(map[int]bool, len(cfg.Ranks)), leaseAt: never, fenceAt: never,
+	m := &Machine{cfg: cfg, state: Holding, alive: make(map[int]bool, len(cfg.Ranks)), leaseAt: never, fenceAt: never, lookAt: never,
 		noticeAt: never, timeLimitAt: never, stopAt: never, killAt: never, probeAt: never, stuckAt: never}
 	for _, r := range cfg.Ranks {
 		m.alive[r] = true
@@ -114,11 +115,12 @@ func (m *Machine) open(now Instant) []Act {
 
 // armLimit arms the time limit, and the notice before it unless that was given.
 func (m *Machine) armLimit(now Instant) {
-	m.timeLimitAt, m.noticeAt = never, never
+	m.timeLimitAt, m.noticeAt, m.lookAt = never, never, never
 	if m.cfg.TimeLimit <= 0 {
 		return
 	}
 	m.timeLimitAt = max(m.wentAt+m.cfg.TimeLimit, now.Mono)
+	defer m.armLook(now)
 	n := m.cfg.Notice
 	if n == nil || m.noticed {
 		return
@@ -128,6 +130,13 @@ func (m *Machine) armLimit(now Instant) {
 	// whole limit is shorter: then the notice comes at the start.
 	if m.cfg.TimeLimit > n.Lead {
 		m.timeLimitAt = max(m.timeLimitAt, m.noticeAt+n.Lead)
+	}
+}
+
+// armLook arms the look before the time limit, which is over when that comes. A limit that is here already is not waited for.
+func (m *Machine) armLook(now Instant) {
+	if m.cfg.Look && m.timeLimitAt > now.Mono {
+		m.lookAt = max(m.timeLimitAt-lookBefore, now.Mono)
 	}
 }
 
@@ -323,6 +332,7 @@ func (m *Machine) killing(now Instant) {
 
 func (m *Machine) disarm() {
 	m.noticeAt, m.timeLimitAt, m.stopAt, m.killAt, m.probeAt, m.stuckAt = never, never, never, never, never, never
+	m.lookAt = never
 	m.leaseAt, m.fenceAt = never, never
 }
 
@@ -400,6 +410,9 @@ func (m *Machine) tick(now Instant) []Act {
 	case now.Boot >= m.leaseAt:
 		m.leaseOver = true
 		return m.own(now, api.CauseNodeLost, leaseText)
+	case now.Mono >= m.lookAt:
+		m.lookAt = never
+		return []Act{{Kind: Look}}
 	case now.Mono >= m.noticeAt:
 		return append(m.notify(), Act{Kind: Tell})
 	case now.Mono >= m.stuckAt:
@@ -445,7 +458,7 @@ func (m *Machine) fence(now Instant) []Act {
 
 // Wait is how long until a tick has something to do; ok is false when no timer is armed.
 func (m *Machine) Wait(now Instant) (d time.Duration, ok bool) {
-	at := min(m.noticeAt, m.timeLimitAt, m.stopAt, m.killAt, m.probeAt, m.stuckAt)
+	at := min(m.noticeAt, m.timeLimitAt, m.stopAt, m.killAt, m.probeAt, m.stuckAt, m.lookAt)
 	d = never
 	if at != never {
 		d = at - now.Mono

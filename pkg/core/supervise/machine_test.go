@@ -44,6 +44,8 @@ func TestSequences(t *testing.T) {
 	limited.TimeLimit, limited.Notice = 60*s, notice
 	noticed.Notice = notice
 	leased.Lease = 600 * s
+	looked := base
+	looked.TimeLimit, looked.Look = 60*s, true
 	script := noticed
 	script.Ranks = []int{0}
 	hasty, holder := script, script
@@ -113,6 +115,17 @@ func TestSequences(t *testing.T) {
 			{0, Go{}, []ActKind{Start, Tell}}, {0, order("preempted", 0, 15*s), []ActKind{Stop, Tell}},
 			{10 * s, Extend{10 * s}, nil}, {15 * s, Tick{}, []ActKind{Kill, Tell}},
 		}, Killing, "preempted", true},
+		{"a look before the time limit, which nobody waits for", looked, []move{
+			{0, Go{}, []ActKind{Start, Tell}}, {59*s - 1, Tick{}, nil}, {59 * s, Tick{}, []ActKind{Look}}, {59 * s, Tick{}, nil},
+			{60 * s, Tick{}, []ActKind{Stop, Tell}}, {61 * s, Tick{}, nil},
+		}, Stopping, "timeout", false},
+		{"a limit that is moved is looked at anew, one that is gone never", looked, []move{
+			{0, Go{}, []ActKind{Start, Tell}}, {59 * s, Tick{}, []ActKind{Look}}, {59 * s, Limit{90 * s}, []ActKind{Tell}},
+			{60 * s, Tick{}, nil}, {89 * s, Tick{}, []ActKind{Look}}, {89 * s, Limit{}, []ActKind{Tell}}, {95 * s, Tick{}, nil},
+		}, Running, "", false},
+		{"a limit that is over at once, and a stop before it, are not looked at", looked, []move{
+			{0, Go{}, []ActKind{Start, Tell}}, {10 * s, order("cancelled", 0, 60*s), []ActKind{Stop, Tell}}, {59 * s, Tick{}, nil},
+		}, Stopping, "cancelled", false},
 		{"stacks first, and no longer than it takes", base, []move{
 			{0, Go{}, []ActKind{Start, Tell}}, {0, dumpOrder(5 * s), []ActKind{Dump, Tell}}, {s, dumpOrder(5 * s), nil},
 			{2 * s, Dumped{}, []ActKind{Stop, Tell}}, {2 * s, Dumped{}, nil}, {17*s - 1, Tick{}, nil}, {17 * s, Tick{}, []ActKind{Kill, Tell}},

@@ -214,6 +214,11 @@ func (d *daemon) Signal(context.Context, api.SignalOrder) (int, error) { return 
 // ReadLog implements [session.Agent].
 func (d *daemon) ReadLog(context.Context, api.LogRead, io.Writer) error { return nil }
 
+// Stacks implements [session.Agent]: processes here have none.
+func (d *daemon) Stacks(context.Context, api.MemberKey) (*api.MemberStacks, error) {
+	return &api.MemberStacks{}, nil
+}
+
 // AppendLog implements [session.Agent].
 func (d *daemon) AppendLog(context.Context, api.LogAppend) error { return nil }
 

@@ -297,6 +297,11 @@ func (g *gangd) flush() {
 	}
 }
 
+// Stacks implements [engine.Hub]: nobody here asks.
+func (g *gangd) Stacks(context.Context, string, api.MemberKey) (*api.MemberStacks, error) {
+	return &api.MemberStacks{}, nil
+}
+
 // AppendLog implements [engine.Hub]: no job here asks for it.
 func (g *gangd) AppendLog(context.Context, string, api.LogAppend) error { return nil }
 

@@ -171,6 +171,15 @@ func (d *daemon) Signal(ctx context.Context, o api.SignalOrder) (int, error) {
 	return m.signal(ctx, o)
 }
 
+// Stacks implements [session.Agent].
+func (d *daemon) Stacks(ctx context.Context, k api.MemberKey) (*api.MemberStacks, error) {
+	m := d.find(k)
+	if m == nil {
+		return nil, api.Errorf(api.CodeNotFound, "job %d epoch %d has no member on node %s", k.Job, k.Epoch, d.opts.Name)
+	}
+	return m.stacks(ctx)
+}
+
 // ResumeCard implements [session.Agent].
 func (d *daemon) ResumeCard(ctx context.Context, uuid string) error {
 	err := d.cards.resume(ctx, uuid)

@@ -29,8 +29,9 @@ type member struct {
 	dir    string
 	wake   chan struct{} // of capacity 1
 	orders chan *order
-	done   chan struct{} // closed when run is over
-	over   atomic.Bool   // stopped, refused or lost: nothing of it runs, and the site's epilog is over too
+	looks  chan chan *api.MemberStacks // who wants to know where its processes are
+	done   chan struct{}               // closed when run is over
+	over   atomic.Bool                 // stopped, refused or lost: nothing of it runs, and the site's epilog is over too
 	// cleaning: nothing of it runs, and the site's epilog does.
 	cleaning atomic.Bool
 
@@ -53,6 +54,8 @@ type member struct {
 	answers  <-chan shim.Answer
 	lastSent LastSent
 	waiting  map[uint64]*order
+	looking  map[uint64]chan<- *api.MemberStacks // by the number that the shim was told
+	lastLook uint64
 	gone     bool // nothing of it is left
 
 	sentOwn  bool            // the stop that this node decided was sent
@@ -82,7 +85,8 @@ type order struct {
 
 // newMember makes a member known. d.mu is held.
 func (d *daemon) newMember(k api.MemberKey) *member {
-	m := &member{d: d, key: k, dir: d.state.memberDir(k), wake: make(chan struct{}, 1), orders: make(chan *order), done: make(chan struct{}), waiting: map[uint64]*order{}}
+	m := &member{d: d, key: k, dir: d.state.memberDir(k), wake: make(chan struct{}, 1), orders: make(chan *order), looks: make(chan chan *api.MemberStacks),
+		done: make(chan struct{}), waiting: map[uint64]*order{}, looking: map[uint64]chan<- *api.MemberStacks{}}
 	d.jobs[k.Job] = append(d.jobs[k.Job], m)
 	return m
 }
@@ -148,6 +152,8 @@ func (m *member) run(ctx context.Context) {
 		case <-retry.C:
 		case o := <-m.orders:
 			m.pass(o)
+		case answer := <-m.looks:
+			m.look(answer)
 		case a, ok := <-m.answers:
 			if ok {
 				m.heard(ctx, a)
@@ -238,6 +244,10 @@ func (m *member) heard(ctx context.Context, a shim.Answer) {
 	if o := m.waiting[a.Signal]; a.Signal != 0 && o != nil {
 		delete(m.waiting, a.Signal)
 		o.answer <- a.Processes
+	}
+	if answer := m.looking[a.Look]; a.Look != 0 && answer != nil {
+		delete(m.looking, a.Look)
+		answer <- a.Stacks
 	}
 	if a.Notes != nil {
 		m.d.notes.put(*a.Notes, m.key)
@@ -420,8 +430,43 @@ func (m *member) pass(o *order) {
 	m.send(shim.Command{Signal: &o.SignalOrder})
 }
 
+// stacks asks the owner to look where the processes are, and waits for the answer.
+func (m *member) stacks(ctx context.Context) (*api.MemberStacks, error) {
+	answer := make(chan *api.MemberStacks, 1)
+	select {
+	case m.looks <- answer:
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	case <-m.done:
+		return nil, api.Errorf(api.CodeNotFound, "job %d epoch %d has no member on node %s any more", m.key.Job, m.key.Epoch, m.d.opts.Name)
+	}
+	select {
+	case s := <-answer:
+		if s == nil {
+			return nil, api.Errorf(api.CodeConflict, "job %d epoch %d runs nothing on node %s", m.key.Job, m.key.Epoch, m.d.opts.Name)
+		}
+		return s, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+func (m *member) look(answer chan<- *api.MemberStacks) {
+	if m.conn == nil || m.over.Load() {
+		answer <- nil
+		return
+	}
+	m.lastLook++
+	m.looking[m.lastLook] = answer
+	m.send(shim.Command{Look: m.lastLook})
+}
+
 // abandon answers the orders that no shim will.
 func (m *member) abandon() {
+	for n, answer := range m.looking {
+		delete(m.looking, n)
+		answer <- nil
+	}
 	for n, o := range m.waiting {
 		delete(m.waiting, n)
 		o.answer <- -1

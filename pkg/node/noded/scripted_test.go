@@ -247,7 +247,10 @@ func newScriptedSite(t *testing.T, st store.Store, nodes, cards int) *site {
 // nobody are sessions in which nobody is.
 type nobody struct{}
 
-func (nobody) Wake([]string)                                          {}
+func (nobody) Wake([]string) {}
+func (nobody) Stacks(context.Context, string, api.MemberKey) (*api.MemberStacks, error) {
+	return &api.MemberStacks{}, nil
+}
 func (nobody) AppendLog(context.Context, string, api.LogAppend) error { return nil }
 func (nobody) ResumeCard(context.Context, string, string) error       { return nil }
 func (nobody) Signal(context.Context, string, api.SignalOrder) (int, error) {

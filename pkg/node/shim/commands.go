@@ -47,6 +47,9 @@ func (m *member) command(c Command) {
 		if c.Signal != nil {
 			m.answerSignal(c.Signal.Number, 0)
 		}
+		if c.Look != 0 {
+			m.lookFor(c.Look)
+		}
 		return
 	}
 	if c.Limit != 0 {
@@ -78,6 +81,9 @@ func (m *member) command(c Command) {
 	}
 	if c.Stacks != "" && m.mach.State() == supervise.Running {
 		m.stacks(c.Stacks)
+	}
+	if c.Look != 0 {
+		m.lookFor(c.Look)
 	}
 	if c.LeaseUntil > 0 {
 		m.step(supervise.Renewed{Left: c.LeaseUntil - clock(unix.CLOCK_BOOTTIME)})

@@ -43,6 +43,7 @@ type member struct {
 	jobs      jobSockets
 	empty     *emptyDir // of this process; nil: it serves no other member
 	dump      dumper
+	lookers   []uint64 // who waits for a look, by number
 	look      limitLook
 	log       int // where the script's errors go, kept for its last line; 0: nowhere
 	order     endOrder
@@ -143,7 +144,7 @@ func load(dir string, first *conn) (*member, error) {
 	m := &member{spec: s, conns: newConns(first), lastStep: -1, order: newEndOrder()}
 	m.state = State{MemberActual: api.MemberActual{MemberKey: s.MemberKey, Phase: api.PhasePreparing},
 		ShimPID: os.Getpid(), BootID: bootID()}
-	cfg := supervise.Config{TimeLimit: s.TimeLimit, Notice: s.Notice, StopSignal: s.StopSignal, Grace: s.Grace, GraceMax: s.GraceMax, Lease: s.Lease}
+	cfg := supervise.Config{TimeLimit: s.TimeLimit, Look: !s.Watch.NoStacks, Notice: s.Notice, StopSignal: s.StopSignal, Grace: s.Grace, GraceMax: s.GraceMax, Lease: s.Lease}
 	for _, r := range s.Ranks {
 		cfg.Ranks = append(cfg.Ranks, r.Rank)
 	}
@@ -238,9 +239,12 @@ func (m *member) do(act supervise.Act) {
 	case supervise.Notify:
 		m.announce()
 		m.notify(act.Signal, act.Scope)
+	case supervise.Look:
+		m.lookBeforeLimit()
 	case supervise.Dump:
 		m.writeStacks()
 	case supervise.Stop:
+		m.takeResult()
 		m.endDump()
 		m.announce()
 		m.lastWords()
@@ -262,6 +266,7 @@ func (m *member) do(act supervise.Act) {
 
 func (m *member) kill() {
 	m.holding, m.offer = nil, offer{}
+	m.takeResult()
 	m.endDump()
 	m.lastWords() // of an end without a grace
 	// Without a cgroup, what a killed member leaves is proven gone by looking for it only.

@@ -2,6 +2,7 @@ package shim
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -14,15 +15,22 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"gangd/pkg/api"
+	"gangd/pkg/core/stacks"
+	"gangd/pkg/node/proc"
 )
 
 const (
 	wordFD      = 3        // where the word to write comes from
+	resultFD    = 4        // where the look goes, JSON of [api.MemberStacks]
 	dumpThreads = 64       // of one process that are shown
 	dumpBytes   = 64 << 10 // of what one debugger says
 	// debuggerTime bounds one debugger: py-spy takes 0.1 to 1 s, gdb with the symbols of a
 	// framework some seconds.
 	debuggerTime = 3 * time.Second
+	// debuggerWait is how long the result waits for debuggers, once the word has come.
+	debuggerWait = 150 * time.Millisecond
 )
 
 // dumpTarget is one process with what only root could read of it.
@@ -31,61 +39,150 @@ type dumpTarget struct {
 	kernel    map[string]string // kernel stack by thread; empty without root
 }
 
-// Dump is `gshim dump RANK:PID...`, the spec on its standard input: it takes the stacks of
-// the processes, and writes them to the logs of their ranks when it is told to. As root it reads the kernel's own stacks, which
+// onlyLook, as the first argument of a dump, has it write nothing to logs.
+const onlyLook = "look"
+
+// Dump is `gshim dump [look] RANK:PID|sSTEP:PID...`, the spec on its standard input: it looks where the processes are and says it,
+// and takes the stacks of ranks, which it writes to their logs when it is told to. As root it reads the kernel's own stacks, which
 // no user has a hand in, and then is the user for all the rest.
 func Dump(args []string) int {
 	s, err := specFromInput()
 	if err != nil {
 		return fail(err)
 	}
-	var procs []dumpTarget
+	look := len(args) > 0 && args[0] == onlyLook
+	if look {
+		args = args[1:]
+	}
+	var all []candidate
 	for _, a := range args {
-		rank, pid, ok := strings.Cut(a, ":")
-		r, err1 := strconv.Atoi(rank)
-		p, err2 := strconv.Atoi(pid)
-		if !ok || err1 != nil || err2 != nil {
-			return fail(fmt.Errorf("dump: want RANK:PID, got %q", a))
+		p, err := dumpArg(a)
+		if err != nil {
+			return fail(err)
 		}
-		d := dumpTarget{rank: r, pid: p}
-		if os.Geteuid() == 0 {
-			d.kernel = kernelStacks(p)
-		}
-		procs = append(procs, d)
+		all = append(all, p)
+	}
+	var procs []dumpTarget
+	if !look {
+		procs = dumpTargets(all)
 	}
 	creds := s.Credentials()
 	if err := creds.become(); err != nil {
 		return fail(err)
 	}
+	for i := range all {
+		p := &all[i]
+		st, _ := proc.ReadStat(p.PID)
+		p.parent, p.exe = st.PPID, exeOf(p.PID)
+		if p.Rank < 0 {
+			p.Task, _ = strconv.Atoi(environ(p.PID, "SLURM_PROCID"))
+		}
+	}
+	l := newLooker(&s, all)
+	looked := make(chan struct{})
+	go func() {
+		defer close(looked)
+		l.look() // before debuggers, which stop what they look at
+	}()
+	select {
+	case <-looked:
+	case <-time.After(soonTime): // a stop may not wait for more
+		if status := sayResult(l.result()); status != 0 {
+			return status
+		}
+		<-looked
+	}
+	if look {
+		l.ask()
+		return sayResult(l.result())
+	}
+	return dumpToLogs(&s, procs, l)
+}
+
+// sayResult writes the look where the shim reads it.
+func sayResult(m *api.MemberStacks) int {
+	b, err := json.Marshal(m)
+	if err != nil {
+		return fail(err)
+	}
+	if _, err := unix.Write(resultFD, b); err != nil {
+		return fail(err)
+	}
+	return 0
+}
+
+// dumpArg reads RANK:PID, or sSTEP:PID of a process of a step.
+func dumpArg(a string) (p candidate, err error) {
+	who, pid, ok := strings.Cut(a, ":")
+	step, ofStep := strings.CutPrefix(who, "s")
+	n, err1 := strconv.Atoi(step)
+	p.PID, err = strconv.Atoi(pid)
+	if !ok || err1 != nil || err != nil {
+		return p, fmt.Errorf("dump: want RANK:PID or sSTEP:PID, got %q", a)
+	}
+	if p.Rank = n; ofStep {
+		p.Rank, p.Step = -1, n
+	}
+	return p, nil
+}
+
+// dumpTargets are the processes of ranks whose stacks are written to logs.
+func dumpTargets(all []candidate) (procs []dumpTarget) {
+	count := map[int]int{}
+	for i := range all {
+		p := &all[i]
+		if p.Rank < 0 || count[p.Rank] == dumpProcesses {
+			continue
+		}
+		count[p.Rank]++
+		d := dumpTarget{rank: p.Rank, pid: p.PID}
+		if os.Geteuid() == 0 {
+			d.kernel = kernelStacks(p.PID)
+		}
+		procs = append(procs, d)
+	}
+	return procs
+}
+
+// dumpToLogs takes the stacks, and writes them when the word comes.
+func dumpToLogs(s *Spec, procs []dumpTarget, l *looker) int {
+	if status := sayResult(l.result()); status != 0 {
+		return status
+	}
 	var logs []*stackLog
 	var looking sync.WaitGroup
+	looking.Go(l.ask)
 	for i := range s.Ranks {
 		mine := slices.DeleteFunc(slices.Clone(procs), func(d dumpTarget) bool { return d.rank != s.Ranks[i].Rank })
 		if len(mine) == 0 {
 			continue
 		}
-		l := &stackLog{spec: &s, rank: &s.Ranks[i]}
-		logs = append(logs, l)
+		log := &stackLog{spec: s, rank: &s.Ranks[i]}
+		logs = append(logs, log)
 		for k := range mine {
-			l.say(fromKernel(&mine[k]))
+			log.say(fromKernel(&mine[k]))
 		}
 		looking.Go(func() {
 			for k := range mine {
-				fromDebugger(l, mine[k].pid)
+				if out := fromDebugger(log, mine[k].pid); out != nil {
+					l.put(mine[k].pid, out)
+				}
 			}
 		})
 	}
 	if n, _ := unix.Read(wordFD, make([]byte, 1)); n != 1 {
 		_ = unix.Kill(0, unix.SIGKILL) // nothing is to be written; the debuggers end with this process
 	}
-	for _, l := range logs {
-		l.open()
+	for _, log := range logs {
+		log.open()
 	}
+	waitUntil(&looking, time.Now().Add(debuggerWait))
+	status := sayResult(l.result()) // with what debuggers have found by now
 	looking.Wait()
-	for _, l := range logs {
-		l.close()
+	for _, log := range logs {
+		log.close()
 	}
-	return 0
+	return status
 }
 
 // stackLog is what there is to write for one rank: kept until the word comes, written at
@@ -203,13 +300,13 @@ func word(path string) string {
 	return f[0]
 }
 
-// fromDebugger asks py-spy for a Python process and gdb for any other, where the rank's own
-// PATH has them. They run as the user; a kernel that lets only parents trace says so in
+// fromDebugger asks py-spy for a Python process and eu-stack or gdb for any other, where the rank's own
+// PATH has them, and gives the threads that it reads out of the answer. They run as the user; a kernel that lets only parents trace says so in
 // their words.
-func fromDebugger(l *stackLog, pid int) {
+func fromDebugger(l *stackLog, pid int) []stacks.Thread {
 	argv := debugger(l.rank, pid)
 	if argv == nil {
-		return
+		return nil
 	}
 	// gdb must not fetch symbols from the network.
 	out, status := runDebugger(argv, append(slices.Clone(l.rank.Env), "DEBUGINFOD_URLS="))
@@ -217,6 +314,10 @@ func fromDebugger(l *stackLog, pid int) {
 		out = append(out[:dumpBytes:dumpBytes], "\n... cut\n"...)
 	}
 	l.say("---- " + strings.Join(argv, " ") + "\n" + string(out) + status)
+	if filepath.Base(argv[0]) == "py-spy" {
+		return stacks.PySpy(string(out))
+	}
+	return stacks.Native(string(out), pid)
 }
 
 // runDebugger runs it in the group of this process, which the shim ends as a whole.
@@ -254,7 +355,7 @@ func runDebugger(argv, env []string) (out []byte, status string) {
 
 // debugger is the command for one process, nil where there is none. A stopped process can't
 // be attached to without waiting for it to be continued: for those py-spy only reads, and
-// gdb is left out.
+// eu-stack and gdb are left out.
 func debugger(r *RankSpec, pid int) []string {
 	exe, err := os.Readlink("/proc/" + strconv.Itoa(pid) + "/exe")
 	if err != nil {
@@ -270,7 +371,13 @@ func debugger(r *RankSpec, pid int) []string {
 		return nil
 	}
 	state := fieldsOf(taskFile(pid, p, "status"), "State")["State"]
-	if gdb := lookPath(r, "gdb"); gdb != "" && !strings.HasPrefix(state, "T") && !strings.HasPrefix(state, "D") {
+	if strings.HasPrefix(state, "T") || strings.HasPrefix(state, "D") {
+		return nil
+	}
+	if eu := lookPath(r, "eu-stack"); eu != "" { // a tenth of what gdb takes
+		return []string{eu, "-p", p, "-n", "64"}
+	}
+	if gdb := lookPath(r, "gdb"); gdb != "" {
 		return []string{gdb, "-p", p, "-batch", "-nx", "-ex", "set pagination off", "-ex", "thread apply all bt 50"}
 	}
 	return nil

@@ -190,6 +190,8 @@ type Command struct {
 	Passed bool             `json:"passed,omitempty"`   // the script, on another node, does not take its notice: see [supervise.Passed]
 	Limit  time.Duration    `json:"limit_ns,omitempty"` // the time limit is so much now, from the opening of the gate; [api.NoLimit]: none
 	Stacks string           `json:"stacks,omitempty"`   // [TakeStacks] or [DropStacks]
+	// Look asks where its processes are; answered with the number.
+	Look uint64 `json:"look,omitempty"`
 	// LeaseUntil renews the lease: it ends then, on CLOCK_BOOTTIME, which is the same for
 	// everyone on this machine. What is left of it would be counted from when it is read, and a
 	// machine may sleep before that for longer than the whole lease.
@@ -220,7 +222,10 @@ type Answer struct {
 	State     *State `json:"state,omitempty"`
 	Signal    uint64 `json:"signal,omitempty"`    // number of the order answered
 	Processes int    `json:"processes,omitempty"` // that got it
-	Spare     bool   `json:"spare,omitempty"`     // nothing of the member is held any more, and another may come
+	// Look is the number of the look that was asked for, Stacks what it showed.
+	Look   uint64            `json:"look,omitempty"`
+	Stacks *api.MemberStacks `json:"stacks,omitempty"`
+	Spare  bool              `json:"spare,omitempty"` // nothing of the member is held any more, and another may come
 	// Notes is what the ranks have said, at most about once a second and again to whoever connects.
 	Notes *api.MemberNote `json:"notes,omitempty"`
 }

@@ -15,6 +15,7 @@ const (
 	OpLive        Op = "live" // the table of the queue and the nodes, as they change
 	OpWeb         Op = "web"  // log in at the page
 	OpLog         Op = "log"
+	OpStacks      Op = "stacks" // see where the processes of a job are
 	OpScript      Op = "script" // read what was submitted
 	OpCancel      Op = "cancel"
 	OpSignal      Op = "signal"
@@ -91,6 +92,7 @@ var table = map[Op]roles{
 	OpLive:        anyUser | only(roleGuest),
 	OpWeb:         anyUser,
 	OpLog:         owners,
+	OpStacks:      owners,
 	OpScript:      owners,
 	OpCancel:      owners,
 	OpSignal:      owners,

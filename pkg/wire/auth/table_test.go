@@ -45,6 +45,7 @@ var expected = map[Op]string{
 	OpWeb:         "y y y y y . . . y y . y . . . . .",
 	OpLog:         "y y y y . . . . y . . y . . . . .",
 	OpScript:      "y y y y . . . . y . . y . . . . .",
+	OpStacks:      "y y y y . . . . y . . y . . . . .",
 	OpCancel:      "y y y y . . . . y . . y . . . . .",
 	OpSignal:      "y y y y . . . . y . . y . . . . .",
 	OpStep:        "y y y y . . . . y . . y . . . . .",

@@ -8,6 +8,8 @@ import (
 	"net"
 	"net/http"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -174,6 +176,21 @@ func (a *fakeAgent) ResumeCard(_ context.Context, uuid string) error {
 }
 func (a *fakeAgent) AppendLog(_ context.Context, l api.LogAppend) error {
 	return api.Errorf(api.CodeConflict, "%s behind %s", l.Text, l.Path)
+}
+func (a *fakeAgent) Stacks(_ context.Context, k api.MemberKey) (*api.MemberStacks, error) {
+	if k.Epoch == 0 {
+		return nil, api.Errorf(api.CodeNotFound, "no such member")
+	}
+	g := api.StackGroup{Kind: "python3", Count: 1, Processes: []api.StackProcess{{Rank: int(k.Job), PID: k.Epoch}}}
+	g.Threads = []api.ThreadStack{{Does: api.DoesLock, Frames: slices.Repeat([]string{strings.Repeat("f", 150)}, 32)}}
+	m := &api.MemberStacks{}
+	for range 40 { // more than one piece
+		m.Groups = append(m.Groups, g)
+	}
+	if k.Job == 13 { // a node that means ill
+		m.Groups[0].Threads[0].Frames = slices.Repeat([]string{"f"}, 33)
+	}
+	return m, nil
 }
 func (a *fakeAgent) ReadLog(ctx context.Context, q api.LogRead, w io.Writer) error {
 	return a.readLog(ctx, q, w)

@@ -77,6 +77,8 @@ type Agent interface {
 	Signal(ctx context.Context, o api.SignalOrder) (processes int, err error)
 	// ResumeCard takes a person's word that a card is good again; an error says why it is not.
 	ResumeCard(ctx context.Context, uuid string) error
+	// Stacks looks where the processes of a member are just now.
+	Stacks(ctx context.Context, k api.MemberKey) (*api.MemberStacks, error)
 	// ReadLog writes a file to w until its end, or until ctx ends when it is followed.
 	ReadLog(ctx context.Context, q api.LogRead, w io.Writer) error
 	// AppendLog writes a text behind a file that is there, as the user; not where it stands there already.

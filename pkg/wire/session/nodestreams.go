@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"sync"
@@ -26,7 +27,7 @@ type nodeStreams struct {
 	mu      sync.Mutex
 	open    map[uint64]*nodeStream
 	readers shares[uint32] // by the user as whom a log is read
-	orders  shares[int64]  // by the job that is signalled; 0: cards
+	orders  shares[int64]  // by the job that is signalled or looked at; 0: cards
 }
 
 func newNodeStreams() nodeStreams {
@@ -74,7 +75,7 @@ var errCancelled = errors.New("the reader went away")
 
 // request applies one request: a new question, credit for one, or its end.
 func (n *nodeStreams) request(s *clientSession, r api.StreamRequest) {
-	if r.Log != nil || r.Append != nil || r.Signal != nil || r.CardResume != "" {
+	if r.Log != nil || r.Append != nil || r.Signal != nil || r.CardResume != "" || r.Stacks != nil {
 		n.start(s, r)
 		return
 	}
@@ -119,7 +120,7 @@ func (n *nodeStreams) enter(st *nodeStream, r *api.StreamRequest) *api.Error {
 				n.readers.held[r.Log.UID], r.Log.User, n.readers.room)}
 	case r.Log == nil && !n.orders.take(orderOf(r)):
 		return &api.Error{Code: api.CodeTooMany, Hint: "wait until they are answered",
-			Message: fmt.Sprintf("%d signals of the same job wait on the node already; a job may have a quarter of the room that is left, which is %d",
+			Message: fmt.Sprintf("%d signals and looks of the same job wait on the node already; a job may have a quarter of the room that is left, which is %d",
 				n.orders.held[orderOf(r)], n.orders.room)}
 	}
 	n.open[r.ID] = st
@@ -139,10 +140,13 @@ func (n *nodeStreams) leave(r *api.StreamRequest) {
 
 // orderOf is the job that an order goes to.
 func orderOf(r *api.StreamRequest) int64 {
-	if r.Signal == nil {
-		return 0
+	switch {
+	case r.Signal != nil:
+		return r.Signal.Job
+	case r.Stacks != nil:
+		return r.Stacks.Job
 	}
-	return r.Signal.Job
+	return 0
 }
 
 func (st *nodeStream) answer(a Agent, r api.StreamRequest) api.StreamReply {
@@ -155,6 +159,8 @@ func (st *nodeStream) answer(a Agent, r api.StreamRequest) api.StreamReply {
 		err = a.AppendLog(st.ctx, *r.Append)
 	case r.CardResume != "":
 		err = a.ResumeCard(st.ctx, r.CardResume)
+	case r.Stacks != nil:
+		err = st.stacks(a, *r.Stacks)
 	default:
 		err = a.ReadLog(st.ctx, *r.Log, st)
 	}
@@ -162,6 +168,19 @@ func (st *nodeStream) answer(a Agent, r api.StreamRequest) api.StreamReply {
 		last.Error = api.Errorf(api.CodeInternal, "%v", err)
 	}
 	return last
+}
+
+// stacks sends where the processes of a member are.
+func (st *nodeStream) stacks(a Agent, k api.MemberKey) error {
+	m, err := a.Stacks(st.ctx, k)
+	if err != nil {
+		return err
+	}
+	b, err := json.Marshal(m)
+	if err == nil {
+		_, err = st.Write(b)
+	}
+	return err
 }
 
 func (st *nodeStream) send(r api.StreamReply) {

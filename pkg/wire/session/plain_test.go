@@ -325,7 +325,7 @@ func TestSharesOfANode(t *testing.T) {
 	if err := n.enter(st, signal(3, 7)); err != nil || n.open[3] != st {
 		t.Errorf("a signal beside it: %v", err)
 	}
-	if err := n.enter(st, signal(4, 7)); err == nil || err.Code != api.CodeTooMany || err.Error() != "1 signals of the same job wait on the node already; a job may have a quarter of the room that is left, which is 4; wait until they are answered" {
+	if err := n.enter(st, signal(4, 7)); err == nil || err.Code != api.CodeTooMany || err.Error() != "1 signals and looks of the same job wait on the node already; a job may have a quarter of the room that is left, which is 4; wait until they are answered" {
 		t.Errorf("a second one of the job: %v", err)
 	}
 	if err := n.enter(st, signal(5, 8)); err != nil {

@@ -639,6 +639,26 @@ func TestAppendLog(t *testing.T) {
 	}
 }
 
+// TestStacks: a look reaches the node, and its answer, of several pieces, the controller, which holds it to its bounds.
+func TestStacks(t *testing.T) {
+	r := newRig(t, "")
+	a := newFakeAgent("n1", "s")
+	r.dial(a)
+	get(t, "welcome", a.welcome)
+	m, err := r.hub.Stacks(context.Background(), "n1", api.MemberKey{Job: 12, Epoch: 3})
+	if err != nil || len(m.Groups) != 40 || m.Groups[39].Processes[0] != (api.StackProcess{Rank: 12, PID: 3}) {
+		t.Error(m, err)
+	}
+	for node, k := range map[string]api.MemberKey{"n1": {Job: 12}, "n9": {Job: 12, Epoch: 3}} {
+		if m, err := r.hub.Stacks(context.Background(), node, k); err == nil {
+			t.Error(node, m)
+		}
+	}
+	if _, err := r.hub.Stacks(context.Background(), "n1", api.MemberKey{Job: 13, Epoch: 3}); err == nil || !strings.Contains(err.Error(), "groups[0].threads[0].frames") {
+		t.Error(err)
+	}
+}
+
 // A controller that refuses the hello is tried again, and when it takes the node that beats as it is told.
 func TestRefusedNodeTriesAgain(t *testing.T) {
 	r := newRig(t, "n1")

@@ -1,11 +1,14 @@
 package session
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"io"
 	"sync"
 
 	"gangd/pkg/api"
+	"gangd/pkg/api/bound"
 )
 
 // streams are the questions of the controller that a node answers in pieces.
@@ -135,6 +138,22 @@ func (h *Hub) ResumeCard(ctx context.Context, node, uuid string) error {
 	return err
 }
 
+// Stacks asks a node where the processes of a member are. A node of an older release does not answer: ctx bounds the wait.
+func (h *Hub) Stacks(ctx context.Context, node string, k api.MemberKey) (*api.MemberStacks, error) {
+	var b bytes.Buffer
+	if err := h.copy(ctx, node, api.StreamRequest{Stacks: &k}, &b); err != nil {
+		return nil, err
+	}
+	m := &api.MemberStacks{}
+	if err := json.Unmarshal(b.Bytes(), m); err != nil {
+		return nil, api.Errorf(api.CodeInternal, "node %s: where the processes are: %v", node, err)
+	}
+	if err := bound.Check(m); err != nil {
+		return nil, api.Errorf(api.CodeInternal, "node %s: where the processes are: %v", node, err)
+	}
+	return m, nil
+}
+
 // AppendLog has a text written behind a file of a node.
 func (h *Hub) AppendLog(ctx context.Context, node string, a api.LogAppend) error {
 	_, err := h.ask(ctx, node, api.StreamRequest{Append: &a})
@@ -172,11 +191,16 @@ func (h *Hub) ask(ctx context.Context, node string, r api.StreamRequest) (int, e
 
 // ReadLog copies a file of a node to w until its end, until ctx ends, or until w fails.
 func (h *Hub) ReadLog(ctx context.Context, node string, q api.LogRead, w io.Writer) error {
+	return h.copy(ctx, node, api.StreamRequest{Log: &q}, w)
+}
+
+// copy asks a node for something, and copies the data of the answer.
+func (h *Hub) copy(ctx context.Context, node string, r api.StreamRequest, w io.Writer) error {
 	s := h.session(node)
 	if s == nil {
 		return notConnected(node)
 	}
-	st, err := s.streams.ask(api.StreamRequest{Log: &q})
+	st, err := s.streams.ask(r)
 	if err != nil {
 		return err
 	}

@@ -197,7 +197,7 @@ function attempts(j, list) {
   const cards = (a) => (a.gpu_seconds || (a.cause ? 0 : j.cards * (now - seconds(a.start_time))));
   return [head2('Attempts', 'pale: waited; blue: runs; grey: ended through no fault of its own; red: its own failure'), axis(parts, begin, end, marks.filter((m) => m.end || (end - m.at) / Math.max(1, end - begin) > 0.12)),
     table('Attempts', ['#|', 'started', 'ran|', 'ended because', 'card time|', 'most VRAM|'], [...list].reverse().map((a) => [a.attempt, h('span', { title: iso(seconds(a.start_time)) }, clock(seconds(a.start_time))), span((seconds(a.end_time) || now) - seconds(a.start_time)),
-      a.cause ? [mark(a.cause === 'completed' || !isOwnFault(a.cause) ? 'over' : 'trouble'), causeWords(a.cause), a.trigger_rank === undefined ? '' : `, rank ${a.trigger_rank}`, a.text ? `: ${a.text}` : '', a.started_by ? `; reported first: ${a.started_by.text}` : ''] : [mark('runs'), 'runs'], hours(cards(a)), a.vram_peak_bytes ? bytes(a.vram_peak_bytes) : '–']))];
+      a.cause ? [mark(a.cause === 'completed' || !isOwnFault(a.cause) ? 'over' : 'trouble'), causeWords(a.cause), a.trigger_rank === undefined ? '' : `, rank ${a.trigger_rank}`, a.text ? `: ${a.text}` : '', a.started_by ? `; reported first: ${a.started_by.text}` : '', a.stacks && !(a.text || '').endsWith(a.stacks.text) ? `; when it was stopped: ${a.stacks.text}` : ''] : [mark('runs'), 'runs'], hours(cards(a)), a.vram_peak_bytes ? bytes(a.vram_peak_bytes) : '–']))];
 }
 
 // order_ is when each rank ended, the first first.

@@ -180,6 +180,7 @@ type drain struct {
 	Later   []api.Cause   `json:"later,omitempty"`
 	Acked   int           `json:"acked,omitempty"`
 	Reports []report      `json:"reports,omitempty"`
+	Stacks  *api.Stacks   `json:"stacks,omitempty"`
 }
 
 type report struct {
@@ -194,7 +195,7 @@ func encodeDrain(d *gang.Drain) *drain {
 	if d == nil {
 		return nil
 	}
-	return &drain{d.Cause, d.Trigger, d.Text, d.Started, d.Lead, d.Spent, d.Moved, d.Later, d.Acked, each(d.Reports, func(r gang.Report) report { return report(r) })}
+	return &drain{d.Cause, d.Trigger, d.Text, d.Started, d.Lead, d.Spent, d.Moved, d.Later, d.Acked, each(d.Reports, func(r gang.Report) report { return report(r) }), d.Stacks}
 }
 
 func decodeDrain(d *drain) *gang.Drain {
@@ -202,7 +203,7 @@ func decodeDrain(d *drain) *gang.Drain {
 		return nil
 	}
 	return &gang.Drain{Cause: d.Cause, Trigger: d.Trigger, Text: d.Text, Started: d.Started, Lead: d.Lead, Spent: d.Spent, Moved: d.Moved, Later: d.Later, Acked: d.Acked,
-		Reports: each(d.Reports, func(r report) gang.Report { return gang.Report(r) })}
+		Reports: each(d.Reports, func(r report) gang.Report { return gang.Report(r) }), Stacks: d.Stacks}
 }
 
 type verdict struct {
