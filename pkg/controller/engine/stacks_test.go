@@ -30,7 +30,7 @@ func TestStacks(t *testing.T) {
 	r.node("n1", 4)
 	id, k := r.runningWith(4, func(s *api.Spec) { s.StallRetries = new(int) })
 	find := func() *gang.Job {
-		j, err := r.One(t.Context(), api.JobRef{ID: id, Index: -1}, me.UID)
+		j, err := r.One(t.Context(), api.JobRef{ID: id, Index: -1}, me)
 		if err != nil {
 			t.Fatal(err)
 		}

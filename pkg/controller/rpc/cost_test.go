@@ -129,8 +129,8 @@ func TestNoFieldCostsTheJobsTimesItsEntries(t *testing.T) {
 				engineTook := spent() - engineBegan
 				// Of jobs that were made, changed or listed each has its price.
 				jobs := changed(w.Body.Bytes()) + bytes.Count(w.Body.Bytes(), []byte(`"array_job_id":`)) + bytes.Count(w.Body.Bytes(), []byte("\tx\t"))
-				if strings.HasPrefix(c.call, "/v1/partitions") {
-					jobs += crowd // of all that wait it may be another where they may be started
+				if strings.HasPrefix(c.Path, "/v1/partitions") {
+					jobs += nasty.Jobs // of all that wait it may be another where they may be started
 				}
 				engineMost := time.Duration(slow) * (engineMay + time.Duration(jobs)*jobMay)
 				callMost := time.Duration(slow) * (callMay + time.Duration(len(text))*byteMay + time.Duration(jobs)*jobMay)
