@@ -67,7 +67,11 @@ func TestKept(t *testing.T) {
 	d, now := Open(path, slog.Default()), time.Now()
 	d.Add(now, api.Standing{Usable: 4, Given: 1, Seen: 1, Busy: 1}, map[string]api.Standing{"n1": {Usable: 4}})
 	d.save()
-	for text, want := range map[string]int{"": 1, "{": -1} {
+	for _, x := range []struct {
+		text string // empty: what was kept
+		want int
+	}{{"", 1}, {"{", -1}} {
+		text, want := x.text, x.want
 		if text != "" {
 			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 				t.Fatal(err)

@@ -83,7 +83,7 @@ func TestShowsAllOfAJob(t *testing.T) {
 		State: api.JobRunning, StateCode: api.JobRunning.Code(), Reason: "None", Priority: 17, Cron: s.Cron, Held: "user", Size: 2, Launch: api.LaunchRanks, Epoch: 3, RestartCount: 2,
 		Budgets: gang.Budgets(site, j), SubmitTime: j.Submit, EligibleTime: j.Eligible, StartTime: j.Start, EndTime: j.End, TimeLimitSeconds: 7200, MaxTimeTotal: 18000, RanSeconds: 3600,
 		TimeMinSeconds: 1800, Deadline: j.Deadline, SafeUntil: noon.Add(time.Hour), SafeBy: string(sched.ProtectedByItself), GraceSeconds: 40,
-		Notice: &api.NoticeView{Signal: "USR1", LeadSeconds: 90, Scope: api.ScopeRanks}, VRAMBytes: 11, GPUsPerRank: 9, GPUsPerNode: 10, CPUsPerRank: 5, MemoryBytes: 6, MemoryPerNode: 7,
+		Notice: &api.NoticeView{Signal: "USR1", LeadSeconds: 90, Scope: api.ScopeRanks}, VRAMBytes: 11, GPUsPerRank: 9, GPUsPerNode: 10, Cards: 20, CPUsPerRank: 5, MemoryBytes: 6, MemoryPerNode: 7,
 		TmpPerNode: 8, Shape: s.Shape, Nodes: []string{"n1", "n2"}, MinNodes: 2, RanksPerNode: 1, NodeList: s.NodeList, Exclude: s.Exclude, Constraint: "ib", Prefer: "fast",
 		Reservation: "talk", Switches: 1, Exclusive: true, Share: true, Nice: 4, AsAsked: s.AsAsked, Status: "epoch 4",
 		Ready:          &api.Readiness{Ranks: 1, Size: 2},

@@ -1,6 +1,8 @@
 package gang
 
 import (
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -11,7 +13,8 @@ import (
 // seenOn is where the ranks of a node are, each by its innermost frame.
 func seenOn(frames map[int]string) *api.MemberStacks {
 	m := &api.MemberStacks{}
-	for r, f := range frames {
+	for _, r := range slices.Sorted(maps.Keys(frames)) {
+		f := frames[r]
 		m.Groups = append(m.Groups, api.StackGroup{Kind: "python3", Count: 1, Processes: []api.StackProcess{{Rank: r, PID: 100 + r}},
 			Threads: []api.ThreadStack{{Does: api.DoesLock, Frames: []string{f, "main (train.py)"}}}})
 	}
