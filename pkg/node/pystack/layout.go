@@ -40,7 +40,7 @@ var layouts = map[version]layout{
 func layoutOf(v version) (layout, error) {
 	l, ok := layouts[v]
 	if !ok {
-		return layout{}, fmt.Errorf("Python 3.%d is not known here", v)
+		return layout{}, fmt.Errorf("no layout of Python 3.%d is known", v)
 	}
 	return l, nil
 }
