@@ -92,7 +92,7 @@ func processor() time.Duration {
 const (
 	engineMay = 50 * time.Millisecond
 	callMay   = 150 * time.Millisecond
-	byteMay   = 150 * time.Nanosecond // to read a request
+	byteMay   = 300 * time.Nanosecond // to read a request
 	jobMay    = 200 * time.Microsecond
 )
 
