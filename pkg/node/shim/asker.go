@@ -133,10 +133,18 @@ func (a *asker) waits(i int, s *proc.Stat, t time.Duration) bool {
 	return s.State == 'R' || t-from-max(proc.Starved(w.pid)-w.starved, 0) < most
 }
 
-// tellBorn gives the signal to what a process that was let run on has started meanwhile.
+// tellBorn gives the signal to what a process that was let run on has started meanwhile. The process is stopped first, until
+// its own signal: it could start one more between the look and that, and the one more would outlive it.
 func (m *member) tellBorn(parent int, sig unix.Signal) {
 	if m.asker.told == nil {
 		return
+	}
+	send(parent, unix.SIGSTOP)
+	for end := time.Now().Add(stopWait); time.Now().Before(end); {
+		if s, ok := proc.ReadStat(parent); !ok || s.State == 'T' || s.Dead() {
+			break
+		}
+		proc.Pause(100 * time.Microsecond)
 	}
 	stats := m.stats()
 	for pid, s := range stats {
