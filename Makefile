@@ -79,6 +79,7 @@ attack: build ## what users, nodes and strangers may try against a site, as root
 CHECKS ?= 10000
 properties: ## the property tests with CHECKS (10000) draws each in place of 100, and ten times as many histories of cards
 	GANG_HISTORIES=$$(($(CHECKS) * 10)) go test -count=1 -timeout 1h ./pkg/core/gang -run NeverOverCommitted
+	go test -count=1 -timeout 1h ./pkg/controller/rpc -run NoFieldCosts -rpc.costs
 	go test -count=1 -timeout 2h $$(grep -rl 'rapid\.Check' --include='*_test.go' pkg | xargs -n1 dirname | sort -u | sed 's|^|./|') -rapid.checks=$(CHECKS)
 
 recipe: ## an option added as CONTRIBUTING says, and all programs built with it
