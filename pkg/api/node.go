@@ -162,11 +162,11 @@ type PartitionRequest struct {
 	Tier        *int            `json:"tier,omitempty" bound:"-1000..1000"`
 	State       *PartitionState `json:"state,omitempty"`
 	// "ALL" or none: everybody, any account; see [Partition].
-	AllowUsers    *[]string `json:"allow_users,omitempty"`
-	AllowGroups   *[]string `json:"allow_groups,omitempty"`
-	AllowAccounts *[]string `json:"allow_accounts,omitempty"`
-	DenyAccounts  *[]string `json:"deny_accounts,omitempty"`             // "ALL" or none: no account is
-	MinNodes      *int      `json:"min_nodes,omitempty" bound:"..65536"` // 0: any number
+	AllowUsers    *[]string `json:"allow_users,omitempty" bound:"n=1000"`
+	AllowGroups   *[]string `json:"allow_groups,omitempty" bound:"n=1000"`
+	AllowAccounts *[]string `json:"allow_accounts,omitempty" bound:"n=1000"`
+	DenyAccounts  *[]string `json:"deny_accounts,omitempty" bound:"n=1000"` // "ALL" or none: no account is
+	MinNodes      *int      `json:"min_nodes,omitempty" bound:"..65536"`    // 0: any number
 	MaxNodes      *int      `json:"max_nodes,omitempty" bound:"..65536"`
 }
 
