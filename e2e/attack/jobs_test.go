@@ -81,7 +81,7 @@ func open(method, path string) bool {
 	path, _, _ = strings.Cut(path, "?")
 	if method == "GET" {
 		switch path {
-		case "/v1/nodes", "/v1/ping", "/v1/events", "/v1/reservations", "/v1/live", "/v1/ledger", "/v1/outbox", "/metrics", "/readyz":
+		case "/v1/nodes", "/v1/ping", "/v1/events", "/v1/reservations", "/v1/live", "/v1/ledger", "/v1/day", "/v1/limits", "/v1/outbox", "/metrics", "/readyz":
 			return true
 		}
 		return strings.HasPrefix(path, "/v1/jobs/") && !strings.HasSuffix(path, "/script") && !strings.HasSuffix(path, "/attach")

@@ -56,7 +56,7 @@ func second(s *site) (out []try) {
 		{"gangd with another state", []string{"gangd", "--config", conf("gangd", fmt.Sprintf("state_dir = %q", other+"2"))}, s.socket()},
 	} {
 		for n := range 5 {
-			out = append(out, try{"daemons by hand", fmt.Sprintf("%s, %d", x.name, n+1), "by root, beside the one that runs", "it ends and says why, and the socket is whose it was", n > 0 || i%3 > 0, func() error {
+			out = append(out, try{"daemons by hand", fmt.Sprintf("%s, %d", x.name, n+1), "by root, beside the one that runs", "it ends and says why, and the socket is whose it was", n > 0 || i%3 > 0 || i == 6, func() error {
 				before, err := os.Stat(x.ask)
 				if err != nil {
 					return err
@@ -258,7 +258,7 @@ func texts(s *site) (out []try) {
 	}
 	for what, text := range bad {
 		for name, shape := range shapes {
-			out = append(out, try{"texts", name + ": " + what, "by eve", "refused, or kept as text that is one", len(out)%25 > 0, func() error {
+			out = append(out, try{"texts", name + ": " + what, "by eve", "refused, or kept as text that is one", true, func() error {
 				var r api.SubmitReply
 				if err := s.eve.ask(map[string]any{"hold": true, "name": "text"}).decode(&r); err != nil {
 					return err
