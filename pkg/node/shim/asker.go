@@ -140,12 +140,7 @@ func (m *member) tellBorn(parent int, sig unix.Signal) {
 		return
 	}
 	send(parent, unix.SIGSTOP)
-	for end := time.Now().Add(stopWait); time.Now().Before(end); {
-		if s, ok := proc.ReadStat(parent); !ok || s.State == 'T' || s.Dead() {
-			break
-		}
-		proc.Pause(100 * time.Microsecond)
-	}
+	awaitStop(parent, time.Now().Add(stopWait))
 	stats := m.stats()
 	for pid, s := range stats {
 		if m.asker.told[pid] {

@@ -219,12 +219,19 @@ func (m *member) stopMains() {
 		}
 	}
 	for i := range m.ranks {
-		for m.ranks[i].live() && time.Now().Before(end) {
-			if s, ok := proc.ReadStat(m.ranks[i].pid); !ok || s.State == 'T' || s.Dead() {
-				break
-			}
-			proc.Pause(100 * time.Microsecond)
+		if m.ranks[i].live() {
+			awaitStop(m.ranks[i].pid, end)
 		}
+	}
+}
+
+// awaitStop waits until a process that was told to stop stands still or has ended, or it is end.
+func awaitStop(pid int, end time.Time) {
+	for time.Now().Before(end) {
+		if s, ok := proc.ReadStat(pid); !ok || s.State == 'T' || s.Dead() {
+			return
+		}
+		proc.Pause(100 * time.Microsecond)
 	}
 }
 
