@@ -169,9 +169,10 @@ func (b *busyMeter) load() (stop func(), rate func() float64) {
 		}
 }
 
-// fill has so many jobs wait in all, a record each.
+// fill has so many jobs wait, a record each, when the submissions that are timed next have come too: a user may have
+// 100,000 jobs (user_jobs), with the one that occupies the nodes.
 func (b *busyMeter) fill(n int) error {
-	_, err := eightClients(max(0, n-int(b.last.Load()))/8, func() error { return b.submit(b.ctx) })
+	_, err := eightClients(max(0, n-1-25*b.runs-int(b.last.Load()))/8, func() error { return b.submit(b.ctx) })
 	return err
 }
 

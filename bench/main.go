@@ -102,10 +102,7 @@ func run(ctx context.Context, names, only, beside string, turns int, size meter)
 		}
 		m := new(meter)
 		*m = size
-		m.sys, m.dir = s, filepath.Join(dir, "w-"+s.name())
-		if err := os.MkdirAll(m.dir, 0o755); err != nil {
-			return err
-		}
+		m.sys = s
 		meters[s.name()] = m
 	}
 	t := &table{rows: map[string]*row{}}
@@ -119,7 +116,12 @@ func run(ctx context.Context, names, only, beside string, turns int, size meter)
 				if turn%2 == 1 {
 					s = systems[len(systems)-1-i]
 				}
-				figures, err := c.measure(meters[s.name()])
+				m := meters[s.name()]
+				m.dir = filepath.Join(dir, fmt.Sprintf("w-%s-%s-%d", s.name(), c.name, turn)) // an earlier turn's witnesses aren't read again
+				if err := os.MkdirAll(m.dir, 0o755); err != nil {
+					return err
+				}
+				figures, err := c.measure(m)
 				if err != nil {
 					return fmt.Errorf("%s on %s: %w", c.name, s.name(), err)
 				}

@@ -336,6 +336,9 @@ func newGangd(bin string) (*gangd, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := os.Chmod(dir, 0o755); err != nil { // gangd refuses a socket that users can't reach
+		return nil, err
+	}
 	return &gangd{bin: bin, dir: dir, socket: filepath.Join(dir, "g.sock")}, nil
 }
 
