@@ -54,7 +54,7 @@ var cases = []struct {
 // command runs a program of the system and gives its output.
 func (m *meter) command(args []string) (string, error) {
 	cmd := exec.CommandContext(m.ctx, args[0], args[1:]...)
-	cmd.Env = append(os.Environ(), m.sys.env()...)
+	cmd.Env = append(append(os.Environ(), "GANG_TIMEOUT=5m"), m.sys.env()...) // 100,000 jobs are cancelled at once
 	cmd.Dir = m.dir
 	var errs bytes.Buffer
 	cmd.Stderr = &errs
