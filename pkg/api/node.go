@@ -188,6 +188,7 @@ type NodesReply struct {
 	// Changes are what was made of partitions at run time, over the configuration.
 	Changes  []PartitionChange `json:"partition_changes,omitempty"`
 	Switches []Switch          `json:"switches,omitempty"` // the lowest first; none: not known
+	Pools    []PoolState       `json:"pools,omitempty"`    // of the site altogether
 	Preempt  string            `json:"preempt,omitempty"`  // who may be preempted: "off", "tier", "service"
 }
 

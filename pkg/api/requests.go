@@ -225,6 +225,7 @@ var SpecParts = map[SpecPart]func(to, from *Spec){
 		to.GPUsPerRank, to.GPUsPerNode, to.GPUType, to.MinCompute, to.VRAMBytes, to.Share = from.GPUsPerRank, from.GPUsPerNode, from.GPUType, from.MinCompute, from.VRAMBytes, from.Share
 		to.CPUBind, to.ThreadsPerCore, to.Shape, to.Asked, to.Words = from.CPUBind, from.ThreadsPerCore, from.Shape, from.Asked, from.Words
 		to.RanksPerNode, to.MinNodes, to.MaxNodes, to.Exclusive = from.RanksPerNode, from.MinNodes, from.MaxNodes, from.Exclusive
+		to.Pools = from.Pools
 		to.NodeList, to.Exclude, to.Switches, to.SwitchWait = from.NodeList, from.Exclude, from.Switches, from.SwitchWait
 	},
 	PartAccount:     func(to, from *Spec) { to.Account = from.Account },

@@ -155,6 +155,8 @@ type AsAsked struct {
 	Allocation bool `json:"allocation,omitempty"`
 	// Report: behind the output of rank 0 stands in the end what was used of what was asked for.
 	Report bool `json:"report,omitempty"`
+	// Pools are what it asks for of what the site has altogether.
+	Pools []Pool `json:"pools,omitempty" bound:"n=64"`
 }
 
 // TextBytes is about what it comes to: all that is written in it, and each entry of its lists. The name is the job's.

@@ -189,7 +189,19 @@ func (g *ginfo) show(s *screen, reply *api.NodesReply) error {
 	case g.cards:
 		return g.writeCards(s, reply.Nodes)
 	}
-	return g.writeNodes(s, reply.Nodes)
+	if err := g.writeNodes(s, reply.Nodes); err != nil || len(reply.Pools) == 0 {
+		return err
+	}
+	return g.poolTable(reply.Pools).write(s)
+}
+
+// poolTable is what the site has altogether.
+func (g *ginfo) poolTable(pools []api.PoolState) *table {
+	t := &table{noHeader: g.noHeader, cols: []tableColumn{{head: "OF THE SITE", keep: true}, {head: "USED/TOTAL", right: true, keep: true}}}
+	for i := range pools {
+		t.rows = append(t.rows, []string{pools[i].Key().String(), fmt.Sprintf("%d/%d", pools[i].Used, pools[i].Count)})
+	}
+	return t
 }
 
 // writeNodes prints the nodes, and below them once what several are alike in: what is true of all of a cluster, as of gangd dev

@@ -420,6 +420,7 @@ func (a *allocation) environ() []string {
 	if j.Reservation != "" {
 		out = append(out, "SLURM_JOB_RESERVATION="+j.Reservation)
 	}
+	out = append(out, api.PoolVariables(j.Pools)...)
 	if j.Asked != nil {
 		out = append(out, j.Asked.Told...)
 	}

@@ -190,7 +190,7 @@ func (c *Controller) Policy() sched.Policy {
 	p := sched.Policy{Partitions: c.Partitions, BackfillDepth: c.BackfillDepth, Order: sched.Order(c.Order), GuardAfter: c.GuardAfter,
 		GuardShare: float64(c.GuardPercent) / 100, HalfLife: c.HalfLife, Preempt: sched.Preempt(c.Preempt), MinRun: c.PreemptMinRun,
 		Hysteresis: float64(c.PreemptHysteresis) / 100, MaxMinRun: c.MinRunMax, ProtectDone: c.ProtectDone,
-		UserCards: c.UserCards, Switches: c.Switches, MaxSwitchWait: c.MaxSwitchWait}
+		UserCards: c.UserCards, Switches: c.Switches, MaxSwitchWait: c.MaxSwitchWait, Pools: c.Pools()}
 	for _, a := range c.Accounts {
 		p.Accounts = append(p.Accounts, sched.Account{Name: a.Name, Cards: a.Cards, Quota: a.Quota, Share: float64(a.Share), Users: a.Users, Default: a.Default})
 	}
@@ -218,6 +218,7 @@ func (c *Controller) check(src *source) []error {
 	errs = append(errs, c.checkWeb(src)...)
 	errs = append(errs, c.checkNotify(src)...)
 	errs = append(errs, checkPartitions(c.Partitions, c.Accounts, src)...)
+	errs = append(errs, c.checkPools(src)...)
 	return append(errs, checkAccounts(c.Accounts, src)...)
 }
 
@@ -233,6 +234,25 @@ func (c *Controller) checkWeb(src *source) []error {
 	host, _, err := net.SplitHostPort(c.WebListen)
 	if ip := net.ParseIP(host); err == nil && c.WebCert == "" && host != "localhost" && (ip == nil || !ip.IsLoopback()) {
 		errs = append(errs, src.wrong("web_listen", "want web_cert and web_key with an address that others reach, or 127.0.0.1:PORT and ssh -L or a proxy before it"))
+	}
+	return errs
+}
+
+// checkPools: what there is so much of has a name of its own.
+func (c *Controller) checkPools(src *source) []error {
+	var errs []error
+	for i := range api.PoolRows {
+		row, seen := &api.PoolRows[i], map[string]bool{}
+		for k, p := range row.Of(&c.Settings) {
+			key := fmt.Sprintf("%s[%d].name", row.Kind, k)
+			switch {
+			case !api.PoolNameOK(p.Name):
+				errs = append(errs, src.wrong(key, fmt.Sprintf("want a name for each [[%s]], of letters, digits and . _ - @ /", row.Kind)))
+			case seen[p.Name]:
+				errs = append(errs, src.wrong(key, fmt.Sprintf("there is a %s of that name above", row.Kind)))
+			}
+			seen[p.Name] = true
+		}
 	}
 	return errs
 }

@@ -154,7 +154,7 @@ func New(ctx context.Context, opt Options) (*Engine, error) {
 		return nil, fmt.Errorf("load the store: %w", err)
 	}
 	counted := &figures{Recorder: opt.Record}
-	opt.Record = counted
+	opt.Record, opt.Policy.Pools = counted, opt.Settings.Pools()
 	e := &Engine{
 		opt: opt, figures: counted, store: opt.Store, log: opt.Log,
 		inbox:      make(chan request, inboxSize),

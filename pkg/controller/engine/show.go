@@ -455,7 +455,7 @@ func attemptCode(r *gang.EpochRow) int {
 // ShowNodes is what ginfo prints.
 func (e *Engine) ShowNodes() *api.NodesReply {
 	out := &api.NodesReply{SchemaVersion: api.SchemaVersion, Nodes: []api.Node{}, Partitions: e.policy().Partitions, Changes: e.partitions.Load().changes,
-		Switches: e.opt.Policy.Switches, Preempt: e.preempts()}
+		Switches: e.opt.Policy.Switches, Preempt: e.preempts(), Pools: e.pools()}
 	out.Partitions = append([]api.Partition{}, out.Partitions...)
 	for i := range out.Partitions {
 		p := &out.Partitions[i]
@@ -480,6 +480,22 @@ func (e *Engine) showNodes(nodes []*gang.Node) (out []api.Node) {
 		out = append(out, node)
 	}
 	e.showReservations(out)
+	return out
+}
+
+// pools are what the site has altogether, and what of it is held.
+func (e *Engine) pools() []api.PoolState {
+	var out []api.PoolState
+	for _, p := range e.opt.Settings.Pools() {
+		out = append(out, api.PoolState{Pool: p})
+	}
+	if out == nil {
+		return nil
+	}
+	used := e.view.poolsUsed()
+	for i := range out {
+		out[i].Used = used[out[i].Key()]
+	}
 	return out
 }
 

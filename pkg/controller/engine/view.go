@@ -332,6 +332,25 @@ func (v *view) allNodes() []*gang.Node {
 	return out
 }
 
+// poolsUsed is what the jobs that have nodes hold of what the site has altogether.
+func (v *view) poolsUsed() map[api.PoolKey]int {
+	holders := map[int64]bool{}
+	for _, n := range v.allNodes() {
+		for i := range n.Res.Grants {
+			holders[n.Res.Grants[i].Job] = true
+		}
+	}
+	used := map[api.PoolKey]int{}
+	for id := range holders {
+		if j := v.job(id); j != nil {
+			for i := range j.Spec.Pools {
+				used[j.Spec.Pools[i].Key()] += j.Spec.Pools[i].Count
+			}
+		}
+	}
+	return used
+}
+
 // whenEnded is closed when the job has ended; nil when it has already, or is not here. All
 // who wait for a job share one channel: those who gave up leave nothing behind.
 func (v *view) whenEnded(id int64) <-chan struct{} {

@@ -316,6 +316,9 @@ func askKey(s *api.Spec, partitions []string) string {
 		}
 		fmt.Fprintf(&b, " switches %d %d", s.Switches, wait)
 	}
+	if len(s.Pools) > 0 {
+		fmt.Fprintf(&b, " pools %v", s.Pools)
+	}
 	if s.Shape != (api.CPUShape{}) {
 		fmt.Fprintf(&b, " shape %v", s.Shape)
 	}

@@ -85,6 +85,8 @@ func (w *World) admissible(e *entry, ev Admit) *api.Error {
 		return api.Errorf(api.CodeConflict, "the begin time or back-off of job %d has not passed", ev.Job)
 	case !w.inTurn(e):
 		return api.Errorf(api.CodeConflict, "array %d has %d elements admitted, its limit", e.job.ArrayID, w.arrays[e.job.ArrayID].active)
+	case w.shortOfPool(e.job) != "":
+		return api.Errorf(api.CodeConflict, "job %d: %s", ev.Job, w.shortOfPool(e.job))
 	case tooLate(e.job, w.now.Wall):
 		return api.Errorf(api.CodeConflict, "job %d %s", ev.Job, missed(e.job))
 	case ev.TimeLimit != 0 && (ev.TimeLimit < least(e.job) || e.job.TimeLimit > 0 && ev.TimeLimit >= e.job.TimeLimit):

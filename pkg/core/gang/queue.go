@@ -86,6 +86,7 @@ func (w *World) withdraw(a *array, e *entry) {
 // countActive keeps the array's count when an element gets or loses its nodes, before
 // touch.
 func (w *World) countActive(e *entry, d int) {
+	w.countPools(e.job, d)
 	a := w.arrays[e.job.ArrayID]
 	if a == nil {
 		return

@@ -97,6 +97,7 @@ func (w *World) restoreJob(j *Job) {
 	if !admitted(j) {
 		return
 	}
+	w.countPools(j, 1)
 	for i := range j.Members {
 		if name := j.Members[i].Node; w.nodes[name] == nil {
 			w.restoreNode(&Node{Name: name})

@@ -16,7 +16,7 @@ func (w *World) Running(id int64) *sched.Running {
 	j := e.job
 	done := AnyDone(j)
 	r := &sched.Running{Job: id, Epoch: j.Epoch, Priority: j.Priority, Nice: NiceOf(j), User: j.User, Account: j.Spec.Account,
-		Name: j.Name, Cards: heldCards(j), Submit: queuedAt(j), TimeLimit: TimeLimit(j),
+		Name: j.Name, Cards: heldCards(j), Pools: j.Spec.Pools, Submit: queuedAt(j), TimeLimit: TimeLimit(j),
 		Attained: j.Kept, KeepsWork: keepsWork(j), Done: done, MinRun: j.Spec.MinRun, Turn: j.Turn,
 		Final: done || limit(&w.set, j.Spec, api.CausePreempted) == 0,
 		Lead:  lead(j, false), Stop: lead(j, false) + w.grace(j)}

@@ -342,6 +342,10 @@ var changeable = slices.Concat([]changeableRow{
 })
 
 func changeableAmounts() (out []changeableRow) {
+	for i := range api.PoolRows {
+		row := &api.PoolRows[i]
+		out = append(out, changeableRow{row.Option, func(s *api.Spec) string { return api.PoolText(s.Pools, row.Kind) }})
+	}
 	for r := range cluster.Resources {
 		row := &cluster.Resources[r]
 		add := func(f *cluster.Figure, of string) {

@@ -29,6 +29,7 @@ func (w *World) Verify() []string {
 	v.shared()
 	v.arrays()
 	v.holdings()
+	v.pools()
 	v.dependencies()
 	v.outbox()
 	v.crontabs()
@@ -57,6 +58,18 @@ func (v *verifier) shared() {
 		}
 		v.check(false, "rank %d of the gangs that never had nodes is %+v", i, *r)
 	}
+}
+
+func (v *verifier) pools() {
+	again := map[api.PoolKey]int{}
+	for _, e := range v.w.jobs {
+		if admitted(e.job) {
+			for i := range e.job.Spec.Pools {
+				again[e.job.Spec.Pools[i].Key()] += e.job.Spec.Pools[i].Count
+			}
+		}
+	}
+	v.check(maps.Equal(v.w.pools, again), "of pools %v are held, counted %v", again, v.w.pools)
 }
 
 func (v *verifier) outbox() {

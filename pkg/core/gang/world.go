@@ -50,8 +50,9 @@ type World struct {
 	live              int                 // jobs that have not ended
 	nextID            int64
 	nextSeq           int64
-	away              int              // nodes without a session
-	refusedJobs       map[int64]*entry // that have [Job.Refusals]
+	away              int                 // nodes without a session
+	pools             map[api.PoolKey]int // what gangs hold of what the site has altogether
+	refusedJobs       map[int64]*entry    // that have [Job.Refusals]
 
 	// What Take will give out.
 	dirtyJobs  []*entry
@@ -240,7 +241,7 @@ func (a *sharedAsk) open() bool { return a.key.partition != "" }
 // New is an empty world.
 func New(s api.Settings) *World {
 	return &World{
-		set: s, mostEnded: MostEnded, jobs: map[int64]*entry{}, noEpoch: new(epoch), nodes: map[string]*host{}, arrays: map[int64]*array{}, keys: map[string]int64{}, holdings: map[uint32]*holding{},
+		set: s, mostEnded: MostEnded, jobs: map[int64]*entry{}, noEpoch: new(epoch), nodes: map[string]*host{}, arrays: map[int64]*array{}, keys: map[string]int64{}, pools: map[api.PoolKey]int{}, holdings: map[uint32]*holding{},
 		specs: map[specKey]*sharedSpec{}, options: map[optionsKey]*sharedOptions{}, optionsBy: map[*api.Spec]*sharedOptions{}, asks: map[askKey]*sharedAsk{}, deps: newDepends(), timers: timers{due: map[timer]time.Duration{}}, outbox: newOutbox(), nextID: 1, nextSeq: 1,
 		prepared: map[int64]struct{}{}, epochs: map[api.MemberKey]EpochRow{}, ledger: map[api.LedgerKey]api.LedgerFigures{}, reservations: map[string]*reservation{}, reserved: map[string]*api.Reservation{},
 		groups: map[uint32][]string{}, refusedJobs: map[int64]*entry{}, crons: map[string]*api.Crontab{}, cronsDirty: map[string]*api.Crontab{}, parts: partitions{changes: map[string]*api.PartitionChange{}, dirty: map[string]*api.PartitionChange{}},

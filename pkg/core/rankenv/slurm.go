@@ -56,6 +56,7 @@ func (m *Member) slurm(e *env, l *layout) {
 	}
 	e.setGiven("SLURM_JOB_ACCOUNT", s.Account)
 	e.setGiven("SLURM_JOB_RESERVATION", s.Reservation)
+	e.add(api.PoolVariables(s.Pools))
 	e.setGiven("SLURM_SUBMIT_HOST", s.SubmitHost)
 	array(e, b)
 }

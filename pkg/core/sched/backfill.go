@@ -87,6 +87,7 @@ func (pl *planner) visitGuarded(c *Candidate) {
 func (pl *planner) visitTaker(c *Candidate) {
 	sh, cl, at := pl.askClass(c.Ask), pl.view.Queue.JobClass(c.Job), pl.backfillOf(c.Job)
 	if v := pl.capped(c); v != nil {
+		pl.keepPools(c, v)
 		v.first = c.Job
 		pl.verdicts.set(cl, cmp.Or(pl.verdicts.of(cl), v))
 		pl.removeBackfill(at)

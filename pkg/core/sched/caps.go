@@ -23,6 +23,9 @@ func (p *Policy) hasQuotas() bool {
 
 // AboveCap says why an ask could never start for a cap alone, nil when it could.
 func (p *Policy) AboveCap(account string, ask *cluster.Ask) *api.Error {
+	if err := p.checkPools(ask.Spec.Pools); err != nil {
+		return err
+	}
 	cards := CardsOf(ask)
 	above := func(most int, whose string) *api.Error {
 		return &api.Error{Code: api.CodeInvalid, Message: fmt.Sprintf("%s are asked for, and %s may hold at most %d at a time", api.Count(cards, "card"), whose, most),
@@ -60,27 +63,37 @@ func (p *Policy) account(name string) *Account {
 	return nil
 }
 
-// cardsHeld counts the cards in the hands of each user and account, with those of the starts
+// holdings counts the cards in the hands of each user and account, and what of pools is held, with those of the starts
 // planned so far.
-type cardsHeld struct{ user, account map[string]int }
+type holdings struct {
+	user, account map[string]int
+	pools         map[api.PoolKey]int
+	takers        []poolTaker // who waits for pools, the first of them
+}
 
-func (pl *planner) cardsHeld() *cardsHeld {
+func (pl *planner) held() *holdings {
 	if pl.holdings == nil {
-		pl.holdings = &cardsHeld{map[string]int{}, map[string]int{}}
+		pl.holdings = &holdings{user: map[string]int{}, account: map[string]int{}, pools: map[api.PoolKey]int{}}
 		for _, r := range pl.view.Running {
-			pl.holdings.add(r.User, r.Account, r.Cards)
+			pl.holdings.add(r.User, r.Account, r.Cards, r.Pools)
 		}
 	}
 	return pl.holdings
 }
 
-func (h *cardsHeld) add(user, account string, cards int) {
+func (h *holdings) add(user, account string, cards int, pools []api.Pool) {
 	h.user[user] += cards
 	h.account[account] += cards
+	for i := range pools {
+		h.pools[pools[i].Key()] += pools[i].Count
+	}
 }
 
 // capped says which bound a gang would exceed, nil when none.
 func (pl *planner) capped(c *Candidate) *verdict {
+	if v := pl.shortOfPool(c); v != nil {
+		return v
+	}
 	p := pl.policy
 	if v := p.closed(c); v != nil {
 		return v
@@ -92,12 +105,12 @@ func (pl *planner) capped(c *Candidate) *verdict {
 	if cards == 0 {
 		return nil
 	}
-	if has := pl.cardsHeld().user[c.User]; p.UserCards > 0 && has+cards > p.UserCards {
+	if has := pl.held().user[c.User]; p.UserCards > 0 && has+cards > p.UserCards {
 		return &verdict{word: WordUserCap, sentence: fmt.Sprintf("%s has %s and asks for %d more, at most %d are allowed to a user at a time",
 			c.User, api.Count(has, "card"), cards, p.UserCards)}
 	}
 	if a := p.account(c.Account); a != nil && a.Cards > 0 {
-		if has := pl.cardsHeld().account[c.Account]; has+cards > a.Cards {
+		if has := pl.held().account[c.Account]; has+cards > a.Cards {
 			return &verdict{word: WordAccountCap, sentence: fmt.Sprintf("account %s has %s and %d more are asked for, at most %d are allowed to it at a time",
 				c.Account, api.Count(has, "card"), cards, a.Cards)}
 		}
@@ -105,16 +118,17 @@ func (pl *planner) capped(c *Candidate) *verdict {
 	return nil
 }
 
-// capLines names who holds the cards that a bound counts, when the first of them ends, and the
+// capLines names who holds what a bound counts, when the first of them ends, and the
 // most that may be asked for meanwhile.
-func (pl *planner) capLines(c *Candidate, word string) []string {
+func (pl *planner) capLines(c *Candidate, v *verdict) []string {
+	word, ofPool := v.word, v.pool != (api.PoolKey{})
 	if word == WordNoAccount {
 		return nil
 	}
 	var ids []int64
 	var first time.Time
 	for _, r := range pl.view.Running {
-		if r.Cards == 0 || word == WordUserCap && r.User != c.User || word == WordAccountCap && r.Account != c.Account {
+		if ofPool && countOf(r.Pools, v.pool) == 0 || !ofPool && r.Cards == 0 || word == WordUserCap && r.User != c.User || word == WordAccountCap && r.Account != c.Account {
 			continue
 		}
 		ids = append(ids, r.Job)
@@ -133,10 +147,12 @@ func (pl *planner) capLines(c *Candidate, word string) []string {
 		lines = append(lines, line)
 	}
 	left := 0
-	if word == WordUserCap {
-		left = pl.policy.UserCards - pl.cardsHeld().user[c.User]
+	if ofPool {
+		return lines
+	} else if word == WordUserCap {
+		left = pl.policy.UserCards - pl.held().user[c.User]
 	} else if a := pl.policy.account(c.Account); a != nil {
-		left = a.Cards - pl.cardsHeld().account[c.Account]
+		left = a.Cards - pl.held().account[c.Account]
 	}
 	if left > 0 {
 		lines = append(lines, fmt.Sprintf("at most %s more may be asked for until then", api.Count(left, "card")))
@@ -147,7 +163,7 @@ func (pl *planner) capLines(c *Candidate, word string) []string {
 // reclaims reports whether a gang asks for no more than its account's own cards.
 func (pl *planner) reclaims(c *Candidate) bool {
 	a := pl.policy.account(c.Account)
-	return a != nil && a.Quota > 0 && pl.cardsHeld().account[c.Account]+CardsOf(c.Ask) <= a.Quota
+	return a != nil && a.Quota > 0 && pl.held().account[c.Account]+CardsOf(c.Ask) <= a.Quota
 }
 
 // borrows reports whether a gang's account has more than its own, where somebody reclaims.
@@ -156,5 +172,5 @@ func (pl *planner) borrows(r *victimCandidate) bool {
 	if a := pl.policy.account(r.Account); a != nil {
 		quota = a.Quota
 	}
-	return pl.cardsHeld().account[r.Account] > quota
+	return pl.held().account[r.Account] > quota
 }

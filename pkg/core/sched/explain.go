@@ -29,7 +29,7 @@ func Explain(now time.Time, v *View, p *Policy, job int64) Reason {
 	position := Ordinal(at+1) + " of " + strconv.Itoa(len(queue)) + " in the queue"
 	slots := pl.startOf(job)
 	if v := pl.capped(c); v != nil && slots == nil {
-		return Reason{Job: job, Word: v.word, Text: strings.Join(append([]string{position + "; " + v.sentence}, pl.capLines(c, v.word)...), "\n")}
+		return Reason{Job: job, Word: v.word, Text: strings.Join(append([]string{position + "; " + v.sentence}, pl.capLines(c, v)...), "\n")}
 	}
 	if slots == nil {
 		slots = pl.slots(c, sh, pl.explainedView)

@@ -54,7 +54,7 @@ func (pl *planner) mostFree() *most {
 // hopeless is the ask class of a gang that a visit would do nothing for but note why it stays, and all others of its class;
 // nil: it has to be visited.
 func (pl *planner) hopeless(c *Candidate, cl *JobClass) *askClass {
-	if pl.mem.visitsAll || !pl.isBehind(c) || pl.visitedBehind && pl.visited[c.Job] {
+	if pl.mem.visitsAll || len(c.Ask.Spec.Pools) > 0 || !pl.isBehind(c) || pl.visitedBehind && pl.visited[c.Job] {
 		return nil
 	}
 	sh := pl.askClassOf(cl, c)

@@ -107,7 +107,7 @@ type planner struct {
 	cardCount         int // cards of the view; 0: not counted yet
 	stops             []Stop
 	next              time.Time
-	holdings          *cardsHeld
+	holdings          *holdings
 	mix               *mix
 	reservations      *reservations  // reservations; nil: none
 	visited           map[int64]bool // takers that were looked at before their turn
@@ -301,6 +301,7 @@ func (pl *planner) leastEnd(c *Candidate) time.Time {
 func (pl *planner) visit(c *Candidate, cl *JobClass) bool {
 	sh := pl.askClassOf(cl, c)
 	if v := pl.capped(c); v != nil {
+		pl.keepPools(c, v)
 		v.first = c.Job
 		pl.verdicts.set(cl, cmp.Or(pl.verdicts.of(cl), v))
 		return false

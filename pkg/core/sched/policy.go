@@ -90,6 +90,8 @@ type Policy struct {
 	// for.
 	MaxSwitchWait time.Duration
 
+	Pools []api.Pool // what the site has of each
+
 	UserCards int // cards that one user's gangs may hold at a time; 0: no cap
 }
 

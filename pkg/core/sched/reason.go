@@ -27,11 +27,12 @@ type verdict struct {
 	need     *cluster.Need
 	bad      error
 	word     string
-	room     int     // ranks that there is room for
-	takers   []int64 // who keeps it off places that are free
-	out      string  // what of the nodes is out of service
-	nearer   bool    // there is room, but below more switches than it wants yet
-	sentence string  // all of it, where there is no arithmetic of places
+	room     int         // ranks that there is room for
+	takers   []int64     // who keeps it off places that are free
+	out      string      // what of the nodes is out of service
+	nearer   bool        // there is room, but below more switches than it wants yet
+	pool     api.PoolKey // what it waits for, where that is a pool
+	sentence string      // all of it, where there is no arithmetic of places
 }
 
 // verdictList are the verdicts of classes, by slot: a map of as many would be made anew in each plan.

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
 )
 
@@ -86,6 +87,7 @@ type Running struct {
 	User, Account string
 	Name          string // that its user gave it
 	Cards         int    // of all ranks
+	Pools         []api.Pool
 	Submit        time.Time
 	// Start is when its ranks began; zero while it is reserved. TimeLimit counts from it.
 	Start     time.Time

@@ -77,7 +77,7 @@ func (pl *planner) startAt(c *Candidate, slots []cluster.Slot, end time.Time) {
 	}
 	pl.starts = append(pl.starts, Start{Job: c.Job, Slots: slots, Turn: pl.front[c.Job]})
 	if pl.holdings != nil {
-		pl.holdings.add(c.User, c.Account, CardsOf(c.Ask))
+		pl.holdings.add(c.User, c.Account, CardsOf(c.Ask), c.Ask.Spec.Pools)
 	}
 }
 

@@ -138,7 +138,9 @@ var resources = strings.Fields("size ranks-per-node nodes ntasks ntasks-per-node
 	"cores-per-socket ntasks-per-socket mincpus ntasks-per-gpu overcommit distribution gpu-bind gpu-freq cpu-freq mem-bind acctg-freq profile launch nodefile")
 
 // IsResource reports whether an option, by its main name, is one of them.
-func IsResource(long string) bool { return slices.Contains(resources, long) }
+func IsResource(long string) bool {
+	return slices.Contains(resources, long) || slices.ContainsFunc(api.PoolRows, func(r api.PoolRow) bool { return r.Option == long })
+}
 
 // checkEach tries every setting by itself, overridden ones too: a typo that only shows
 // when a flag is left out some day is a trap.

@@ -88,6 +88,7 @@ func heterogeneous(settings []Setting, n int, now time.Time) (*Ask, []Warning, e
 				role.Component.JobName = a.Spec.Name
 			}
 			whole.Spec.Exclusive = whole.Spec.Exclusive || a.Spec.Exclusive
+			whole.Spec.Pools = api.AddPools(whole.Spec.Pools, a.Spec.Pools)
 		}
 		whole.Spec.Roles = append(whole.Spec.Roles, role)
 		whole.Spec.Size += role.Count

@@ -113,10 +113,6 @@ func reservationObject(r *api.Reservation, nodes []api.Node) document.Object {
 		"tres", fmt.Sprintf("cpu=%d", cpus), "users", strings.Join(r.Users, ","))
 }
 
-func (c *call) licenseDocument(string) int {
-	return c.writeDocument("licenses", func(document.Parser) []document.Object { return nil })
-}
-
 // pingDocument says of the one controller whether it answered, as show does in a line.
 func (c *call) pingDocument(took time.Duration, err error) int {
 	pinged := "UP"

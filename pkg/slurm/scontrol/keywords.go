@@ -122,7 +122,7 @@ var entities = []struct {
 	{"hostnames", 5, cmdline.Exact, "a short list written out", (*call).hostnames},
 	{"job", 1, cmdline.Exact, "a job or an array", (*call).showJob},
 	{"jobid", 4, cmdline.Exact, "a job or an array", (*call).showJob},
-	{"licenses", 2, cmdline.Exact, "there are none", (*call).noLicenses},
+	{"licenses", 2, cmdline.Exact, "what the site has of each", (*call).showLicenses},
 	{"node", 1, cmdline.Exact, "nodes", (*call).showNode},
 	{"partition", 1, cmdline.Exact, "partitions", (*call).showPartition},
 	{"powercap", 2, cmdline.Refused, "there is no power management", nil},

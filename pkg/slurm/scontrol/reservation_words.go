@@ -76,7 +76,7 @@ var reservationParameters = []parameter[func(q *reservationAsk, sign, v string) 
 	{"CoreCnt", 5, cmdline.Refused, wholeNodes, nil},
 	{"Nodes", 5, cmdline.Exact, "nodes, as a list, or ALL", setReservedNodes},
 	{"Features", 2, cmdline.Refused, wholeNodes, nil},
-	{"Licenses", 2, cmdline.Refused, "there are none", nil},
+	{"Licenses", 2, cmdline.Refused, "reservations are of nodes", nil},
 	{"PartitionName", 1, cmdline.Refused, wholeNodes, nil},
 	{"Users", 1, cmdline.Partial, "who may use it; nobody can be left out with a minus before the name", func(q *reservationAsk, sign, v string) error { return names(&q.users, &q.req.Users, sign, v) }},
 	{"Groups", 1, cmdline.Refused, "name the users or accounts", nil},

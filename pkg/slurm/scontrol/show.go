@@ -54,11 +54,6 @@ func (c *call) noFrontends(string, string) int {
 	return 0
 }
 
-func (c *call) noLicenses(string, string) int {
-	fmt.Fprintln(c.Out, "No licenses configured in Slurm.")
-	return 0
-}
-
 func (c *call) noTopology(string, string) int {
 	c.errorf("No topology information available")
 	return 0

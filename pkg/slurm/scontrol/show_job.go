@@ -181,7 +181,7 @@ func (c *call) jobLines(s *shownJob) []string {
 		lines = append(lines, "Reservation="+j.Reservation)
 	}
 	lines = append(lines,
-		fmt.Sprintf("OverSubscribe=%s Contiguous=0 Licenses=(null) Network=(null)", jobfield.OverSubscribe(&s.Row)),
+		fmt.Sprintf("OverSubscribe=%s Contiguous=0 Licenses=%s Network=(null)", jobfield.OverSubscribe(&s.Row), jobfield.OrNull(jobfield.Note("Licenses", j))),
 		"Command="+jobfield.OrNull(command(j)),
 		"WorkDir="+j.WorkDir,
 	)

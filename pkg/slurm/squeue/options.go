@@ -68,7 +68,7 @@ var command = &cmdline.Command[choices]{Name: "squeue", Usage: usage, Options: [
 		return nil
 	}},
 	slurm.JSONRow(func(c *choices) *slurm.Document { return &c.document }),
-	{Long: "licenses", Short: 'L', Kind: cmdline.Required, List: cmdline.Partial, Help: "no job has licenses: nothing is shown", Set: cmdline.Word(func(c *choices) *string { return &c.licenses })},
+	{Long: "licenses", Short: 'L', Kind: cmdline.Required, List: cmdline.Partial, Help: "jobs that ask for one of these", Set: cmdline.Word(func(c *choices) *string { return &c.licenses })},
 	{Long: "local", List: cmdline.Exact, Help: "jobs of this cluster", Set: cmdline.Flag(func(c *choices) *bool { return &c.local })},
 	{Long: "long", Short: 'l', List: cmdline.Exact, Help: "more columns", Set: cmdline.Flag(func(c *choices) *bool { return &c.long })},
 	cmdline.ClustersRow("squeue", func(c *choices) *bool { return &c.cluster }),

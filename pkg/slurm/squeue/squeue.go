@@ -235,7 +235,7 @@ func (q *squeue) chosen(j *api.Job) bool {
 	if q.notMe && slices.Contains(jobs.Me(), j.User) {
 		return false
 	}
-	if q.reservation != "" && j.Reservation != q.reservation {
+	if q.reservation != "" && j.Reservation != q.reservation || q.licenses != "" && !asksFor(jobfield.Note("Licenses", j), q.licenses) {
 		return false
 	}
 	if len(q.Query.Names) > 0 && !slices.Contains(q.Query.Names, j.Name) { // of a component that another one of its job brought
@@ -297,7 +297,7 @@ func (q *squeue) rising() bool {
 
 // nothing reports that what was asked for can't be had by any job.
 func (q *squeue) nothing() bool {
-	return !q.stepFlag && (len(q.qos) > 0 || q.licenses != "" ||
+	return !q.stepFlag && (len(q.qos) > 0 || q.licenses != "" && !jobfield.HasNote("Licenses") ||
 		len(q.states) > 0 && len(q.Query.States) == 0 && !q.Query.All)
 }
 
@@ -371,4 +371,15 @@ func (q *squeue) writeSteps(out *bufio.Writer, all []api.Job) error {
 		writeLine(out, line.Append(nil, s))
 	}
 	return nil
+}
+
+// asksFor reports whether one of the names in a list is in what a job asks for, NAME:N,...
+func asksFor(asked, names string) bool {
+	for one := range strings.SplitSeq(asked, ",") {
+		name, _, _ := strings.Cut(one, ":")
+		if name != "" && slices.Contains(strings.Split(names, ","), name) {
+			return true
+		}
+	}
+	return false
 }

@@ -1,0 +1,175 @@
+package sched
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"gangd/pkg/api"
+	"gangd/pkg/core/nearest"
+)
+
+// A pool is what the site has so many of altogether, whichever nodes use it. A gang holds what it asks for from its
+// reservation until it waits for none of its members any more. Who waits for some is not passed by those behind it that ask for the same
+// and would still hold it when there is enough for it, by time limits; nor is who has a backfill.
+
+// poolTaker is a gang that waits for pools.
+type poolTaker struct {
+	*Candidate
+	from time.Time // when there is enough for it by time limits; zero: nobody knows
+}
+
+// poolWord is Slurm's for who waits for some of a kind.
+func poolWord(kind string) string {
+	if r := api.PoolRowOf(kind); r != nil {
+		return r.Word
+	}
+	return WordResources
+}
+
+// checkPools says why pools could never be had, nil when they could.
+func (p *Policy) checkPools(pools []api.Pool) *api.Error {
+	for i := range pools {
+		want := &pools[i]
+		var names []string
+		total, known := p.pool(want.Key())
+		for k := range p.Pools {
+			if p.Pools[k].Kind == want.Kind {
+				names = append(names, p.Pools[k].Name)
+			}
+		}
+		switch {
+		case !known && len(names) == 0:
+			return &api.Error{Code: api.CodeInvalid, Message: fmt.Sprintf("there is no %s: the site has no %s", want.Key(), want.Kind),
+				Hint: "ask an admin, who lists them in gangd's configuration"}
+		case !known:
+			hint := "there are " + strings.Join(names, ", ")
+			if near := nearest.Of(want.Name, names); near != "" {
+				hint = "did you mean " + near + "?"
+			}
+			return &api.Error{Code: api.CodeInvalid, Message: "there is no " + want.Key().String(), Hint: hint}
+		case want.Count > total:
+			return &api.Error{Code: api.CodeUnsatisfiable, Message: fmt.Sprintf("%d of %s are asked for, and the site has %d", want.Count, want.Key(), total),
+				Hint: fmt.Sprintf("ask for %s:%d or fewer", want.Name, total)}
+		}
+	}
+	return nil
+}
+
+// pool is how many there are.
+func (p *Policy) pool(k api.PoolKey) (total int, known bool) {
+	i := slices.IndexFunc(p.Pools, func(o api.Pool) bool { return o.Key() == k })
+	if i < 0 {
+		return 0, false
+	}
+	return p.Pools[i].Count, true
+}
+
+// shortOfPool says which pool has too little left for a gang that starts now, nil when none.
+func (pl *planner) shortOfPool(c *Candidate) *verdict {
+	for i := range c.Ask.Spec.Pools {
+		want := &c.Ask.Spec.Pools[i]
+		total, known := pl.policy.pool(want.Key())
+		free := max(0, total-pl.held().pools[want.Key()])
+		text := fmt.Sprintf("%d of %s asked for, %d of %d free", want.Count, want.Key(), free, total)
+		if !known {
+			text = "there is no " + want.Key().String() + " any more"
+		}
+		kept, takers := pl.poolKept(c, want.Key())
+		if kept > 0 && want.Count <= free {
+			text += fmt.Sprintf(", %d of them kept for %s", min(kept, free), pl.view.Names.list(takers))
+		}
+		if want.Count+kept > free {
+			return &verdict{word: poolWord(want.Kind), sentence: text, pool: want.Key()}
+		}
+	}
+	return nil
+}
+
+// poolKept is how many of a pool are kept for gangs before c, which would still hold some when they are to start.
+func (pl *planner) poolKept(c *Candidate, k api.PoolKey) (kept int, takers []int64) {
+	end := pl.end(c)
+	add := func(t *Candidate, from time.Time) {
+		if t.Job == c.Job || !from.Before(end) || slices.Contains(takers, t.Job) {
+			return
+		}
+		for i := range t.Ask.Spec.Pools {
+			if t.Ask.Spec.Pools[i].Key() == k {
+				kept, takers = kept+t.Ask.Spec.Pools[i].Count, append(takers, t.Job)
+			}
+		}
+	}
+	for _, t := range pl.held().takers {
+		add(t.Candidate, t.from)
+	}
+	for i := range pl.backfills {
+		if b := &pl.backfills[i]; compare(b.c, c) < 0 {
+			add(b.c, b.from())
+		}
+	}
+	return kept, takers
+}
+
+// keepPools keeps what a gang asks for from those behind it, as far as it is one of the first that wait for any.
+func (pl *planner) keepPools(c *Candidate, v *verdict) {
+	if h := pl.held(); v.pool != (api.PoolKey{}) && len(h.takers) < pl.backfillDepth && !slices.ContainsFunc(h.takers, func(t poolTaker) bool { return t.Job == c.Job }) {
+		h.takers = append(h.takers, poolTaker{c, pl.poolsFreeAt(c)})
+	}
+}
+
+// poolsFreeAt is when there is enough of all that a gang asks for at the latest, by the time limits of who holds it; zero: it is not known.
+func (pl *planner) poolsFreeAt(c *Candidate) (at time.Time) {
+	for i := range c.Ask.Spec.Pools {
+		want := &c.Ask.Spec.Pools[i]
+		total, _ := pl.policy.pool(want.Key())
+		missing := want.Count - (total - pl.held().pools[want.Key()])
+		var ends []poolEnd
+		for _, r := range pl.view.Running {
+			if n := countOf(r.Pools, want.Key()); n > 0 {
+				if t := r.endBy(); !t.IsZero() {
+					ends = append(ends, poolEnd{t, n})
+				}
+			}
+		}
+		slices.SortFunc(ends, func(a, b poolEnd) int { return a.at.Compare(b.at) })
+		for _, e := range ends {
+			if missing <= 0 {
+				break
+			}
+			if missing -= e.n; e.at.After(at) {
+				at = e.at
+			}
+		}
+		if missing > 0 {
+			return time.Time{}
+		}
+	}
+	return at
+}
+
+type poolEnd struct {
+	at time.Time
+	n  int
+}
+
+// endBy is when a gang has ended at the latest; zero: nobody knows.
+func (r *Running) endBy() time.Time {
+	switch {
+	case r.Stopping:
+		return r.StopBy
+	case r.TimeLimit > 0 && !r.Start.IsZero():
+		return r.Start.Add(r.TimeLimit + r.Stop)
+	}
+	return time.Time{}
+}
+
+func countOf(pools []api.Pool, k api.PoolKey) int {
+	n := 0
+	for i := range pools {
+		if pools[i].Key() == k {
+			n += pools[i].Count
+		}
+	}
+	return n
+}
