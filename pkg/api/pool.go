@@ -11,8 +11,8 @@ import (
 // for from its start to its end.
 type Pool struct {
 	Kind  string `json:"kind" bound:"len=32" mapstructure:"-"`
-	Name  string `json:"name" bound:"len=64"`
-	Count int    `json:"count" bound:"1..1048576"`
+	Name  string `json:"name" bound:"len=64" mapstructure:"name"`
+	Count int    `json:"count" bound:"1..1048576" mapstructure:"count"`
 }
 
 // PoolKey is which one it is.
@@ -93,7 +93,9 @@ func PoolVariables(pools []Pool) (out []string) {
 }
 
 // PoolRows are the kinds.
-var PoolRows []PoolRow
+var PoolRows = []PoolRow{
+	{Kind: "licence", Option: "licenses", Word: "Licenses", Env: "SLURM_JOB_LICENSES", Of: func(s *Settings) []Pool { return s.Licences }},
+}
 
 // PoolNameOK reports whether a pool can be called so: letters, digits and . _ - @ /, a letter or digit first.
 func PoolNameOK(name string) bool { return len(name) <= 64 && poolName.MatchString(name) }

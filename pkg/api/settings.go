@@ -23,6 +23,7 @@ const (
 // keys of the configuration file and of `gangd dev --set`. To nodes StartTimeout goes under the name
 // of the first release: a node that is not upgraded yet would take none at all for no time.
 type Settings struct {
+	Licences             []Pool        `json:"-" mapstructure:"licence"`
 	StartTimeout         time.Duration `json:"reservation_timeout" mapstructure:"start_timeout"`
 	Grace                time.Duration `json:"grace" mapstructure:"grace"`
 	DrainSlack           time.Duration `json:"drain_slack" mapstructure:"drain_slack"`

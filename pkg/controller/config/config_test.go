@@ -191,8 +191,9 @@ func TestEveryFieldHasARow(t *testing.T) {
 		rows []row
 		also []string
 	}{
-		{"controller", &Controller{}, controllerTable.rows, []string{"partition", "account", "notify"}},
+		{"controller", &Controller{}, controllerTable.rows, []string{"partition", "account", "licence", "notify"}},
 		{"account", &Account{}, accountRows, nil},
+		{"licence", &api.Pool{}, licenceRows, nil},
 		{"notify", &Webhook{}, webhookRows, nil},
 		{"node", &Node{}, nodeTable.rows, nil},
 		{"partition", &api.Partition{}, partitionRows, nil},

@@ -23,6 +23,8 @@ func reference() string {
 	writeRows(&b, partitionRows, valuesOf(&api.Partition{}))
 	b.WriteString("\n### Accounts\n\nOne `[[account]]` table each. Users name theirs with `--account`.\n\n")
 	writeRows(&b, accountRows, valuesOf(&Account{}))
+	b.WriteString("\n### Licences\n\nOne `[[licence]]` table for each that the site has some of.\n\n")
+	writeRows(&b, licenceRows, valuesOf(&api.Pool{}))
 	b.WriteString("\n### Targets of notices\n\nOne `[[notify]]` table each, which `--notify` of jobs names: see notices.md.\n\n")
 	writeRows(&b, webhookRows, valuesOf(&Webhook{}))
 	b.WriteString(controllerExample)

@@ -116,6 +116,7 @@ var controllerTable = &table{daemon: "gangd", rows: append([]row{
 }, settingRows...), lists: map[string]list{
 	"partition": {partitionRows, itemsOf(func(c *Controller) []api.Partition { return c.Partitions })},
 	"account":   {accountRows, itemsOf(func(c *Controller) []Account { return c.Accounts })},
+	"licence":   {licenceRows, itemsOf(func(c *Controller) []api.Pool { return c.Licences })},
 	"notify":    {webhookRows, itemsOf(func(c *Controller) []Webhook { return c.Webhooks })}},
 	renamed: map[string]string{"reservations": "backfill_depth", "reservation_timeout": "start_timeout"}}
 
@@ -126,6 +127,11 @@ var accountRows = []row{
 	{"share", between(0, 1<<20), "1", "Weight in `order=fair`."},
 	{"users", nil, "everybody", "Who may name it. Jobs of a user that name none belong to the first account that lists him. An account without it is open to all, so that a cap of another (`cards`) can be left by naming it: where caps shall hold, every account lists its users."},
 	{"default", nil, "", "Jobs that name none, of users whom no account lists, belong to it. Without a default they belong to no account, and no account's `cards` bind them."},
+}
+
+var licenceRows = []row{
+	{"name", nil, "", "Its name, needed; what `--licenses` says."},
+	{"count", between(0, 1<<20), "", "How many the site has. Jobs that ask for some (`--licenses=NAME:N`) hold them from their start to their end, whichever nodes they run on, and wait while there are too few."},
 }
 
 var webhookRows = []row{

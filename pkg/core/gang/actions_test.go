@@ -57,6 +57,9 @@ func (s *story) submitAny(t *rapid.T) {
 	if rapid.IntRange(0, 3).Draw(t, "deadline") == 0 {
 		spec.Deadline = s.now.Wall.Add(time.Duration(rapid.IntRange(-1, 30).Draw(t, "deadline in minutes")) * time.Minute)
 	}
+	if n := rapid.IntRange(0, 4).Draw(t, "licences"); n > 2 {
+		spec.Pools = []api.Pool{{Kind: "licence", Name: "l", Count: n - 2}}
+	}
 	spec.TimeMin = time.Duration(rapid.IntRange(0, 3).Draw(t, "least minutes")) * time.Minute
 	ev.TimeLimit = time.Duration(rapid.IntRange(0, 3).Draw(t, "limit of")*10) * time.Minute
 	before := s.w.nextID

@@ -32,7 +32,11 @@ func newBench(t testing.TB, nodes int) *bench {
 	return benchWith(t, nodes, settings())
 }
 
-func settings() api.Settings { return api.DefaultSettings() }
+func settings() api.Settings {
+	s := api.DefaultSettings()
+	s.Licences = []api.Pool{{Name: "l", Count: 2}}
+	return s
+}
 
 func benchWith(t testing.TB, nodes int, s api.Settings) *bench {
 	b := &bench{t: t, w: New(s), now: Instant{Wall: epoch0, Mono: mono0}}

@@ -224,6 +224,17 @@ func (s *story) truth() {
 			}
 		}
 	}
+	held := 0
+	for j := range s.w.Jobs() {
+		if admitted(j) {
+			for _, p := range j.Spec.Pools {
+				held += p.Count
+			}
+		}
+	}
+	if held > 2 || held != s.w.pools[api.PoolKey{Kind: "licence", Name: "l"}] {
+		s.rt.Fatalf("I5: %d of 2 licences are held, counted %v", held, s.w.pools)
+	}
 	for _, n := range s.w.Nodes() {
 		cpus := 0
 		for _, g := range n.Res.Grants {

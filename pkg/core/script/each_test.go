@@ -84,7 +84,10 @@ func TestRefusedByWord(t *testing.T) {
 		"--export=A=1,2B=3":                 `--export=A=1,2B=3: "2B" is not the name of a variable; ` + exportForms,
 		"--gpus=a100:2,h100:2":              "--gpus=a100:2,h100:2: only one type of card for a job; write alternatives as --gres=gpu:a100|h100:4, or submit one job for each type",
 		"--min-compute=0.9":                 "--min-compute=0.9: not a CUDA compute capability; write --min-compute=8.0 or sm_80; ginfo --json has those of the cards",
-		"--licenses=a":                      "--licenses=a: licences are not counted; use --constraint, or an array limit (--array=0-9%2)",
+		"--licenses=a|b":                    "--licenses=a|b: one or another can't be asked for; write each with a comma between: all are needed",
+		"--licenses=a:x":                    "--licenses=a:x: not a whole number; write a number from 0 to 1048576",
+		"--licenses=a,a:2":                  "--licenses=a,a:2: a is named twice; write it once, with how many in all",
+		"--licenses=,a":                     "--licenses=,a: want names of letters, digits and . _ - @ /; write NAME:N,NAME:N",
 		"--container-mount-home=x":          "--container-mount-home takes no value; write --container-mount-home",
 		"--container-image=a --container-workdir=w": "--container-workdir=w: want an absolute path",
 
@@ -249,6 +252,8 @@ func TestTakenByWord(t *testing.T) {
 		"--help=slurm":                    Request{HelpSlurm: true},
 		"--clusters=gangd,all":            Request{},
 		"--ignore-pbs --wait-all-nodes=1": Request{},
+		"-L b:2,a":                        Request{Spec: api.Spec{AsAsked: api.AsAsked{Pools: []api.Pool{{Kind: "licence", Name: "a", Count: 1}, {Kind: "licence", Name: "b", Count: 2}}}}},
+		"-L b:2 --licenses=":              Request{},
 		"--comment=a --extra=b":           Request{Spec: api.Spec{AsAsked: api.AsAsked{Comment: "a", Extra: "b"}}},
 		"--notify=chat":                   Request{Spec: api.Spec{AsAsked: api.AsAsked{Notify: []api.Notify{{Target: "chat", Types: api.NotifyDefault}}}}},
 		"--notify=chat:END --mail-type=FAIL --mail-user=a@x": Request{Spec: api.Spec{AsAsked: api.AsAsked{Notify: []api.Notify{{Target: "chat", Types: []api.NotifyType{"END"}}, {To: "a@x", Types: []api.NotifyType{"FAIL"}}}}}},
@@ -322,7 +327,7 @@ func TestRefusedInAScript(t *testing.T) {
 		"#GANG -n2 --wrap=x\n":                 "job.sh:1:11: --wrap belongs on the command line; remove it here",
 		"#GANG --nosuch\n":                     "job.sh:1:7: unknown option --nosuch; gsubmit --help lists the options",
 		"#GANG --size=0\n":                     "job.sh:1:7: --size=0: less than 1; write a number from 1 to 65536",
-		"#SBATCH --licenses=a\n":               "job.sh:1:9: --licenses=a: licences are not counted; use --constraint, or an array limit (--array=0-9%2)",
+		"#SBATCH --licenses=a:-1\n":            "job.sh:1:9: --licenses=a:-1: less than 0; write a number from 0 to 1048576",
 		"#SBATCH hetjob\n#SBATCH -N3-2\n":      "job.sh:2:9: --nodes=3-2: the range runs backwards; write --nodes=2-3",
 		strings.Repeat("#SBATCH hetjob\n", 31): "",
 		strings.Repeat("#SBATCH hetjob\n", 32): "job.sh:32:9: more than 32 components; join some of them",
@@ -344,7 +349,7 @@ func TestRefusedInAScript(t *testing.T) {
 			t.Errorf("%q is no wrong use of the command line", text)
 		}
 	}
-	for args, whose := range map[string]string{"--size=0": "--size=0", "--licenses=a": "--licenses=a", "--gpus=1 -N2": "", "--ntasks-per-node=65536 -N2": "--nodes=2", "--size=2 : -n1": "--size=2"} {
+	for args, whose := range map[string]string{"--size=0": "--size=0", "--licenses=a:": "--licenses=a:", "--gpus=1 -N2": "", "--ntasks-per-node=65536 -N2": "--nodes=2", "--size=2 : -n1": "--size=2"} {
 		_, _, err := buildOf("", strings.Fields(args)...)
 		var e *Error
 		if !errors.As(err, &e) || !e.Usage || (e.Bad == nil) != (whose == "") || whose != "" && e.Bad.String() != whose {
@@ -513,7 +518,7 @@ func TestHelpHasWhatDoesSomething(t *testing.T) {
 	if rest := slices.Index(lines[2:], ""); len(heads) < 7 || rest > 24-8-2 {
 		t.Errorf("%d headings, the first has %d lines:\n%s", len(heads), rest, b.String())
 	}
-	if strings.Contains(b.String(), groupHints) || strings.Contains(b.String(), "--licenses") {
+	if strings.Contains(b.String(), groupHints) || strings.Contains(b.String(), "--batch") {
 		t.Errorf("%s", b.String())
 	}
 }
@@ -521,7 +526,7 @@ func TestHelpHasWhatDoesSomething(t *testing.T) {
 // TestVariablesOfOptions: a variable without a value, with a no, and one that nearly is one.
 func TestVariablesOfOptions(t *testing.T) {
 	s, warn, err := Environ([]string{"SBATCH_PARTITON=x", "GSUBMIT_SIZ=2", "GSUBMIT_NICE=", "GSUBMIT_REQUEUE=crash", "SBATCH_WAIT=0", "SBATCH_NO_REQUEUE=1", "GSUBMIT_HOLD=false", "GSUBMIT_QUIET=No",
-		"SBATCH_CPU_BIND=x", "GSUBMIT_LICENSES=a", "GSUBMIT_WRAP=x", "PYXIS_CONTAINER_IMAG=x", "SBATCHX=1"})
+		"SBATCH_CPU_BIND=x", "GSUBMIT_BATCH=a", "GSUBMIT_WRAP=x", "PYXIS_CONTAINER_IMAG=x", "SBATCHX=1"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -536,7 +541,7 @@ func TestVariablesOfOptions(t *testing.T) {
 	for _, w := range warn {
 		got = append(got, w.String())
 	}
-	if want := []string{"GSUBMIT_LICENSES: this variable sets no option", "GSUBMIT_SIZ: this variable sets no option; did you mean GSUBMIT_SIZE?", "GSUBMIT_WRAP: this variable sets no option",
+	if want := []string{"GSUBMIT_BATCH: this variable sets no option", "GSUBMIT_SIZ: this variable sets no option; did you mean GSUBMIT_SIZE?", "GSUBMIT_WRAP: this variable sets no option",
 		"PYXIS_CONTAINER_IMAG: this variable sets no option; did you mean PYXIS_CONTAINER_IMAGE?", "SBATCH_PARTITON: this variable sets no option; did you mean SBATCH_PARTITION?"}; !slices.Equal(got, want) {
 		t.Errorf("%q", got)
 	}

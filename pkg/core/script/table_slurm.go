@@ -101,6 +101,10 @@ var hints = []Option{
 		Help: "text for programs of the site's, kept with the job",
 		Note: "recorded and shown; nodes have no extra words that it could be compared with, and --constraint chooses nodes",
 		Set:  func(a *Ask, v string) error { return noteInto(&a.Spec.Extra, v) }},
+	{Long: "licenses", Short: 'L', Kind: Value, Arg: "NAME[:N],...", List: Partial, Group: groupPlace,
+		Help: "licences of the site, held from start to end",
+		Note: "all that are named; one or another can't be asked for",
+		Set:  poolsInto("licence")},
 	{Long: "oom-kill-step", Kind: MayValue, Arg: "0|1", List: Partial, Group: groupHints,
 		Note: "always as 0: a step of which the kernel has killed a process for memory goes on, and its state says so; srun --kill-on-bad-exit ends it with the task",
 		Set: func(_ *Ask, v string) error {
@@ -229,8 +233,6 @@ func TresBind(v string) ([][2]string, error) {
 
 // refused are the options of sbatch whose loss would change what a job means.
 var refused = []Option{
-	{Long: "licenses", Short: 'L', Kind: Value, List: Refused, Group: groupNot,
-		Note: "licences are not counted", Use: "use --constraint, or an array limit (--array=0-9%2)"},
 	{Long: "container", Env: []string{"SBATCH_CONTAINER"}, Kind: Value, List: Refused, Group: groupNot,
 		Note: "OCI bundles are not run: their config.json is an OCI runtime's to obey, and none is used here", Use: "use --container-image=BUNDLE/rootfs, with --container-mounts"},
 	{Long: "batch", Env: []string{"SBATCH_BATCH"}, Kind: Value, List: Refused, Group: groupNot,

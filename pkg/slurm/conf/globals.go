@@ -37,7 +37,7 @@ const (
 	noTimeout      = "nodes hold one connection that both sides watch; node_timeout is what counts"
 	noFreq         = "clock rates are the node's"
 	noBurst        = "there are no burst buffers"
-	noLicense      = "licences are not counted"
+	noLicense      = "write a [[licence]] with name and count for each"
 	noBcast        = "files are not broadcast to nodes"
 	noX11          = "X11 is not forwarded"
 	noFuzzPrio     = "waiting gangs are ordered by one rule (order), not by a sum of factors"

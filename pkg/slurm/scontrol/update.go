@@ -109,7 +109,7 @@ var jobParameters = []parameter[setJob]{
 	{"Gres", 1, cmdline.Partial, "of a waiting job", ask("gres")},
 	{"JobName", 4, cmdline.Exact, "", setName},
 	{"Name", 2, cmdline.Exact, "", setName},
-	{"Licenses", 1, cmdline.Refused, "there are none", nil},
+	{"Licenses", 1, cmdline.Exact, "of a waiting job", ask("licenses")},
 	{"MailType", 5, cmdline.Exact, "of a waiting job", ask("mail-type")},
 	{"MailUser", 5, cmdline.Exact, "of a waiting job", ask("mail-user")},
 	{"MinCPUsNode", 4, cmdline.Exact, "of a waiting job", ask("mincpus")},

@@ -19,6 +19,7 @@ type Noted struct {
 var Notes = []Noted{
 	{"Comment", true, " ", func(j *api.Job) string { return j.Comment }},
 	{"Extra", true, "", func(j *api.Job) string { return j.Extra }},
+	{"Licenses", false, "", func(j *api.Job) string { return api.PoolText(j.Pools, "licence") }},
 }
 
 // Note is what a job carries under a name, empty where jobs carry nothing of that name.
