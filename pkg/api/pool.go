@@ -15,6 +15,9 @@ type Pool struct {
 	Count int    `json:"count" bound:"1..1048576" mapstructure:"count"`
 }
 
+// MaxPool is how many there may be of one.
+const MaxPool = 1 << 20
+
 // PoolKey is which one it is.
 type PoolKey struct{ Kind, Name string }
 

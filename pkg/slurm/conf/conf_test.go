@@ -221,6 +221,9 @@ func TestRefuses(t *testing.T) {
 		"Include more.conf":                                        "slurm.conf:1: include: open more.conf: no such file or directory",
 		"KillWait=x\nMinJobAge=y\n":                                "slurm.conf:1: KillWait=x: want a number\nslurm.conf:2: MinJobAge=y: want a number",
 		"a=1 \\\n b=\"":                                            "slurm.conf:1: b: the quote is not closed",
+		"Licenses=matlab:two":                                      "slurm.conf:1: Licenses=matlab:two: not a whole number; write a number from 0 to 1048576",
+		"Licenses=matlab:1,-x:2":                                   "slurm.conf:1: Licenses=matlab:1,-x:2: want names of letters, digits and . _ - @ /; write NAME:N,NAME:N",
+		"Licenses=a:1000000,a:1000000":                             "slurm.conf:1: Licenses=a:1000000,a:1000000: too many of a; write 1048576 or fewer in all",
 		"HealthCheckProgram=nhc":                                   "slurm.conf:1: HealthCheckProgram=nhc: want an absolute path",
 	} {
 		_, err := made(text)

@@ -37,7 +37,7 @@ const (
 	noTimeout      = "nodes hold one connection that both sides watch; node_timeout is what counts"
 	noFreq         = "clock rates are the node's"
 	noBurst        = "there are no burst buffers"
-	noLicense      = "write a [[licence]] with name and count for each"
+	noLicense      = "licences are counted here alone; no server of them is asked"
 	noBcast        = "files are not broadcast to nodes"
 	noX11          = "X11 is not forwarded"
 	noFuzzPrio     = "waiting gangs are ordered by one rule (order), not by a sum of factors"
@@ -78,7 +78,6 @@ var globalRows = slices.Concat(takenRows, whyRows(noAccounting, `AccountingStora
 	whyRows(noTimeout, `KeepAliveTime MessageTimeout TCPTimeout EioTimeout InactiveLimit WaitTime CompleteWait CommunicationParameters`),
 	whyRows(noFreq, `CpuFreqDef CpuFreqGovernors GpuFreqDef`),
 	whyRows(noBurst, `BurstBufferType BurstBufferParameters`),
-	whyRows(noLicense, `Licenses`),
 	whyRows(noBcast, `BcastExclude SbcastParameters`),
 	whyRows(noX11, `X11Parameters`),
 	whyRows(noFuzzPrio, `PriorityCalcPeriod PriorityFlags PriorityMaxAge PriorityParameters PriorityUsageResetPeriod FairShareDampeningFactor`),

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"gangd/pkg/api"
 	"gangd/pkg/core/hostlist"
 	"gangd/pkg/core/nearest"
 )
@@ -20,6 +21,7 @@ type site struct {
 	nodeBase   []Item // NodeName=DEFAULT
 	sets       map[string]nodeSet
 	partitions []*partition
+	licences   []api.Pool
 	partBase   []Item         // PartitionName=DEFAULT
 	cards      map[string]int // by node, from gres.conf
 	weights    map[string]int // PriorityWeight*, by what is weighed

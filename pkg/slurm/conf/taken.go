@@ -69,6 +69,7 @@ var takenRows = []global{
 	{name: "TaskPluginParam", take: func(s *site, i Item) {
 		s.say(i, None, "the node binds each job to CPUs of its own (cpu_bind in gnoded.toml), and srun --cpu-bind tasks")
 	}},
+	{name: "Licenses", take: (*site).licenses},
 	{name: "TopologyPlugin", take: oneWord("topology/none topology/tree topology/3d_torus topology/default topology/flat topology/block topology/ring topology/torus3d", map[string]answer{
 		"topology/tree":  {Taken, "topology.conf is read as it is (topology_file)"},
 		"topology/block": {None, "blocks of nodes are not known: gangs are placed below few switches (topology_file)"},
@@ -393,4 +394,15 @@ func (s *site) mpiPorts(item Item) {
 		s.set["ports"] = quote(ports)
 		s.say(one, Taken, says("ports", quote(ports), "--resv-ports in the script"))
 	}
+}
+
+// licenses are a table each. In old files a star stands before the number.
+func (s *site) licenses(item Item) {
+	pools, err := script.Pools("licence", strings.ReplaceAll(item.Value, "*", ":"))
+	if err != nil {
+		s.wrong(item, err.Error())
+		return
+	}
+	s.licences = pools
+	s.say(item, Taken, "a [[licence]] for each")
 }

@@ -30,6 +30,9 @@ func (s *site) write() {
 	for _, p := range s.partitions {
 		p.toml(&b)
 	}
+	for _, p := range s.licences {
+		fmt.Fprintf(&b, "\n[[licence]]\nname = %s\ncount = %d\n", quote(p.Name), p.Count)
+	}
 	s.result.Gangd = b.String()
 	s.writeNodes()
 }
