@@ -225,6 +225,7 @@ type Allocation struct {
 	UID        uint32        `json:"uid"`
 	GID        uint32        `json:"gid"`
 	Account    string        `json:"account,omitempty"`
+	Pools      []Pool        `json:"pools,omitempty"` // that it holds of what the site has altogether
 	Partition  string        `json:"partition"`
 	Nodes      []StepNode    `json:"nodes"`            // of the whole allocation: Tasks are its ranks
 	Groups     int           `json:"groups,omitempty"` // components of a heterogeneous job

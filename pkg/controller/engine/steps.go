@@ -196,7 +196,7 @@ func (e *Engine) stepReply(id int64, s *gang.Step) (*api.StepReply, error) {
 // allocation is what a client has to know of a job whose gate is open.
 func (e *Engine) allocation(j *gang.Job) api.Allocation {
 	grace := cmp.Or(j.Spec.Grace, e.opt.Settings.Grace)
-	a := api.Allocation{JobID: j.ID, Name: j.Name, User: j.User, UID: j.UID, GID: j.GID, Account: j.Spec.Account, Partition: e.runsIn(j),
+	a := api.Allocation{JobID: j.ID, Name: j.Name, User: j.User, UID: j.UID, GID: j.GID, Account: j.Spec.Account, Pools: j.Spec.Pools, Partition: e.runsIn(j),
 		StartTime: j.Start, WorkDir: api.Shown(j.Spec.WorkDir), SubmitHost: j.Spec.SubmitHost, MasterPort: j.Members[0].Port, Grace: grace, Groups: j.Spec.Components()}
 	if limit := gang.TimeLimit(j); limit > 0 && !j.Start.IsZero() {
 		a.EndTime = j.Start.Add(limit)

@@ -111,6 +111,10 @@ func TestEnvironment(t *testing.T) {
 		{"the second node", func(m *Member) { m.Node = 1 }, map[string]string{"RANK": "3", "LOCAL_RANK": "0", "GANG_NODE_RANK": "1",
 			"SLURM_PROCID": "3", "SLURM_LOCALID": "0", "LOCAL_WORLD_SIZE": "1", "SLURMD_NODENAME": "n2", "SLURM_CPUS_ON_NODE": "2",
 			"CUDA_VISIBLE_DEVICES": "", "SLURM_GPUS_ON_NODE": "-", "SLURM_JOB_GPUS": "-", "MASTER_ADDR": "10.0.0.1", "MASTER_PORT": "-"}},
+		{"licences", func(m *Member) {
+			m.Spec.Pools = []api.Pool{{Kind: "licence", Name: "matlab", Count: 2}, {Kind: "licence", Name: "ansys", Count: 1}}
+		}, map[string]string{"SLURM_JOB_LICENSES": "matlab:2,ansys:1"}},
+		{"without licences", func(*Member) {}, map[string]string{"SLURM_JOB_LICENSES": "-"}},
 		{"rank 0 elsewhere", func(m *Member) { m.Body.Ranks[0].Node = 1 }, map[string]string{"MASTER_ADDR": "10.0.0.2", "RANK": "1"}},
 		{"batch", func(m *Member) { m.Spec.Launch = api.LaunchBatch }, map[string]string{"RANK": "-", "WORLD_SIZE": "-", "LOCAL_RANK": "-",
 			"SLURM_PROCID": "0", "GANG_RANK": "0", "GANG_SIZE": "4", "SLURM_NTASKS": "4", "MASTER_ADDR": "10.0.0.1"}},

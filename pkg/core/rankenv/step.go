@@ -97,6 +97,7 @@ func (s *Step) allocation(e *env) {
 		e.set(kv[0], kv[1])
 	}
 	e.setGiven("SLURM_JOB_ACCOUNT", a.Account)
+	e.add(api.PoolVariables(a.Pools))
 	if s.Name != "" { // said of the step itself, over what its environment says of the job
 		e.set("SLURM_JOB_NAME", s.Name)
 	}
