@@ -203,6 +203,7 @@ type Site struct {
 	KeepEnded         time.Duration `json:"keep_ended_ns"`
 	InvalidDependency string        `json:"invalid_dependency"` // "cancel" or "wait"
 	SlurmVersion      string        `json:"slurm_version"`      // one of [SlurmVersions]
+	Pools             []Pool        `json:"pools,omitempty"`    // what there is altogether, in the order of the configuration
 	Operator          string        `json:"operator,omitempty"` // who may do all, besides root: the first of `admins`, or who the cluster is for
 }
 

@@ -105,7 +105,7 @@ var slurmFlags = []string{"any_nodes", "flex", "first_cores", "hourly", "license
 var slurmWords = map[string]string{
 	"corecnt": "whole nodes are reserved: nodes=n[1-4]", "tres": "whole nodes are reserved: nodes=n[1-4]",
 	"partitionname": "name the nodes: nodes=n[1-4]", "partition": "name the nodes: nodes=n[1-4]", "features": "name the nodes: nodes=n[1-4]",
-	"groups": "name the users or accounts", "licenses": "licences are not counted", "burstbuffer": "there are no burst buffers",
+	"groups": "name the users or accounts", "licenses": "reservations are of nodes", "burstbuffer": "there are no burst buffers",
 	"watts": "power is not counted", "tresperuser": "whole nodes are reserved", "maxstartdelay": "a reservation begins at its time",
 	"purgecomp": "delete it when it is done with: gctl delete reservation NAME", "skip": "delete it, or move its starttime",
 	"comment": "give it a name that says it",

@@ -381,7 +381,7 @@ func (e *Engine) preempts() string { return string(cmp.Or(e.opt.Policy.Preempt, 
 func (e *Engine) site() *api.Site {
 	set := &e.opt.Settings
 	return &api.Site{Preempt: e.preempts(), PreemptMinRun: set.PreemptMinRun, Grace: set.Grace, DrainSlack: set.DrainSlack,
-		NodeTimeout: set.NodeTimeout, StartTimeout: set.StartTimeout, KeepEnded: set.KeepEnded, InvalidDependency: set.InvalidDependency, SlurmVersion: set.SlurmVersion, Operator: e.opt.Operator}
+		NodeTimeout: set.NodeTimeout, StartTimeout: set.StartTimeout, KeepEnded: set.KeepEnded, InvalidDependency: set.InvalidDependency, SlurmVersion: set.SlurmVersion, Pools: set.Pools(), Operator: e.opt.Operator}
 }
 
 // Ping says how the controller is; the caller adds who it is.

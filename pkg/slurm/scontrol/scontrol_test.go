@@ -166,6 +166,11 @@ UnkillableStepTimeout = 60 sec
 	if got, want := slurmUser(nil), "root(0)"; got != want {
 		t.Errorf("SlurmUser %s, want %s", got, want)
 	}
+	for want, site := range map[string]*api.Site{"(null)": nil, "ansys:1,matlab:10": {Pools: []api.Pool{{Kind: "licence", Name: "ansys", Count: 1}, {Kind: "licence", Name: "matlab", Count: 10}}}} {
+		if !slices.Contains(settings("vm", "/run/gangd.sock", "23.11.11", site), [2]string{"Licenses", want}) {
+			t.Errorf("Licenses is not %s", want)
+		}
+	}
 	if len(settings("vm", "/run/gangd.sock", "23.11.11", nil)) == 0 {
 		t.Error("an older controller leaves nothing to show")
 	}

@@ -14,6 +14,7 @@ import (
 	"gangd/pkg/core/cmdline"
 	"gangd/pkg/core/cmdline/when"
 	"gangd/pkg/core/hostlist"
+	"gangd/pkg/core/table/jobfield"
 	"gangd/pkg/slurm"
 	"gangd/pkg/wire/people"
 )
@@ -86,7 +87,7 @@ func settings(host, socket, release string, site *api.Site) [][2]string {
 		{"JobSubmitPlugins", "(null)"},
 		{"KillOnBadExit", "0"},
 		{"LaunchType", "launch/slurm"}, // which tools take for: srun starts tasks
-		{"Licenses", "(null)"},
+		{"Licenses", jobfield.OrNull(licenses(site))},
 		{"MCSPlugin", "mcs/none"},
 		{"PlugStackConfig", "(null)"},
 		{"PrivateData", "none"},

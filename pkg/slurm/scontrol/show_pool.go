@@ -2,10 +2,20 @@ package scontrol
 
 import (
 	"fmt"
+	"slices"
 
 	"gangd/pkg/api"
 	"gangd/pkg/slurm/document"
 )
+
+// licenses are what the site has of those that --licenses asks for, as slurm.conf says it.
+func licenses(s *api.Site) string {
+	if s == nil {
+		return ""
+	}
+	i := slices.IndexFunc(api.PoolRows, func(r api.PoolRow) bool { return r.Option == "licenses" })
+	return api.PoolText(s.Pools, api.PoolRows[i].Kind)
+}
 
 // sitePools are those that Slurm knows by the option that asks for them.
 func sitePools(reply *api.NodesReply, option string) (out []api.PoolState) {
