@@ -73,8 +73,11 @@ func (pl *planner) shortOfPool(c *Candidate) *verdict {
 		total, known := pl.policy.pool(want.Key())
 		free := max(0, total-pl.held().pools[want.Key()])
 		text := fmt.Sprintf("%d of %s asked for, %d of %d free", want.Count, want.Key(), free, total)
-		if !known {
+		switch {
+		case !known:
 			text = "there is no " + want.Key().String() + " any more"
+		case want.Count > total:
+			text = fmt.Sprintf("%d of %s asked for, and the site has only %d any more", want.Count, want.Key(), total)
 		}
 		kept, takers := pl.poolKept(c, want.Key())
 		if kept > 0 && want.Count <= free {
@@ -111,9 +114,13 @@ func (pl *planner) poolKept(c *Candidate, k api.PoolKey) (kept int, takers []int
 	return kept, takers
 }
 
-// keepPools keeps what a gang asks for from those behind it, as far as it is one of the first that wait for any.
+// keepPools keeps what a gang asks for from those behind it, as far as it is one of the first that wait for any. For who asks for
+// more than the site has since it was restarted with fewer nothing is kept: it would keep the others off for ever.
 func (pl *planner) keepPools(c *Candidate, v *verdict) {
-	if h := pl.held(); v.pool != (api.PoolKey{}) && len(h.takers) < pl.backfillDepth && !slices.ContainsFunc(h.takers, func(t poolTaker) bool { return t.Job == c.Job }) {
+	if v.pool == (api.PoolKey{}) || pl.policy.checkPools(c.Ask.Spec.Pools) != nil {
+		return
+	}
+	if h := pl.held(); len(h.takers) < pl.backfillDepth && !slices.ContainsFunc(h.takers, func(t poolTaker) bool { return t.Job == c.Job }) {
 		h.takers = append(h.takers, poolTaker{c, pl.poolsFreeAt(c)})
 	}
 }

@@ -38,6 +38,8 @@ func TestPools(t *testing.T) {
 		{"kept for who is first", holder(2, time.Hour), []*Candidate{asking(1, 3, 0), asking(2, 1, 0)}, 0, 2, "1 of licence l asked for, 1 of 3 free, 1 of them kept for job 1"},
 		{"unless it has ended by then", holder(2, time.Hour), []*Candidate{asking(1, 3, 0), asking(2, 1, time.Hour)}, 1, 1, "3 of licence l asked for, 1 of 3 free"},
 		{"nobody knows when", holder(2, 0), []*Candidate{asking(1, 3, 0), asking(2, 1, time.Minute)}, 0, 2, "kept for job 1"},
+		{"fewer than are held", holder(5, time.Hour), []*Candidate{asking(1, 1, time.Minute)}, 0, 1, "1 of licence l asked for, 0 of 3 free"},
+		{"fewer than are asked for, which keeps nobody", holder(1, 0), []*Candidate{asking(1, 4, 0), asking(2, 2, 0)}, 1, 1, "4 of licence l asked for, and the site has only 3 any more"},
 		{"who asks for none goes on", holder(3, 0), []*Candidate{asking(1, 3, 0), candidate(2, api.Spec{Size: 1})}, 1, 1, "0 of 3 free"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
