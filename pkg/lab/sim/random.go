@@ -40,7 +40,21 @@ func Random(seed uint64, shape Shape) *Scenario {
 	allocations(rand.New(rand.NewPCG(seed, 3)), sc, shape.Span)
 	peers(rand.New(rand.NewPCG(seed, 11)), sc)
 	epilogs(rand.New(rand.NewPCG(seed, 12)), sc)
+	licences(rand.New(rand.NewPCG(seed, 13)), sc)
 	return sc
+}
+
+// licences are scarce in every third schedule, by dice of their own.
+func licences(d *rand.Rand, sc *Scenario) {
+	if d.IntN(3) > 0 {
+		return
+	}
+	sc.Licences = 1 + d.IntN(3)
+	for i := range sc.Jobs {
+		if d.IntN(2) == 0 {
+			sc.Jobs[i].Licences = 1 + d.IntN(sc.Licences)
+		}
+	}
 }
 
 // epilogs are on some nodes of every third schedule, by dice of their own.

@@ -130,6 +130,9 @@ func newRun(sc *Scenario, opt Options) *run {
 	if sc.Settings != nil {
 		r.set = *sc.Settings
 	}
+	if sc.Licences > 0 {
+		r.set.Licences = []api.Pool{{Name: licenceName, Count: sc.Licences}}
+	}
 	r.sc.History.apply(r)
 	r.res.Faults, r.res.Outcomes = map[Kind]int{}, map[api.JobState]int{}
 	r.truth = newTruth(r)

@@ -24,6 +24,8 @@ type Scenario struct {
 	FirstID int64
 	// History says what is forgotten of what has ended.
 	History History
+	// Licences are how many the site has of the one kind that jobs ask for.
+	Licences int
 	// Settings of the site; nil: [Settings].
 	Settings *api.Settings
 }
@@ -64,6 +66,8 @@ type Job struct {
 	Ports int // of the gang on each of its nodes
 	Nodes int // exactly so many, 0: any
 	Batch bool
+	// Licences are of the site's, whichever nodes it has.
+	Licences int
 	// Array is the number of elements, 0: no array; at most Limit of them at once, 0: all.
 	Array, Limit int
 

@@ -539,6 +539,27 @@ var scenarios = slices.Concat([]directed{
 			}
 			return s.ended(2, api.JobCompleted, 1)
 		}},
+	// The second has a node to itself, and one of two licences that the first still holds.
+	{name: "licences are given on when nobody can use them, on whichever node", seeds: 3,
+		sc: Scenario{Nodes: nodes(2, 1), Licences: 2, Calm: 30 * s1,
+			Jobs:   []Job{{At: s1, Licences: 2, NoRequeue: true, Runs: Behaviour{For: 40 * s1, OnTerm: TermIgnored}}, {At: 6 * s1, Licences: 1, Runs: Behaviour{For: s1}}},
+			Faults: []Fault{{At: 5 * s1, Do: Cancel}}},
+		want: func(s *seen) string {
+			if second := s.when(api.EventStarted, 1, 1); second < 9*s1 || second > 16*s1 {
+				return fmt.Sprintf("started at %s", second)
+			}
+			return s.ended(1, api.JobCompleted, 1)
+		}},
+	{name: "the licences of a gang that is over are given on, though its node is out of reach", seeds: 3,
+		sc: Scenario{Nodes: nodes(2, 1), Licences: 1, Calm: 200 * s1,
+			Jobs:   []Job{{At: s1, Licences: 1, NoRequeue: true, Runs: Behaviour{For: 300 * s1}}, {At: 6 * s1, Licences: 1, Runs: Behaviour{For: s1}}},
+			Faults: []Fault{{At: 5 * s1, Do: Cut, Node: "n1", For: 150 * s1}}},
+		want: func(s *seen) string {
+			if second := s.when(api.EventStarted, 1, 1); second < 12*s1 || second > 20*s1 {
+				return fmt.Sprintf("started at %s", second)
+			}
+			return s.ended(0, api.JobNodeFail, 1)
+		}},
 	// One that will have ended starts before the reservation, one that would not waits for its
 	// end on the only node; the reservation's own starts with it.
 	{name: "a reservation is kept", seeds: 5,

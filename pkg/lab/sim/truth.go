@@ -146,6 +146,7 @@ func (t *truth) room(s *shimProc) {
 func (t *truth) started(p *proc) {
 	t.alone(p)
 	t.live[p.key.Job] = append(t.live[p.key.Job], p)
+	t.licences()
 	if p.task() {
 		t.r.res.Tasks++
 	}
@@ -163,6 +164,7 @@ func (t *truth) thawed(m *machine) {
 			t.alone(p)
 		}
 	}
+	t.licences()
 }
 
 // alone: no process of another epoch can act beside p, nor one of the same rank.
