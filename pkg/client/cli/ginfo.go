@@ -189,15 +189,20 @@ func (g *ginfo) show(s *screen, reply *api.NodesReply) error {
 	case g.cards:
 		return g.writeCards(s, reply.Nodes)
 	}
-	if err := g.writeNodes(s, reply.Nodes); err != nil || len(reply.Pools) == 0 {
+	if err := g.writeNodes(s, reply.Nodes); err != nil {
 		return err
 	}
-	return g.poolTable(reply.Pools).write(s)
+	// Who asks for some of the nodes, or counts lines, is told of nodes alone.
+	if some := g.nodes != "" || g.lost || len(g.partitions)+len(g.states) > 0; some || g.noHeader || len(reply.Pools) == 0 {
+		return nil
+	}
+	fmt.Fprintln(s.w)
+	return poolTable(reply.Pools).write(s)
 }
 
 // poolTable is what the site has altogether.
-func (g *ginfo) poolTable(pools []api.PoolState) *table {
-	t := &table{noHeader: g.noHeader, cols: []tableColumn{{head: "OF THE SITE", keep: true}, {head: "USED/TOTAL", right: true, keep: true}}}
+func poolTable(pools []api.PoolState) *table {
+	t := &table{cols: []tableColumn{{head: "OF THE SITE", keep: true}, {head: "USED/TOTAL", right: true, keep: true}}}
 	for i := range pools {
 		t.rows = append(t.rows, []string{pools[i].Key().String(), fmt.Sprintf("%d/%d", pools[i].Used, pools[i].Count)})
 	}

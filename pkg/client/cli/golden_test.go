@@ -56,6 +56,49 @@ func TestTablesInAPipe(t *testing.T) {
 	}
 }
 
+// TestLicencesAreShown: below the nodes stands what the site has altogether, for people and for programs.
+func TestLicencesAreShown(t *testing.T) {
+	s := sitetest.Small(t, sitetest.At("11:00:00", func(s *sitetest.Site) {
+		s.Set(func(set *api.Settings) {
+			set.Licences = []api.Pool{{Name: "matlab", Count: 3}, {Name: "ansys@db", Count: 10}}
+		})
+		spec := sitetest.SmallSpec("simulation", 1)
+		spec.Pools = []api.Pool{{Kind: "licence", Name: "matlab", Count: 2}}
+		s.Run(s.Submit(sitetest.Ada, spec, nil))
+		s.Submit(sitetest.Ada, spec, nil)
+	}))
+	s.Found()
+	for name, args := range map[string][]string{
+		"ginfo-licences.txt":    {"ginfo"},
+		"gqueue-licences.txt":   {"gqueue", "-o", "%i %T %W %r"},
+		"gctl-job-licences.txt": {"gctl", "show", "job", "28"},
+	} {
+		out, errs, code := run(t, nil, command(args[0]), args[1:]...)
+		if code != 0 || errs != "" {
+			t.Fatalf("%q: status %d, stderr %q", args, code, errs)
+		}
+		golden(t, name, out)
+	}
+	for _, args := range [][]string{{"ginfo", "--cards"}, {"ginfo", "-s"}, {"ginfo", "-h"}, {"ginfo", "-n", "n1"}, {"ginfo", "-p", "gpu"}, {"ginfo", "-t", "up"}} {
+		if out, _, _ := run(t, nil, command(args[0]), args[1:]...); strings.Contains(out, "matlab") {
+			t.Errorf("%q:\n%s", args, out)
+		}
+	}
+	reply := s.ShowNodes()
+	for _, width := range []int{60, 80, 200} {
+		var b bytes.Buffer
+		if err := (&ginfo{}).show(&screen{w: &b, terminal: true, width: width}, reply); err != nil {
+			t.Fatal(err)
+		}
+		golden(t, fmt.Sprintf("tty%d-ginfo-licences.txt", width), b.String())
+	}
+	out, _, _ := run(t, nil, command("ginfo"), "--json")
+	var v struct{ Pools []api.PoolState }
+	if err := json.Unmarshal([]byte(out), &v); err != nil || len(v.Pools) != 2 || v.Pools[0].Used != 2 || v.Pools[0].Key() != (api.PoolKey{Kind: "licence", Name: "matlab"}) || v.Pools[1].Used != 0 {
+		t.Errorf("%v, %+v", err, v)
+	}
+}
+
 // command makes a program by name.
 func command(name string) *cobra.Command {
 	for _, c := range programs() {
