@@ -27,6 +27,7 @@ const (
 	MaxStackGroups    = 64  // of a member
 	MaxStackBytes     = 64 << 10
 	MaxStackProcesses = 1024 // of a member
+	MaxStackValues    = 8    // of one thread
 	MaxStackNamed     = 16   // processes of one large group of a gang that are named, and ranks that were not seen
 )
 
@@ -35,6 +36,18 @@ type ThreadStack struct {
 	Does   string   `json:"does" bound:"len=16"`
 	In     string   `json:"in,omitempty" bound:"len=64"`                // system call, or function of the kernel; empty: not known
 	Frames []string `json:"frames,omitempty" bound:"n=32 len=160 text"` // innermost first, "all_reduce (distributed_c10d.py)"; none: not known
+	// Lines are where the frames are in their files, as many as there are frames; 0: not known, or another one each time. None: the
+	// thread was not seen to stand still, or is not the main one.
+	Lines []int `json:"lines,omitempty" bound:"n=32 0.."`
+	// Values are the tags that its calls were given.
+	Values []StackValue `json:"values,omitempty" bound:"n=8"`
+}
+
+// StackValue is a variable of a call.
+type StackValue struct {
+	Frame int    `json:"frame" bound:"0..31"` // which call: its place in the frames
+	Name  string `json:"name" bound:"len=16 text"`
+	Value int64  `json:"value" bound:"-9007199254740992.."`
 }
 
 // StackProcess is a process of a rank, or of a task of a step.

@@ -78,8 +78,8 @@ func writeStacks(w io.Writer, r *api.StacksReply) error {
 				does += " (" + t.In + ")"
 			}
 			fmt.Fprintf(&out, "    %s\n", does)
-			for _, f := range t.Frames {
-				fmt.Fprintf(&out, "      %s\n", f)
+			for i := range t.Frames {
+				fmt.Fprintf(&out, "      %s\n", stackCall(t, i))
 			}
 		}
 	}
@@ -92,6 +92,20 @@ func writeStacks(w io.Writer, r *api.StacksReply) error {
 		}
 	}
 	return nil
+}
+
+// stackCall is a call with its line and the tags that it was given, where all of a group have the same.
+func stackCall(t *api.ThreadStack, i int) string {
+	text := t.Frames[i]
+	if i < len(t.Lines) && t.Lines[i] > 0 {
+		text += fmt.Sprintf(", line %d", t.Lines[i])
+	}
+	for _, v := range t.Values {
+		if v.Frame == i {
+			text += fmt.Sprintf(", %s %d", v.Name, v.Value)
+		}
+	}
+	return text
 }
 
 // stackWho names those of a group by ranks, tasks and pids.

@@ -42,6 +42,7 @@ type cluster struct {
 	kind   string
 	thread api.ThreadStack
 	units  []unit
+	mark   string // what tells it from others in the same function: " at line 12"
 }
 
 // Compare says where the processes of a gang are, and names who is not where the others are.
@@ -85,9 +86,12 @@ func Compare(g Gang) api.Stacks {
 	best := judgement{}
 	for _, side := range sides(all) {
 		j := judge(side)
-		if len(j.odd) == 0 {
-			if h := judgeHelpers(side); len(h.odd) > 0 {
-				j = h
+		for _, closer := range []func([]unit, *judgement) judgement{judgePlaces, judgeHelpers} {
+			if len(j.odd) > 0 {
+				break
+			}
+			if c := closer(side, &j); len(c.odd) > 0 {
+				j = c
 			}
 		}
 		if best.total == 0 || len(j.odd) > 0 && len(best.odd) == 0 || j.total > best.total && (len(j.odd) > 0) == (len(best.odd) > 0) {
@@ -119,7 +123,7 @@ func Compare(g Gang) api.Stacks {
 
 // show is a cluster as it is told.
 func (c *cluster) show() api.StackGroup {
-	g := api.StackGroup{Kind: c.kind, Count: len(c.units), Threads: []api.ThreadStack{c.thread}}
+	g := api.StackGroup{Kind: c.kind, Count: len(c.units), Threads: []api.ThreadStack{c.common()}}
 	for _, u := range c.units[:min(len(c.units), api.MaxStackNamed)] {
 		g.Processes = append(g.Processes, u.StackProcess)
 	}
@@ -159,7 +163,12 @@ type judgement struct {
 
 // judge compares units by their threads.
 func judge(side []unit) judgement {
-	j := judgement{total: len(side), clusters: clusters(side)}
+	return judgeClusters(len(side), clusters(side))
+}
+
+// judgeClusters says who of so many is odd, by the clusters that they are in.
+func judgeClusters(total int, all []cluster) judgement {
+	j := judgement{total: total, clusters: all}
 	if len(j.clusters) == 0 {
 		return j
 	}
@@ -240,7 +249,7 @@ func alike(large, small *cluster) bool {
 
 // judgeHelpers compares the threads beside the main one, of each kind that most of a side have exactly one of: what began them
 // tells the kind. Those that only some have, as a writer of logs, are nobody's oddity.
-func judgeHelpers(side []unit) (best judgement) {
+func judgeHelpers(side []unit, _ *judgement) (best judgement) {
 	byRoot := map[string][]unit{}
 	for _, u := range side {
 		count := map[string]int{}

@@ -7,6 +7,7 @@
 //	         [PySpy], [Faulthandler], [Native]   frames out of what debuggers and programs write
 //	         [Frame]    one form for a function, whoever says it
 //	         [Join]     several looks at one thread are one: what stayed the same
+//	         [Tells]    which variables of its calls are worth reading
 //	         [Pack]     processes in the same place are one group, within a bound
 //	gangd    [Compare]  groups of all members: who is where, and who is named
 //
@@ -18,6 +19,7 @@
 //     the large groups are at most a third. All alike, two halves, and everybody elsewhere name nobody.
 //   - What is not known tells nobody apart: a process without frames is compared by what it does, one that moves by
 //     the calls that it stayed in.
+//   - Lines, and then tags, count where functions name nobody; those of threads that were not seen to stand still are not known.
 //   - Who was not seen is said to be missing, and is not named.
 //   - Of different roles, and of different steps, nobody is compared.
 //

@@ -90,12 +90,53 @@ func cut(s string, most int) string {
 // short is a text of a process, harmless and of so many bytes at most.
 func short(s string, most int) string { return cut(plain(cut(s, most)), most) }
 
-// Frames bounds a stack: the innermost calls say where it is, the outermost ones what for.
-func Frames(all []string) []string {
-	const outer = api.MaxStackFrames / 4
+// keptOutermost is how many of the calls that are kept of a long stack are the outermost ones.
+const keptOutermost = api.MaxStackFrames / 4
+
+// Bounded bounds a stack, or what is known of each call of one: the innermost calls say where it is, the outermost ones what for.
+func Bounded[T any](all []T) []T {
 	if len(all) <= api.MaxStackFrames {
 		return all
 	}
-	out := append([]string{}, all[:api.MaxStackFrames-outer]...)
-	return append(out, all[len(all)-outer:]...)
+	out := append([]T{}, all[:api.MaxStackFrames-keptOutermost]...)
+	return append(out, all[len(all)-keptOutermost:]...)
+}
+
+// Call is one of a stack, as what reads a process knows it.
+type Call struct {
+	Frame string
+	Line  int // 0: not known
+	// Values are those of variables that may tell ranks apart ([Tells]).
+	Values []api.StackValue
+}
+
+// ThreadOf is a stack, innermost first, as it is compared. calls nil: it could not be read.
+func ThreadOf(does api.ThreadStack, calls []Call) api.ThreadStack {
+	if calls == nil {
+		return does
+	}
+	calls = Bounded(calls)
+	does.Frames, does.Lines, does.Values = make([]string, len(calls)), make([]int, len(calls)), nil
+	for i := range calls {
+		does.Frames[i], does.Lines[i] = calls[i].Frame, calls[i].Line
+		for _, v := range calls[i].Values {
+			if v.Frame = i; len(does.Values) < api.MaxStackValues && v.Value > -mostValue && v.Value < mostValue {
+				does.Values = append(does.Values, v)
+			}
+		}
+	}
+	return does
+}
+
+// mostValue bounds a value: JSON carries no larger one whole.
+const mostValue = 1 << 53
+
+// Tells says of a variable whether its value is the same in all ranks that wait for each other. The tag of a message is; a
+// rank's own number, its peer, and what a loop counts are not, by their nature or by chance.
+func Tells(name string) bool {
+	switch name {
+	case "tag", "sendtag", "recvtag": // the last two are MPI's
+		return true
+	}
+	return strings.HasSuffix(name, "_tag")
 }

@@ -2,6 +2,7 @@ package stacks
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -24,7 +25,10 @@ func Pack(all []Process) *api.MemberStacks {
 		threads := slices.Clone(p.Threads[:min(len(p.Threads), api.MaxStackThreads)])
 		for k := range threads {
 			t := &threads[k]
-			t.In, t.Frames = short(t.In, 64), slices.Clone(Frames(t.Frames))
+			t.In, t.Frames = short(t.In, 64), slices.Clone(Bounded(t.Frames))
+			if t.Lines = Bounded(t.Lines); k > 0 || len(t.Lines) != len(t.Frames) { // places count of main threads
+				t.Lines, t.Values = nil, nil
+			}
 			for f := range t.Frames {
 				t.Frames[f] = short(t.Frames[f], api.MaxStackFrame)
 			}
@@ -78,13 +82,13 @@ func bounded(groups []api.StackGroup) (kept []api.StackGroup, more int) {
 	return kept, more
 }
 
-// processBytes is what a process takes in JSON, at most about that.
-const processBytes = 24
+// processBytes is what a process takes in JSON, at most about that, valueBytes what a value does.
+const processBytes, valueBytes = 24, 64
 
 func sizeOf(g *api.StackGroup) int {
 	n := len(g.Kind) + processBytes*len(g.Processes)
 	for i := range g.Threads {
-		n += 32 + len(g.Threads[i].In)
+		n += 32 + len(g.Threads[i].In) + 6*len(g.Threads[i].Lines) + valueBytes*len(g.Threads[i].Values)
 		for _, f := range g.Threads[i].Frames {
 			n += len(f) + 3
 		}
@@ -99,7 +103,11 @@ func keyOf(t *api.ThreadStack) string {
 func groupKey(g *api.StackGroup) string {
 	key := g.Kind
 	for i := range g.Threads {
-		key += "\x02" + keyOf(&g.Threads[i])
+		t := &g.Threads[i]
+		key += "\x02" + keyOf(t)
+		if len(t.Lines) > 0 {
+			key += fmt.Sprint(t.Lines, t.Values)
+		}
 	}
 	return key
 }

@@ -57,6 +57,7 @@ var byKernel = []struct{ part, does string }{
 }
 
 // Join makes one of several looks at the same thread, the first one first: what it did each time, and the calls that it stayed in.
+// The lines and values of those count where the calls were the same each time.
 func Join(looks []api.ThreadStack) api.ThreadStack {
 	if len(looks) == 0 {
 		return api.ThreadStack{Does: api.DoesOther}
@@ -70,12 +71,39 @@ func Join(looks []api.ThreadStack) api.ThreadStack {
 		switch {
 		case l.Frames == nil: // not had this time
 		case !known:
-			out.Frames, known = l.Frames, true
+			out.Frames, out.Lines, out.Values, known = l.Frames, l.Lines, l.Values, true
+		case slices.Equal(out.Frames, l.Frames):
+			out.Lines, out.Values = sameLines(out.Lines, l.Lines), sameValues(out.Values, l.Values)
 		default:
-			out.Frames = shared(out.Frames, l.Frames)
+			out.Frames, out.Lines, out.Values = shared(out.Frames, l.Frames), nil, nil
+		}
+	}
+	if out.Does == api.DoesMove || out.Does == api.DoesRun && slices.Contains(out.Lines, 0) {
+		out.Lines = nil
+	}
+	if out.Lines == nil {
+		out.Values = nil
+	}
+	return out
+}
+
+// sameLines are those of the same calls, seen twice: 0 where they differ. None, where nothing is known of either time.
+func sameLines(a, b []int) []int {
+	if len(a) != len(b) {
+		return nil
+	}
+	out := slices.Clone(a)
+	for i := range out {
+		if b[i] != out[i] {
+			out[i] = 0
 		}
 	}
 	return out
+}
+
+// sameValues are those that two looks at the same calls have in common.
+func sameValues(a, b []api.StackValue) []api.StackValue {
+	return slices.DeleteFunc(slices.Clone(a), func(v api.StackValue) bool { return !slices.Contains(b, v) })
 }
 
 // shared are the outermost calls that two stacks have in common.

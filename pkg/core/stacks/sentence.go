@@ -147,8 +147,8 @@ func (j *judgement) where(i, n int) string {
 		is, s = "are", ""
 	}
 	at := ""
-	if f := place(t.Frames); f != "" {
-		at = " in " + f
+	if i := place(t.Frames); i >= 0 {
+		at = " in " + t.Frames[i] + c.mark
 	}
 	if j.helper {
 		is, s = "has a thread that is", "s"
@@ -188,15 +188,12 @@ func (j *judgement) where(i, n int) string {
 	return "wait" + s + " for " + what + in + of
 }
 
-// place is the call that says most of where a thread is: the innermost that is no plumbing.
-func place(frames []string) string {
-	for _, f := range frames {
+// place is the call that says most of where a thread is: the innermost that is no plumbing. -1: there is none.
+func place(frames []string) int {
+	for i, f := range frames {
 		if !plumbing[fileOf(f)] {
-			return f
+			return i
 		}
 	}
-	if len(frames) > 0 {
-		return frames[0]
-	}
-	return ""
+	return min(len(frames), 1) - 1
 }

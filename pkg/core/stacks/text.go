@@ -11,13 +11,14 @@ type Thread struct {
 	TID    int // 0: the source does not say
 	Main   bool
 	Frames []string
+	Lines  []int // of the frames; 0: not known
 }
 
 var (
 	pySpyThread = regexp.MustCompile(`^Thread (0x[0-9a-fA-F]+|[0-9]+)\b.*?(?:: "(.*)")?$`)
-	pySpyFrame  = regexp.MustCompile(`^\s+(.+) \((.+?)(?::[0-9]+)?\)$`)
+	pySpyFrame  = regexp.MustCompile(`^\s+(.+) \((.+?)(?::([0-9]+))?\)$`)
 	faultThread = regexp.MustCompile(`^(?:Current thread|Thread) 0x([0-9a-fA-F]+).*\(most recent call first\):`)
-	faultFrame  = regexp.MustCompile(`^\s+File "(.*)", line (?:[0-9]+|\?\?\?) in (.+)$`)
+	faultFrame  = regexp.MustCompile(`^\s+File "(.*)", line ([0-9]+|\?\?\?) in (.+)$`)
 	gdbThread   = regexp.MustCompile(`^Thread [0-9]+ \(.*?\b(?:LWP |process )([0-9]+)`)
 	euThread    = regexp.MustCompile(`^TID ([0-9]+):`)
 	nativeFrame = regexp.MustCompile(`^#[0-9]+\s+(?:0x[0-9a-fA-F]+(?: in)? )?(.*?)(?: (?:from|at) (\S+).*)?$`)
@@ -35,11 +36,11 @@ func PySpy(text string) []Thread {
 			t.TID, _ = strconv.Atoi(m[1])
 		}
 		return t, true
-	}, func(line string) string {
+	}, func(line string) (string, int) {
 		if m := pySpyFrame.FindStringSubmatch(line); m != nil {
-			return Frame(m[1], m[2])
+			return Frame(m[1], m[2]), lineNumber(m[3])
 		}
-		return ""
+		return "", 0
 	})
 }
 
@@ -50,11 +51,11 @@ func Faulthandler(text string) []Thread {
 			return Thread{}, true
 		}
 		return Thread{}, false
-	}, func(line string) string {
+	}, func(line string) (string, int) {
 		if m := faultFrame.FindStringSubmatch(line); m != nil {
-			return Frame(m[2], m[1])
+			return Frame(m[3], m[1]), lineNumber(m[2])
 		}
-		return ""
+		return "", 0
 	})
 	if len(out) > 0 {
 		out[len(out)-1].Main = true
@@ -74,17 +75,26 @@ func Native(text string, pid int) []Thread {
 		}
 		tid, _ := strconv.Atoi(m[1])
 		return Thread{TID: tid, Main: tid == pid}, true
-	}, func(line string) string {
+	}, func(line string) (string, int) {
 		m := nativeFrame.FindStringSubmatch(line)
 		if m == nil || strings.TrimSpace(m[1]) == "" || strings.HasPrefix(m[1], "0x") {
-			return "" // an address without a name is another one in each process
+			return "", 0 // an address without a name is another one in each process
 		}
-		return Frame(m[1], "")
+		return Frame(m[1], ""), 0
 	})
 }
 
+// lineNumber is that of a line as a debugger writes it, 0 where it is none.
+func lineNumber(s string) int {
+	n, err := strconv.ParseInt(s, 10, 32)
+	if err != nil {
+		return 0
+	}
+	return int(n)
+}
+
 // read takes a text apart by lines that begin a thread and lines that are frames of it.
-func read(text string, thread func(string) (Thread, bool), frame func(string) string) (out []Thread) {
+func read(text string, thread func(string) (Thread, bool), frame func(string) (string, int)) (out []Thread) {
 	const mostThreads, mostFrames = 256, 512
 	for line := range strings.Lines(text) {
 		line = strings.TrimRight(line, "\r\n")
@@ -98,12 +108,13 @@ func read(text string, thread func(string) (Thread, bool), frame func(string) st
 		if len(out) == 0 || len(out[len(out)-1].Frames) == mostFrames {
 			continue
 		}
-		if f := frame(line); f != "" {
-			out[len(out)-1].Frames = append(out[len(out)-1].Frames, f)
+		if f, n := frame(line); f != "" {
+			t := &out[len(out)-1]
+			t.Frames, t.Lines = append(t.Frames, f), append(t.Lines, n)
 		}
 	}
 	for i := range out {
-		out[i].Frames = Frames(out[i].Frames)
+		out[i].Frames, out[i].Lines = Bounded(out[i].Frames), Bounded(out[i].Lines)
 	}
 	return out
 }

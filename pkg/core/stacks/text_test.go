@@ -93,7 +93,10 @@ func TestTexts(t *testing.T) {
 			t.Errorf("%s:\n got %q\nwant %q", name, c.got, c.want)
 		}
 	}
-	if all := PySpy(pySpyText); all[0].TID != 4711 || all[2].TID != 0 {
+	if all := PySpy(pySpyText); all[0].TID != 4711 || all[2].TID != 0 || !slices.Equal(all[0].Lines, []int{1320, 12}) {
+		t.Error(all)
+	}
+	if all := Faulthandler(faultText); !slices.Equal(all[0].Lines, []int{324, 982}) {
 		t.Error(all)
 	}
 }
@@ -109,7 +112,7 @@ func FuzzTexts(f *testing.F) {
 				t.Fatal(len(all))
 			}
 			for _, th := range all {
-				if len(th.Frames) > api.MaxStackFrames {
+				if len(th.Frames) > api.MaxStackFrames || len(th.Lines) != len(th.Frames) {
 					t.Fatal(len(th.Frames))
 				}
 				for _, fr := range th.Frames {

@@ -2,8 +2,8 @@
 // no other program. What it may read is what the kernel lets this process trace; it takes no right of its own.
 //
 // [Find] finds the interpreter in a process (its program, or libpython), by the symbol that every build exports. [Process.Threads]
-// walks from there over threads and frames to the names of functions. Where things lie is a table by version, made of the
-// headers of each; 3.13 says it itself.
+// walks from there over threads and frames to the names of functions, their lines, and the numbers in those variables that
+// are asked for. Where things lie is a table by version, made of the headers of each; 3.13 says some of it itself.
 //
 // Invariants:
 //   - Every read is bounded, and so is how many there are: a process that runs meanwhile, or that means ill, costs

@@ -12,6 +12,9 @@ const (
 	mostFrames  = 256 // of a thread
 	mostReads   = 200_000
 	mostName    = 256 // characters
+	mostLocals  = 128 // variables of a function whose names are looked at
+	mostLines   = 64 << 10
+	pageBytes   = 4096 // that cost as much as a read
 )
 
 // Memory is that of a process.
@@ -28,7 +31,17 @@ type Thread struct {
 }
 
 // Frame is a call of a function.
-type Frame struct{ Function, File string }
+type Frame struct {
+	Function, File string
+	Line           int     // 0: it can't be told
+	Values         []Value // of variables that were asked for, those that are numbers
+}
+
+// Value is a variable that is a number.
+type Value struct {
+	Name   string
+	Number int64
+}
 
 // errStrange: what was read is not what this version looks like, or changed meanwhile.
 var errStrange = errors.New("its memory does not look like Python's")
@@ -39,7 +52,9 @@ type reader struct {
 	l        layout
 	left     int              // reads
 	codeType uint64           // that is called "code"; 0: none was found yet
-	names    map[uint64]Frame // by code object
+	intType  uint64           // that is called "int"
+	codes    map[uint64]*code // by address
+	asked    func(name string) bool
 	word     [8]byte
 }
 
@@ -47,7 +62,7 @@ func (r *reader) read(p []byte, at uint64) bool {
 	if r.left == 0 {
 		return false
 	}
-	r.left--
+	r.left -= min(r.left, 1+len(p)/pageBytes)
 	return r.memory.Read(p, at)
 }
 
@@ -99,12 +114,12 @@ func (r *reader) frames(thread uint64) []Frame {
 	out := []Frame{}
 	strange := 0
 	for at = r.pointer(at + r.l.frame); at != 0; at = r.pointer(at + r.l.previous) {
-		f, ok := r.code(r.pointer(at + r.l.code))
+		c := r.code(r.pointer(at + r.l.code))
 		switch {
-		case !ok: // the interpreter has frames of its own between those of programs
+		case c == nil: // the interpreter has frames of its own between those of programs
 			strange++
-		case f.File != "<shim>": // so has 3.12, with a name
-			out = append(out, f)
+		case c.file != "<shim>": // so has 3.12, with a name
+			out = append(out, Frame{Function: c.function, File: c.file, Line: r.line(at, c), Values: r.values(at, c)})
 		}
 		if len(out)+strange >= mostFrames || r.left == 0 {
 			break
@@ -116,33 +131,130 @@ func (r *reader) frames(thread uint64) []Frame {
 	return out
 }
 
-// code names the function of a code object.
-func (r *reader) code(at uint64) (Frame, bool) {
-	if at == 0 {
-		return Frame{}, false
+// code is what is known of a code object.
+type code struct {
+	at             uint64
+	function, file string
+	asked          []variable
+	offset, line   int // the last one that was looked up
+}
+
+// variable is one that was asked for, by its place.
+type variable struct {
+	name  string
+	place uint64
+}
+
+// code reads a code object, nil where there is none.
+func (r *reader) code(at uint64) *code {
+	if at == 0 || !r.isA(at, &r.codeType, "code") {
+		return nil
 	}
+	if c := r.codes[at]; c != nil {
+		return c
+	}
+	c := &code{at: at, offset: -1}
+	var ok1, ok2 bool
+	c.function, ok1 = r.text(r.pointer(at + r.l.name))
+	c.file, ok2 = r.text(r.pointer(at + r.l.file))
+	if !ok1 || !ok2 {
+		return nil
+	}
+	c.asked = r.variables(at)
+	r.codes[at] = c
+	return c
+}
+
+// isA tells whether an object is of the type of a name, which is kept once it was found.
+func (r *reader) isA(at uint64, known *uint64, name string) bool {
 	kind := r.pointer(at + typeOf)
 	if kind == 0 {
-		return Frame{}, false
+		return false
 	}
-	if kind != r.codeType {
-		var name [5]byte
-		if p := r.pointer(kind + typeName); p == 0 || !r.read(name[:], p) || string(name[:]) != "code\x00" {
-			return Frame{}, false
+	if kind == *known {
+		return true
+	}
+	b := make([]byte, len(name)+1)
+	if p := r.pointer(kind + typeName); p == 0 || !r.read(b, p) || string(b) != name+"\x00" {
+		return false
+	}
+	*known = kind
+	return true
+}
+
+// variables finds those of a function that were asked for.
+func (r *reader) variables(code uint64) (out []variable) {
+	if r.asked == nil {
+		return nil
+	}
+	n := min(int(int32(r.pointer(code+r.l.count))), mostLocals)
+	tuple := r.pointer(code + r.l.variables)
+	if n <= 0 || tuple == 0 {
+		return nil
+	}
+	names := make([]byte, 8*n)
+	if !r.read(names, tuple+tupleItems) {
+		return nil
+	}
+	for i := range n {
+		if name := r.shortText(binary.LittleEndian.Uint64(names[8*i:])); name != "" && r.asked(name) {
+			out = append(out, variable{name, uint64(i)})
 		}
-		r.codeType = kind
 	}
-	if f, ok := r.names[at]; ok {
-		return f, true
+	return out
+}
+
+// shortText reads a string of ASCII of up to 16 characters, in one read.
+func (r *reader) shortText(at uint64) string {
+	var b [64]byte
+	if at == 0 || !r.read(b[:], at) {
+		return ""
 	}
-	name, ok1 := r.text(r.pointer(at + r.l.name))
-	file, ok2 := r.text(r.pointer(at + r.l.file))
-	if !ok1 || !ok2 {
-		return Frame{}, false
+	length := binary.LittleEndian.Uint64(b[stringLength:])
+	if length > 16 || binary.LittleEndian.Uint32(b[stringState:])&(compactBit|asciiBit) != compactBit|asciiBit {
+		return ""
 	}
-	f := Frame{Function: name, File: file}
-	r.names[at] = f
-	return f, true
+	return string(b[r.l.ascii : r.l.ascii+length])
+}
+
+// values are those of the variables of a frame that were asked for and are numbers.
+func (r *reader) values(frame uint64, c *code) (out []Value) {
+	for _, v := range c.asked {
+		if n, ok := r.number(r.pointer(frame + r.l.locals + 8*v.place)); ok {
+			out = append(out, Value{v.name, n})
+		}
+	}
+	return out
+}
+
+// number reads an int of up to 60 bits.
+func (r *reader) number(at uint64) (int64, bool) {
+	if at == 0 || !r.isA(at, &r.intType, "int") {
+		return 0, false
+	}
+	size := int64(r.pointer(at + numberSize))
+	negative := size < 0
+	if negative {
+		size = -size
+	}
+	if r.l.taggedNumbers {
+		negative, size = size&3 == 2, size>>3
+	}
+	digits := r.pointer(at + numberDigits)
+	n := int64(digits & (1<<30 - 1))
+	switch size {
+	case 0:
+		n = 0
+	case 1:
+	case 2:
+		n |= int64(digits>>32&(1<<30-1)) << 30
+	default:
+		return 0, false
+	}
+	if negative {
+		n = -n
+	}
+	return n, true
 }
 
 // text reads a string. Of a long one, as a path may be, it is the end.

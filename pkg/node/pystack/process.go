@@ -23,7 +23,7 @@ type Process struct {
 	memory  Memory
 	runtime uint64
 	layout  layout
-	names   map[uint64]Frame
+	codes   map[uint64]*code
 }
 
 // memoryOf reads that of another process as the kernel lets this one.
@@ -63,7 +63,7 @@ func Find(pid int) (*Process, error) {
 		if v == 0 {
 			v, _ = strconv.Atoi(m[1])
 		}
-		p := &Process{pid: pid, memory: memoryOf(pid), runtime: s.runtime + f.start - s.base, names: map[uint64]Frame{}}
+		p := &Process{pid: pid, memory: memoryOf(pid), runtime: s.runtime + f.start - s.base, codes: map[uint64]*code{}}
 		if p.layout, err = layoutOf(version(v)); err != nil {
 			return nil, err
 		}
@@ -85,9 +85,9 @@ func (p *Process) ask(v int) error {
 	return nil
 }
 
-// Threads are those in which Python runs, the main one first.
-func (p *Process) Threads() ([]Thread, error) {
-	r := reader{memory: p.memory, l: p.layout, left: mostReads, names: p.names}
+// Threads are those in which Python runs, the main one first. asked tells of which variables the values are read; nil: of none.
+func (p *Process) Threads(asked func(name string) bool) ([]Thread, error) {
+	r := reader{memory: p.memory, l: p.layout, left: mostReads, codes: p.codes, asked: asked}
 	out, err := r.threads(p.runtime)
 	if err != nil {
 		return nil, err

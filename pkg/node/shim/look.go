@@ -27,8 +27,8 @@ import (
 // told from who waits. It is taken by `gshim dump`, which is the user by then, and may hang on any of them: each is
 // looked at by itself, and what is there when the time is over is told.
 
-// looks are when a process is looked at, after the first time.
-var looks = []time.Duration{15 * time.Millisecond, 40 * time.Millisecond, 80 * time.Millisecond, 130 * time.Millisecond}
+// looks are when a process is looked at, from the first time on.
+var looks = []time.Duration{0, 15 * time.Millisecond, 40 * time.Millisecond, 80 * time.Millisecond, 130 * time.Millisecond}
 
 // lookTime bounds a look, and askTime what it takes longer to ask others for frames that could not be read.
 const (
@@ -82,13 +82,17 @@ func (l *looker) look() {
 	for _, p := range l.all {
 		wg.Go(func() {
 			begin := time.Now()
-			py := l.first(p)
-			for _, at := range looks {
+			var py *pystack.Process
+			for i, at := range looks {
 				time.Sleep(time.Until(begin.Add(at)))
-				if time.Now().After(end) {
+				if i > 0 && time.Now().After(end) {
 					return
 				}
-				l.again(p, py)
+				l.state(p)
+				if i == 0 {
+					py = l.interpreter(p)
+				}
+				l.frames(p, py)
 			}
 		})
 	}
@@ -108,27 +112,22 @@ func waitUntil(wg *sync.WaitGroup, end time.Time) {
 	}
 }
 
-// first looks for the first time. The state comes before what needs the process's memory: that may be kept from everybody.
-func (l *looker) first(p *leading) *pystack.Process {
+// state begins a look with what the kernel says. It comes before what needs the process's memory: that may be kept from everybody.
+func (l *looker) state(p *leading) {
 	main := seenThread(p.PID, p.PID)
 	l.mu.Lock()
+	defer l.mu.Unlock()
 	p.main = append(p.main, main)
-	l.mu.Unlock()
-	py, err := pystack.Find(p.PID)
-	l.mu.Lock()
-	p.blind = err != nil
-	p.python = strings.HasPrefix(p.exe, "python") || err == nil || !errors.Is(err, pystack.ErrNoPython) && !errors.Is(err, fs.ErrPermission)
-	l.mu.Unlock()
-	l.frames(p, py)
-	return py
 }
 
-func (l *looker) again(p *leading, py *pystack.Process) {
-	main := seenThread(p.PID, p.PID)
+// interpreter finds Python in a process, nil where there is none that can be read.
+func (l *looker) interpreter(p *leading) *pystack.Process {
+	py, err := pystack.Find(p.PID)
 	l.mu.Lock()
-	p.main = append(p.main, main)
-	l.mu.Unlock()
-	l.frames(p, py)
+	defer l.mu.Unlock()
+	p.blind = err != nil
+	p.python = strings.HasPrefix(p.exe, "python") || err == nil || !errors.Is(err, pystack.ErrNoPython) && !errors.Is(err, fs.ErrPermission)
+	return py
 }
 
 // frames adds where Python is to the newest look.
@@ -136,7 +135,7 @@ func (l *looker) frames(p *leading, py *pystack.Process) {
 	if py == nil {
 		return
 	}
-	threads, err := py.Threads()
+	threads, err := py.Threads(stacks.Tells)
 	if err != nil {
 		return
 	}
@@ -144,16 +143,14 @@ func (l *looker) frames(p *leading, py *pystack.Process) {
 	for i := range threads {
 		t := &threads[i]
 		if t.TID > 0 && !t.Main && len(others) < dumpThreads {
-			s := seenThread(p.PID, t.TID)
-			s.Frames = framesOf(t)
-			others[t.TID] = s
+			others[t.TID] = stacks.ThreadOf(seenThread(p.PID, t.TID), callsOf(t))
 		}
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for i := range threads {
-		if threads[i].Main {
-			p.main[len(p.main)-1].Frames = framesOf(&threads[i])
+		if main := &p.main[len(p.main)-1]; threads[i].Main {
+			*main = stacks.ThreadOf(*main, callsOf(&threads[i]))
 		}
 	}
 	for tid, s := range others {
@@ -164,15 +161,19 @@ func (l *looker) frames(p *leading, py *pystack.Process) {
 	}
 }
 
-func framesOf(t *pystack.Thread) []string {
+// callsOf are the calls of a thread, nil where they could not be read.
+func callsOf(t *pystack.Thread) []stacks.Call {
 	if t.Frames == nil {
 		return nil
 	}
-	out := make([]string, len(t.Frames))
+	out := make([]stacks.Call, len(t.Frames))
 	for i, f := range t.Frames {
-		out[i] = stacks.Frame(f.Function, f.File)
+		out[i] = stacks.Call{Frame: stacks.Frame(f.Function, f.File), Line: f.Line}
+		for _, v := range f.Values {
+			out[i].Values = append(out[i].Values, api.StackValue{Name: v.Name, Value: v.Number})
+		}
 	}
-	return stacks.Frames(out)
+	return out
 }
 
 // seenThread is what the kernel says of a thread.
@@ -206,7 +207,10 @@ func (l *looker) put(pid int, threads []stacks.Thread) {
 		for i := range threads {
 			if t := &threads[i]; (t.Main || len(threads) == 1) && len(t.Frames) > 0 {
 				for k := range p.main {
-					p.main[k].Frames = t.Frames
+					p.main[k].Frames, p.main[k].Values = t.Frames, nil
+					if p.main[k].Lines = t.Lines; p.main[k].Does == api.DoesRun {
+						p.main[k].Lines = nil // one look does not show that it stands still
+					}
 				}
 			}
 		}
@@ -404,12 +408,12 @@ func waitsForOthers(p *candidate) bool {
 	if err != nil {
 		return false
 	}
-	threads, err := py.Threads()
+	threads, err := py.Threads(nil)
 	if err != nil {
 		return false
 	}
-	for _, f := range framesOf(&threads[0]) {
-		if waitingFrames[f] {
+	for _, c := range callsOf(&threads[0]) {
+		if waitingFrames[c.Frame] {
 			return true
 		}
 	}
