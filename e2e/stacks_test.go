@@ -17,6 +17,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/lab/tool"
+	"gangd/pkg/node/proc"
 )
 
 // together is a gang of PyTorch that hangs in one way after the other, as draws/N says, until draws/N.go is there. In each way one
@@ -25,7 +26,7 @@ const together = `#!/usr/bin/python3
 import json, os, signal, socket, sys, threading, time
 from datetime import timedelta
 import torch, torch.distributed as dist
-draws = os.environ["DRAWS"]
+draws, d, main = os.environ["DRAWS"], {}, threading.get_ident()
 dist.init_process_group("gloo", timeout=timedelta(hours=2))
 rank, size = dist.get_rank(), dist.get_world_size()
 side = dist.new_group(list(range(size)), timeout=timedelta(hours=2))
@@ -44,7 +45,11 @@ def spins(n):
 def another_tag(n): dist.recv(torch.zeros(1), src=(rank + 1) % size, tag=1000 + n, group=side)
 def stuck_disk(n):
     with open(os.environ["STUCK"] + str(n)) as f: f.read()
-def stopped(n): pass
+def stopped(n): until(file(n, ".go"))
+def tag_alone(n): dist.recv(torch.zeros(1), src=(rank + 1) % size, tag=tag_of(n, rank, d), group=side)
+def line_alone(n):
+    if rank == d["odd"]: dist.recv(torch.zeros(1), src=(rank + 1) % size, tag=2000 + n, group=side)
+    else: dist.recv(torch.zeros(1), src=(rank + 1) % size, tag=2000 + n, group=side)
 def all_wait(n): dist.recv(torch.zeros(1), src=(rank + 1) % size, tag=2000 + n, group=side)
 def all_sleep(n): time.sleep(100000)
 def all_spin(n):
@@ -54,16 +59,35 @@ def all_poll(n):
     while not os.path.exists(file(n, ".go")): time.sleep(0.01) # gloo never calls a receipt completed by itself
     work.wait()
 def all_events(n): threading.Event().wait()
+def all_tags(n): dist.recv(torch.zeros(1), src=(rank + 1) % size, tag=tag_of(n, rank, d), group=side)
+def all_lines(n):
+    if rank % 2: dist.recv(torch.zeros(1), src=(rank + 1) % size, tag=2000 + n, group=side)
+    else: dist.recv(torch.zeros(1), src=(rank + 1) % size, tag=2000 + n, group=side)
+def tag_of(n, rank, d):
+    if d["how"] == "all_tags": return 10000 * (n + 1) + rank
+    return 3000 + n + (100000 if rank == d["odd"] else 0)
+def at(n, how):
+    # Says that the main thread has come to where it shall hang: it is in that function, and does not run but where it spins.
+    seen = 0
+    while seen < 3:
+        time.sleep(0.02)
+        f, names = sys._current_frames()[main], set()
+        while f: f, _ = f.f_back, names.add(f.f_code.co_name)
+        state = open("/proc/self/task/%d/stat" % os.getpid()).read().rpartition(")")[2].split()[0]
+        seen = seen + 1 if names & {how, "all_reduce"} and (state != "R" or "spin" in how) else 0
+    open(file(n, ".at.%d" % rank), "w").write(str(os.getpid()))
 def helper():
-    # Who sends what others wait for, once they may go on; it also writes a log on rank 0.
+    # Who sends what others wait for, once they may go on.
     n = 0
     while True:
-        until(file(n, ""))
+        until(file(n, ".in.%d" % rank))
         d = json.load(open(file(n, "")))
+        how, before = d["how"], (rank - 1) % size
+        at(n, how)
         until(file(n, ".go"))
-        before = (rank - 1) % size
-        if d["how"] == "another_tag" and before == d["odd"]: dist.send(torch.zeros(1), dst=before, tag=1000 + n, group=side)
-        if d["how"] in ("all_wait", "all_poll"): dist.send(torch.zeros(1), dst=before, tag=2000 + n, group=side)
+        if how == "another_tag" and before == d["odd"]: dist.send(torch.zeros(1), dst=before, tag=1000 + n, group=side)
+        if how in ("tag_alone", "all_tags"): dist.send(torch.zeros(1), dst=before, tag=tag_of(n, before, d), group=side)
+        if how in ("line_alone", "all_wait", "all_poll", "all_lines"): dist.send(torch.zeros(1), dst=before, tag=2000 + n, group=side)
         n += 1
 def writer():
     while True:
@@ -80,7 +104,7 @@ while True:
     try:
         signal.signal(signal.SIGUSR2, released)
         open(file(n, ".in.%d" % rank), "w").write(str(os.getpid()))
-        if d["odd"] in (-1, rank): globals()[d["how"]](n)
+        if d["odd"] in (-1, rank) or d["how"] in ("tag_alone", "line_alone"): globals()[d["how"]](n)
     except Released: pass
     signal.signal(signal.SIGUSR2, signal.SIG_IGN)
     dist.all_reduce(torch.ones(1))
@@ -124,8 +148,8 @@ while True:
 
 // ways are those in which one rank is elsewhere, alikes those in which nobody is.
 var (
-	ways   = []string{"sleeps", "spins", "another_tag", "stuck_disk", "stopped"}
-	alikes = []string{"all_wait", "all_sleep", "all_spin", "all_poll", "all_events"}
+	ways   = []string{"sleeps", "spins", "another_tag", "stuck_disk", "stopped", "tag_alone", "line_alone"}
+	alikes = []string{"all_wait", "all_sleep", "all_spin", "all_poll", "all_events", "all_tags", "all_lines"}
 )
 
 // hanging is a gang of together.
@@ -187,7 +211,7 @@ func (c *cluster) hangingGang(size int, disk string) *hanging {
 	return h
 }
 
-// hang has the ranks hang, and waits until each of them is about to.
+// hang has the ranks hang, and waits until each of them says that it does.
 func (h *hanging) hang(how string, odd int, beat bool) {
 	h.t.Helper()
 	b, _ := json.Marshal(map[string]any{"how": how, "odd": odd, "beat": beat})
@@ -206,15 +230,19 @@ func (h *hanging) hang(how string, odd int, beat bool) {
 		if err := unix.Kill(pids[odd], unix.SIGSTOP); err != nil {
 			h.t.Fatal(err)
 		}
+		h.until("the rank is stopped", func() bool {
+			st, ok := proc.ReadStat(pids[odd])
+			return ok && st.State == 'T'
+		})
 	}
 }
 
-// pids are those of the ranks, once each has come to the draw.
+// pids are those of the ranks, once each hangs.
 func (h *hanging) pids() (out []int) {
 	h.t.Helper()
 	for r := range h.size {
 		for end := time.Now().Add(15 * time.Minute); ; time.Sleep(10 * time.Millisecond) {
-			b, _ := os.ReadFile(filepath.Join(h.draws, fmt.Sprintf("%d.in.%d", h.n, r)))
+			b, _ := os.ReadFile(filepath.Join(h.draws, fmt.Sprintf("%d.at.%d", h.n, r)))
 			if pid, err := strconv.Atoi(string(b)); err == nil {
 				out = append(out, pid)
 				break
@@ -267,9 +295,6 @@ func named(s *api.Stacks) (out []int) {
 	return out
 }
 
-// settle is how long ranks get to be where they said that they were about to go: a machine under load takes its time.
-const settle = 700 * time.Millisecond
-
 // A gang of PyTorch hangs because one rank is elsewhere: it is named while it hangs, by gctl stacks, and when the watchdog stops it, in
 // the event, the end and what is kept.
 func TestOddOneOut(t *testing.T) {
@@ -280,6 +305,15 @@ func TestOddOneOut(t *testing.T) {
 	want := "rank 2 on n2 sleeps in sleeps (script), 3 others are in all_reduce (distributed_c10d.py)"
 	c.until("the rank that sleeps is named", func() bool { return h.stacks().Stacks.Text == want })
 	h.release("sleeps", 2)
+	h.hang("all_tags", -1, false)
+	if s := h.stacks().Stacks; len(s.Odd) > 0 || s.Text != "all 4 ranks are in recv (distributed_c10d.py): nobody stands out" {
+		t.Errorf("all wait, each for a tag of its own: %s", s.Text)
+	}
+	h.release("all_tags", -1)
+	h.hang("tag_alone", 3, false)
+	want = fmt.Sprintf("rank 3 on n2 is in recv (distributed_c10d.py) with tag %d, 3 others are in recv (distributed_c10d.py) with tag %d", 103000+h.n, 3000+h.n)
+	c.until("the rank that waits for another tag is named", func() bool { return h.stacks().Stacks.Text == want })
+	h.release("tag_alone", 3)
 	h.hang("another_tag", 1, true)
 	c.wait(h.id, api.JobFailed)
 	want = "rank 1 on n1 is in recv (distributed_c10d.py), 3 others are in all_reduce (distributed_c10d.py)"
@@ -299,73 +333,98 @@ func TestOddOneOut(t *testing.T) {
 	}
 }
 
+// drawSizes are the gangs of a hundred draws: one of many ranks takes longer.
+var drawSizes = []struct{ ranks, draws int }{{4, 40}, {7, 36}, {16, 16}, {32, 8}}
+
 // TestOddOneOutDraws is what is promised: of 100 gangs of 4 to 32 ranks in which one is elsewhere it is named in 95, of 100 in which
-// all wait alike nobody is in 98. GANG_STACKS=N draws so many of each.
+// all wait alike nobody is in 98, and a stop waits for it no longer than a second. GANG_STACKS=N draws so many of each.
 func TestOddOneOutDraws(t *testing.T) {
 	tool.Need(t, "/usr/bin/python3:torch")
 	draws, _ := strconv.Atoi(os.Getenv("GANG_STACKS"))
 	if draws == 0 {
 		t.Skip("minutes: GANG_STACKS=100 draws 100 of each kind (make stacks)")
 	}
-	sizes := []int{4, 7, 16, 32}
 	disk, why := mountStuck(t)
+	ways := ways
+	if why != "" {
+		t.Logf("no stuck disk: %s", why)
+		ways = slices.DeleteFunc(slices.Clone(ways), func(how string) bool { return how == "stuck_disk" })
+	}
 	c := start(t, "--nodes=4", "--gpus=8x80G", "--set", "stall_timeout=5s", "--set", "stall_confirm_interval=1s", "--set", "heartbeat=500ms", "--set", "node_timeout=60s")
 	rng := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 1))
-	right, quiet := 0, 0
-	for i, size := range sizes {
-		h := c.hangingGang(size, disk)
-		for k := range draws/len(sizes) - 1 {
-			how := ways[(k+i)%len(ways)]
-			if how == "stuck_disk" && why != "" {
-				t.Logf("no stuck disk: %s", why)
-				how = "sleeps"
-			}
-			odd := rng.IntN(size)
-			h.hang(how, odd, false)
-			time.Sleep(settle)
-			begin := time.Now()
-			s := h.stacks().Stacks
-			took := time.Since(begin)
-			if slices.Equal(named(&s), []int{odd}) {
-				right++
-			} else {
-				t.Logf("%d ranks, %s, rank %d: %s\n%s", size, how, odd, s.Text, c.must("gctl", "stacks", strconv.FormatInt(h.id, 10)))
-			}
-			t.Logf("%d ranks, %-11s rank %2d: %.2fs: %s", size, how, odd, took.Seconds(), s.Text)
-			h.release(how, odd)
+	var odd, alike counted
+	for _, size := range drawSizes {
+		h := c.hangingGang(size.ranks, disk)
+		n := max(1, size.draws*draws/100)
+		for range n - 1 {
+			how, who := ways[odd.drawn%len(ways)], rng.IntN(size.ranks)
+			odd.count(t, h.draw(how, who), "%d ranks, %s, rank %d", size.ranks, how, who)
 		}
-		for k := range draws / len(sizes) {
-			how := alikes[(k+i)%len(alikes)]
-			h.hang(how, -1, false)
-			time.Sleep(settle)
-			s := h.stacks().Stacks
-			if len(s.Odd) == 0 {
-				quiet++
-			} else {
-				t.Logf("%d ranks, %s: %s\n%s", size, how, s.Text, c.must("gctl", "stacks", strconv.FormatInt(h.id, 10)))
-			}
-			t.Logf("%d ranks, %-11s: %s", size, how, s.Text)
-			h.release(how, -1)
+		for range n {
+			how := alikes[alike.drawn%len(alikes)]
+			alike.count(t, h.draw(how, -1), "%d ranks, %s", size.ranks, how)
 		}
 		// The last one is ended by the watchdog.
-		how, odd := ways[rng.IntN(3)], rng.IntN(size)
-		h.hang(how, odd, true)
+		how, who := []string{"sleeps", "another_tag", "tag_alone"}[rng.IntN(3)], rng.IntN(size.ranks)
+		h.hang(how, who, true)
 		c.wait(h.id, api.JobFailed)
 		began, seen, ended := c.event(h.id, 1, api.EventDrainStarted), c.event(h.id, 1, api.EventStacks), c.event(h.id, 1, api.EventEnded)
 		if began == nil || seen == nil || ended == nil {
 			t.Fatal(c.story(h.id))
 		}
-		if s := h.stacks().Stacks; slices.Equal(named(&s), []int{odd}) {
-			right++
-		} else {
-			t.Logf("%d ranks, %s, rank %d, stalled: %s", size, how, odd, s.Text)
+		odd.count(t, h.look(who), "%d ranks, %s, rank %d, stalled", size.ranks, how, who)
+		took := ended.Time.Sub(began.Time)
+		t.Logf("%d ranks, stalled: from the decision %.3f s to who is named, %.3f s to the verdict", size.ranks, seen.Time.Sub(began.Time).Seconds(), took.Seconds())
+		if took > time.Second {
+			t.Errorf("%d ranks: from the decision to the verdict it took %s", size.ranks, took)
 		}
-		t.Logf("%d ranks, stalled: from the decision %.3f s to who is named, %.3f s to the verdict: %s", size,
-			seen.Time.Sub(began.Time).Seconds(), ended.Time.Sub(began.Time).Seconds(), seen.Text)
 	}
-	n := draws / len(sizes) * len(sizes)
-	t.Logf("named %d of %d, nobody named in %d of %d", right, n, quiet, n)
-	if 100*right < 95*n || 100*quiet < 98*n {
-		t.Errorf("named %d of %d, nobody named in %d of %d", right, n, quiet, n)
+	t.Logf("named %d of %d, nobody named in %d of %d", odd.right, odd.drawn, alike.right, alike.drawn)
+	if 100*odd.right < 95*odd.drawn || 100*alike.right < 98*alike.drawn {
+		t.Errorf("named %d of %d, nobody named in %d of %d", odd.right, odd.drawn, alike.right, alike.drawn)
 	}
+}
+
+// counted are draws of one kind, and those that were right.
+type counted struct{ drawn, right int }
+
+func (n *counted) count(t *testing.T, l looked, format string, args ...any) {
+	n.drawn++
+	if l.right {
+		n.right++
+	}
+	t.Logf("%s: %.2fs: %s", fmt.Sprintf(format, args...), l.took.Seconds(), l.text)
+}
+
+// looked is what a look at a gang said.
+type looked struct {
+	right bool
+	took  time.Duration
+	text  string // with all stacks where it is wrong
+}
+
+// draw has the ranks hang, looks, and lets them go on.
+func (h *hanging) draw(how string, odd int) looked {
+	h.t.Helper()
+	h.hang(how, odd, false)
+	l := h.look(odd)
+	h.release(how, odd)
+	return l
+}
+
+// look asks who is odd; -1: nobody shall be.
+func (h *hanging) look(odd int) looked {
+	h.t.Helper()
+	begin := time.Now()
+	s := h.stacks().Stacks
+	var want []int
+	if odd >= 0 {
+		want = []int{odd}
+	}
+	l := looked{right: slices.Equal(named(&s), want), took: time.Since(begin), text: s.Text}
+	if !l.right {
+		b, _ := json.Marshal(s.Groups)
+		l.text = fmt.Sprintf("WRONG: %s\n%s", s.Text, b)
+	}
+	return l
 }
