@@ -339,11 +339,11 @@ var drawSizes = []struct{ ranks, draws int }{{4, 40}, {7, 36}, {16, 16}, {32, 8}
 // TestOddOneOutDraws is what is promised: of 100 gangs of 4 to 32 ranks in which one is elsewhere it is named in 95, of 100 in which
 // all wait alike nobody is in 98, and a stop waits for it no longer than a second. GANG_STACKS=N draws so many of each.
 func TestOddOneOutDraws(t *testing.T) {
-	tool.Need(t, "/usr/bin/python3:torch")
 	draws, _ := strconv.Atoi(os.Getenv("GANG_STACKS"))
 	if draws == 0 {
 		t.Skip("minutes: GANG_STACKS=100 draws 100 of each kind (make stacks)")
 	}
+	tool.Need(t, "/usr/bin/python3:torch") // seconds
 	disk, why := mountStuck(t)
 	ways := ways
 	if why != "" {
