@@ -32,6 +32,21 @@ grouped() {
   for e in 7 40 51 999; do scontrol show job "${1}_$e" | grep -oE '(JobName|JobState|Reason|TimeLimit|ArrayTaskId|ArrayTaskThrottle)=\S*' | paste -sd' '; done
 }
 
+# reserve NAME ARG...: a reservation of an hour for whoever runs the case, and how it went.
+reserve() { scontrol create reservation ReservationName="$1" Users="$(id -un)" Duration=60 "${@:2}"; echo "= $?"; }
+
+# starts OPTION...: whether a job with these starts. One that has not after some plans waits, and is taken away.
+starts() {
+  local j i
+  j=$(sbatch --parsable -o /dev/null "$@" --wrap true) || return
+  for i in $(seq 60); do
+    if [ -z "$(squeue -h -j "$j" -t PENDING 2>/dev/null)" ]; then settle "$j"; echo "starts $*"; return; fi
+    sleep .2
+  done
+  echo "waits $*"
+  scancel "$j"; settle "$j"
+}
+
 # script NAME: an executable file of standard input.
 script() { cat >"$1"; chmod +x "$1"; }
 
