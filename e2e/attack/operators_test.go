@@ -54,9 +54,11 @@ func second(s *site) (out []try) {
 		{"a relay of a login host, with this node's socket", []string{"gnoded", "--login", "--config", conf("n3", fmt.Sprintf("socket = %q", s.dir+"/n1.sock"))}, s.dir + "/n1.sock"},
 		{"gangd with the same configuration", []string{"gangd", "--config", conf("gangd")}, s.socket()},
 		{"gangd with another state", []string{"gangd", "--config", conf("gangd", fmt.Sprintf("state_dir = %q", other+"2"))}, s.socket()},
+		{"gangd with another state and other addresses", []string{"gangd", "--config", conf("gangd", fmt.Sprintf("state_dir = %q", other+"3"), fmt.Sprintf("listen = %q", trial.FreeAddress(s.t)),
+			fmt.Sprintf("web_listen = %q", trial.FreeAddress(s.t)), fmt.Sprintf("metrics_listen = %q", trial.FreeAddress(s.t)))}, s.socket()},
 	} {
 		for n := range 5 {
-			out = append(out, try{"daemons by hand", fmt.Sprintf("%s, %d", x.name, n+1), "by root, beside the one that runs", "it ends and says why, and the socket is whose it was", n > 0 || i%3 > 0 || i == 6, func() error {
+			out = append(out, try{"daemons by hand", fmt.Sprintf("%s, %d", x.name, n+1), "by root, beside the one that runs", "it ends at once and says why, and the socket is whose it was", n > 0 || i%3 > 0, func() error {
 				before, err := os.Stat(x.ask)
 				if err != nil {
 					return err
@@ -65,9 +67,13 @@ func second(s *site) (out []try) {
 				defer cancel()
 				cmd := exec.CommandContext(ctx, filepath.Join(s.bin, x.args[0]), x.args[1:]...)
 				cmd.Env = []string{"PATH=" + os.Getenv("PATH")}
+				began := time.Now()
 				said, err := cmd.CombinedOutput()
 				if err == nil || ctx.Err() != nil || len(said) == 0 {
 					return fmt.Errorf("it came up: %v %s", err, said)
+				}
+				if took := time.Since(began); took > 5*time.Second {
+					return fmt.Errorf("it ended after %s: %s", took, said)
 				}
 				after, err := os.Stat(x.ask)
 				if err != nil || !os.SameFile(before, after) {

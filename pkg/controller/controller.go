@@ -18,6 +18,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strconv"
 	"sync/atomic"
@@ -83,8 +84,26 @@ func keepSecrets(stateDir string) error {
 	return unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{})
 }
 
+// keepSocket keeps the path of a socket to this process until the file is closed: a second gangd, whose state directory may be
+// another, would take it from the one that answers there. A relay gives way to gangd.
+func keepSocket(path string) (*os.File, error) {
+	if err := auth.OpenDir(filepath.Dir(path)); err != nil {
+		return nil, err
+	}
+	lock, err := dirlock.TakeFile(path + ".lock")
+	if held := new(dirlock.HeldError); errors.As(err, &held) {
+		return nil, fmt.Errorf("socket %s is in use by another gangd, process %d: stop that one, or give this one another socket", path, held.PID)
+	}
+	return lock, err
+}
+
 // Run is the controller until ctx ends.
 func Run(ctx context.Context, cfg *config.Controller, opt Options) error {
+	socket, err := keepSocket(cfg.Socket) // before anything is made for a start that is refused
+	if err != nil {
+		return err
+	}
+	defer socket.Close()
 	if err := keepSecrets(cfg.StateDir); err != nil {
 		return err
 	}
@@ -104,6 +123,11 @@ func Run(ctx context.Context, cfg *config.Controller, opt Options) error {
 	if err != nil {
 		return err
 	}
+	// Before anything runs that a failure would have to end; who calls meanwhile waits in the queue of the socket.
+	listeners, err := p.listen(p.srv.Handler())
+	if err != nil {
+		return err
+	}
 	asked := ctx // ends when somebody asks gangd to end
 	group, ctx := errgroup.WithContext(ctx)
 	// The engine ends last: what calls it is shut down first, so that each caller gets an
@@ -112,12 +136,6 @@ func Run(ctx context.Context, cfg *config.Controller, opt Options) error {
 	defer endEngine()
 	group.Go(func() error { return eng.Run(engCtx) })
 	group.Go(func() error { return p.sample(ctx, eng) })
-	listeners, err := p.listen(p.srv.Handler())
-	if err != nil {
-		endEngine()
-		_ = group.Wait()
-		return err
-	}
 	serveAll(group, listeners)
 	opt.Log.Info("gangd is up", "version", api.Version, "socket", cfg.Socket, "listen", cfg.Listen, "lineage", st.Lineage())
 	opt.Signs.Ready()
@@ -332,20 +350,6 @@ func (p *process) listen(calls http.Handler) ([]listener, error) {
 		hs.TLSConfig = auth.ServerTLS(p.issuer.CA, p.issuer.Revoked)
 		out = append(out, listener{cfg.Listen, func() error { return hs.ServeTLS(l, "", "") }, stopper(hs)})
 	}
-	if err := auth.OpenDir(filepath.Dir(cfg.Socket)); err != nil {
-		return fail(err)
-	}
-	if cfg.Dir == "" && !cfg.SingleUser {
-		if err := dirlock.UsersPass(filepath.Dir(cfg.Socket)); err != nil {
-			return fail(fmt.Errorf("socket %s: %w", cfg.Socket, err))
-		}
-	}
-	l, err := auth.ListenUnix(cfg.Socket)
-	if err != nil {
-		return fail(err)
-	}
-	hs := p.server(calls)
-	out = append(out, listener{cfg.Socket, func() error { return hs.Serve(l) }, stopper(hs)})
 	if p.page != nil {
 		l, err := p.page.listener(calls)
 		if err != nil {
@@ -365,6 +369,21 @@ func (p *process) listen(calls http.Handler) ([]listener, error) {
 			MaxHeaderBytes: 16 << 10, ConnState: door.ConnState}
 		out = append(out, listener{cfg.MetricsListen, func() error { return ms.Serve(l) }, stopper(ms)})
 	}
+	// Last: a start that is refused for one of the others has not taken it from a relay.
+	if err := auth.OpenDir(filepath.Dir(cfg.Socket)); err != nil {
+		return fail(err)
+	}
+	if cfg.Dir == "" && !cfg.SingleUser {
+		if err := dirlock.UsersPass(filepath.Dir(cfg.Socket)); err != nil {
+			return fail(fmt.Errorf("socket %s: %w", cfg.Socket, err))
+		}
+	}
+	l, err := auth.ListenUnix(cfg.Socket)
+	if err != nil {
+		return fail(err)
+	}
+	hs := p.server(calls)
+	out = append(out, listener{cfg.Socket, func() error { return hs.Serve(l) }, stopper(hs)})
 	return out, nil
 }
 
