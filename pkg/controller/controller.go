@@ -193,7 +193,6 @@ func newProcess(cfg *config.Controller, opt Options, vault auth.Vault) (*process
 			return u.Name, known
 		},
 		GroupsOf:    people.Here.GroupsAmong,
-		KnownGroup:  func(ctx context.Context, name string) error { _, err := people.Here.Group(ctx, name); return err },
 		AcceptStore: opt.AcceptStore, Run: runName(),
 		Policy: cfg.Policy(), Sign: opt.Signs.Loop(), Operator: operator(cfg),
 	}
@@ -213,7 +212,7 @@ func newProcess(cfg *config.Controller, opt Options, vault auth.Vault) (*process
 	}
 	p.parts.Sender = &notify.Sender{Site: notifySite(cfg), Log: opt.Log, Record: p.m.Notified}
 	p.srv = &rpc.Server{Log: p.log, Version: api.Version, Started: time.Now(), Metrics: p.m.Handler(),
-		Rates: rpc.NewRates(cfg.UserRate, cfg.UserBurst), UserStreams: cfg.UserStreams}
+		Rates: rpc.NewRates(cfg.UserRate, cfg.UserBurst), UserStreams: cfg.UserStreams, People: people.Here}
 	p.guard.Vouches = func(node string, uid uint32) bool {
 		eng := p.eng.Load()
 		return eng != nil && eng.Vouches(node, uid)

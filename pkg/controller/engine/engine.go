@@ -97,8 +97,6 @@ type Options struct {
 	NameOf func(uid uint32) (name string, known bool)
 	// GroupsOf says of which of some groups a user is; nil: of none. It has a deadline of its own.
 	GroupsOf func(ctx context.Context, uid uint32, among []string) ([]string, error)
-	// KnownGroup is nil for a group that there is; nil itself: nobody can tell.
-	KnownGroup func(ctx context.Context, name string) error
 	// Archive takes ended jobs before they are forgotten, durably; nil: there is no archive.
 	Archive func(ctx context.Context, past []Past) error
 }

@@ -120,8 +120,8 @@ func (e *Engine) regrouped(ctx context.Context) map[uint32][]string {
 	return out
 }
 
-// knownIn refuses accounts and groups of a partition that there are none of.
-func (e *Engine) knownIn(ctx context.Context, r *api.PartitionRequest) error {
+// knownAccounts refuses accounts of a partition that there are none of.
+func (e *Engine) knownAccounts(r *api.PartitionRequest) error {
 	all := e.opt.Policy.Accounts
 	for _, list := range []*[]string{r.AllowAccounts, r.DenyAccounts} {
 		if list == nil || len(all) == 0 {
@@ -131,17 +131,6 @@ func (e *Engine) knownIn(ctx context.Context, r *api.PartitionRequest) error {
 			if !strings.EqualFold(name, "ALL") && !slices.ContainsFunc(all, func(a sched.Account) bool { return a.Name == name }) {
 				return e.unknownAccount(name)
 			}
-		}
-	}
-	if r.AllowGroups == nil || e.opt.KnownGroup == nil {
-		return nil
-	}
-	for _, name := range *r.AllowGroups {
-		if strings.EqualFold(name, "ALL") {
-			continue
-		}
-		if err := e.opt.KnownGroup(ctx, name); err != nil {
-			return api.Errorf(api.CodeInvalid, "group %s: %v", name, err)
 		}
 	}
 	return nil

@@ -50,7 +50,7 @@ func (e *Engine) PutPartition(ctx context.Context, req *api.PartitionRequest, ch
 		}
 		ask.Nodes = &nodes
 	}
-	if err := e.knownIn(ctx, &ask); err != nil {
+	if err := e.knownAccounts(&ask); err != nil {
 		return err
 	}
 	_, err := e.Do(ctx, gang.PutPartition{Ask: ask, Old: change, By: who.User})

@@ -1,15 +1,10 @@
 package rpc
 
 import (
-	"errors"
-	"fmt"
 	"net/http"
-	"strconv"
-	"strings"
 
 	"gangd/pkg/api"
 	"gangd/pkg/wire/auth"
-	"gangd/pkg/wire/people"
 )
 
 func (s *Server) reservations(r *http.Request, _ auth.Identity) (api.ReservationsReply, error) {
@@ -27,20 +22,8 @@ func (s *Server) changeReservation(r *http.Request, id auth.Identity, req *api.R
 }
 
 func (s *Server) putReservation(r *http.Request, id auth.Identity, req *api.ReservationRequest, change bool) (*api.ReservationsReply, error) {
-	if req.Users != nil {
-		for _, name := range *req.Users {
-			_, err := people.Here.ByName(r.Context(), name)
-			if _, digits := strconv.ParseUint(name, 10, 32); digits == nil {
-				continue // may be anybody's: who has no name is known by his number
-			}
-			if err != nil && !errors.Is(err, people.ErrUnknown) {
-				return nil, api.Errorf(api.CodeConflict, "%v", err)
-			}
-			if err != nil {
-				return nil, &api.Error{Code: api.CodeInvalid, Message: fmt.Sprintf("users=%s: the controller's host knows no user %q", strings.Join(*req.Users, ","), name),
-					Hint: "names are as in getent passwd"}
-			}
-		}
+	if err := s.knownPeople(r.Context(), users("users", req.Users)); err != nil {
+		return nil, err
 	}
 	out, err := s.Engine.Reserve(r.Context(), req, change, caller(id))
 	if err != nil {

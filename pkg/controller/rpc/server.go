@@ -16,6 +16,7 @@ import (
 	"gangd/pkg/controller/day"
 	"gangd/pkg/controller/engine"
 	"gangd/pkg/wire/auth"
+	"gangd/pkg/wire/people"
 )
 
 // maxBody bounds a request: the largest script, base64 in JSON, and an environment.
@@ -52,6 +53,8 @@ type Server struct {
 	Day              *day.Day // how cards stood; nil: nobody keeps it
 	Backup           func(ctx context.Context, path string) (*api.BackupReply, error)
 	Rates            *Rates // nil: users may call as often as they like
+	// People knows whom admins name; nil: nobody is asked.
+	People *people.Directory
 	// UserStreams is how many streams a user may follow at a time. 0: no bound.
 	UserStreams int
 

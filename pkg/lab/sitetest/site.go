@@ -24,6 +24,7 @@ import (
 	"gangd/pkg/core/sched"
 	"gangd/pkg/lab/disk"
 	"gangd/pkg/wire/auth"
+	"gangd/pkg/wire/people"
 )
 
 // Begun is when the site begins, and Now when it is looked at.
@@ -221,7 +222,7 @@ func (s *Site) Serve(dir string) {
 	s.path = filepath.Join(dir, "run", "gangd.sock")
 	l, err := auth.ListenUnix(s.path)
 	must(s.t, err)
-	calls := (&rpc.Server{Engine: s.Engine, Sessions: hub{s}, Log: s.opt.Log, Version: s.opt.Version, Started: s.began}).Handler()
+	calls := (&rpc.Server{Engine: s.Engine, Sessions: hub{s}, Log: s.opt.Log, Version: s.opt.Version, Started: s.began, People: people.Here}).Handler()
 	server, served := &http.Server{Handler: s.between(calls)}, make(chan struct{})
 	go func() {
 		defer close(served)
