@@ -104,6 +104,9 @@ func Run(ctx context.Context, cfg *config.Controller, opt Options) error {
 		return err
 	}
 	defer socket.Close()
+	for _, w := range cfg.Warnings {
+		opt.Log.Warn(w)
+	}
 	if err := keepSecrets(cfg.StateDir); err != nil {
 		return err
 	}

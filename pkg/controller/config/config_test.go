@@ -217,6 +217,30 @@ func TestEveryFieldHasARow(t *testing.T) {
 	}
 }
 
+// TestCapsThatCanBeLeft: a cap that nobody is held to is warned of at its line, and is no error.
+func TestCapsThatCanBeLeft(t *testing.T) {
+	const small = "[[account]]\nname = \"small\"\ncards = 2\n"
+	for text, want := range map[string]string{
+		"": "",
+		small + "users = [\"ada\"]\n[[account]]\nname = \"big\"\ncards = 8\nusers = [\"bob\"]\n": "",
+		small + "users = [\"ada\"]\n[[account]]\nname = \"open\"\n":                              "FILE:3: cards: users of account small can leave this cap: account open has no users, which is open to everybody (--account=open)",
+		small + "[[account]]\nname = \"open\"\ndefault = true\n":                                 "FILE:3: cards: users of account small can leave this cap: account open has no users, which is open to everybody (--account=open)",
+		small + "default = true\n":    "",
+		small + "users = [\"ada\"]\n": "",
+		small:                         "FILE:3: cards: whoever names no account is not under this cap: account small has no users, and no account is the default",
+		"[[account]]\nname = \"open\"\n[[account]]\nname = \"lab\"\nusers = [\"ada\"]\n": "",
+	} {
+		path := write(t, text)
+		c, err := LoadController(path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.ReplaceAll(strings.Join(c.Warnings, "\n"), path, "FILE"); got != want {
+			t.Errorf("%s\n%s, want %s", text, got, want)
+		}
+	}
+}
+
 func TestReference(t *testing.T) {
 	const path = "../../../docs/configuration.md"
 	want := reference()

@@ -48,6 +48,8 @@ type Controller struct {
 	Scheduler     `mapstructure:",squash"`
 	NotifyConfig  `mapstructure:",squash"`
 	api.Settings  `mapstructure:",squash"`
+	// Warnings are what may not be meant, each with its place; no key of its own.
+	Warnings []string
 }
 
 // Scheduler is how the site wants waiting gangs ordered, and who may take whose place.
@@ -102,6 +104,7 @@ func controllerOf(file text, set []string) (*Controller, error) {
 	if err := src.problems(c.check(src)...); err != nil {
 		return nil, err
 	}
+	c.Warnings = leftCaps(c.Accounts, src)
 	return c, nil
 }
 
@@ -282,6 +285,24 @@ func checkAccounts(as []Account, src *source) []error {
 		seen[a.Name] = true
 	}
 	return errs
+}
+
+// leftCaps warns of caps of accounts that hold nobody: whoever is bound by one may name an account that is open to all, or, of an
+// account that lists nobody and is no default, name none.
+func leftCaps(as []Account, src *source) (out []string) {
+	hasDefault := slices.ContainsFunc(as, func(a Account) bool { return a.Default })
+	for i, a := range as {
+		if a.Cards == 0 {
+			continue
+		}
+		at := fmt.Sprintf("account[%d].cards", i)
+		if k := slices.IndexFunc(as, func(o Account) bool { return o.Name != a.Name && len(o.Users) == 0 }); k >= 0 {
+			out = append(out, src.wrong(at, fmt.Sprintf("users of account %s can leave this cap: account %s has no users, which is open to everybody (--account=%s)", a.Name, as[k].Name, as[k].Name)).Error())
+		} else if len(a.Users) == 0 && !hasDefault {
+			out = append(out, src.wrong(at, fmt.Sprintf("whoever names no account is not under this cap: account %s has no users, and no account is the default", a.Name)).Error())
+		}
+	}
+	return out
 }
 
 func checkPartitions(ps []api.Partition, as []Account, src *source) []error {

@@ -125,7 +125,7 @@ var accountRows = []row{
 	{"cards", between(0, 1<<20), "no cap", "Cards that its gangs may hold at a time."},
 	{"quota", between(0, 1<<20), "none", "Cards that are its own: lent to others while it does not use them, and taken back by preemption when it does."},
 	{"share", between(0, 1<<20), "1", "Weight in `order=fair`."},
-	{"users", nil, "everybody", "Who may name it. Jobs of a user that name none belong to the first account that lists him. An account without it is open to all, so that a cap of another (`cards`) can be left by naming it: where caps shall hold, every account lists its users."},
+	{"users", nil, "everybody", "Who may name it. Jobs of a user that name none belong to the first account that lists him. An account without it is open to all, so that a cap of another (`cards`) can be left by naming it: where caps shall hold, every account lists its users. gangd warns at its start of a cap that can be left."},
 	{"default", nil, "", "Jobs that name none, of users whom no account lists, belong to it. Without a default they belong to no account, and no account's `cards` bind them."},
 }
 
