@@ -465,6 +465,7 @@ func TestLooksAtTheHistory(t *testing.T) {
 		}
 	}
 	h := &e.past
+	h.texts = texts{}
 	e.opt.Settings.HistoryKeep, e.opt.Settings.HistoryJobs = 0, 0
 	now := e.opt.Clock.Now().Mono
 	for i, c := range []struct {
@@ -473,7 +474,8 @@ func TestLooksAtTheHistory(t *testing.T) {
 		ok   bool
 	}{
 		{func() { h.looked, h.more, h.before = 0, false, time.Time{} }, now, true}, {func() { h.looked = 5 }, 0, false}, {func() { h.more = true }, now, true}, {func() { h.more, h.before = false, noon }, now, true},
-		{func() { h.before, e.opt.Settings.HistoryKeep = time.Time{}, 1 }, 5 + historyLook, true}, {func() { e.opt.Settings.HistoryKeep, e.opt.Settings.HistoryJobs = 0, 1 }, 5 + historyLook, true},
+		{func() { h.before, h.texts.before = time.Time{}, noon }, now, true},
+		{func() { h.texts.before, e.opt.Settings.HistoryKeep = time.Time{}, 1 }, 5 + historyLook, true}, {func() { e.opt.Settings.HistoryKeep, e.opt.Settings.HistoryJobs = 0, 1 }, 5 + historyLook, true},
 	} {
 		c.edit()
 		if at, ok := e.nextLook(); at != c.at || ok != c.ok {

@@ -42,6 +42,11 @@ func (e *Engine) Act(ctx context.Context, action string, r *api.ActionRequest, w
 	return e.each(ctx, action, &r.JobQuery, who, may, func(ctx context.Context, j *gang.Job) api.CancelResult {
 		var ev gang.Event
 		admin := asAdmin(r.As, who, j.UID)
+		if r.Ended && j.Verdict != nil && j.Epoch == 0 {
+			if _, err := e.whole(ctx, j); err != nil { // one that was recalled for another's dependency may have none any more
+				return api.CancelResult{Error: asError(err)}
+			}
+		}
 		switch action {
 		case "hold":
 			ev = gang.Hold{Job: j.ID, Admin: admin, Lower: who.Admin && r.As == api.HoldUser}

@@ -37,8 +37,47 @@ type history struct {
 	more    bool                                         // rows of forgotten jobs are left
 	looked  time.Duration                                // when it was last looked, of the driver's clock
 	jobs    int                                          // forgotten since the last look
+	texts   texts
 	// going are the jobs that are being forgotten; guarded by being the engine's goroutine's.
 	going map[int64]bool
+}
+
+// texts is how far the history was looked at for jobs that never had an attempt: what they would have run with goes some time after they
+// have left memory, and it can be the most of what they take.
+type texts struct {
+	seen   store.End
+	before time.Time // up to where it is to be looked at; zero: it was
+}
+
+// textsLeft is how long after it was to leave memory a job's texts stay: those that leave together take a while.
+const textsLeft = time.Minute
+
+// textsBack is how far before the end of the last job before a start is looked again: a process of before has done the others.
+const textsBack = 10 * time.Minute
+
+// lookAtTexts says up to where is to be looked.
+func (e *Engine) lookAtTexts(ctx context.Context, now time.Time) error {
+	t := &e.past.texts
+	left := e.opt.Settings.KeepEnded + textsLeft
+	if t.seen == (store.End{}) {
+		last, err := e.store.EndedNth(ctx, 1)
+		if err != nil || last.IsZero() {
+			return err
+		}
+		t.seen.At = last.Add(-left - textsBack)
+	}
+	t.before = now.Add(-left)
+	return nil
+}
+
+// dropTexts does one piece of it.
+func (e *Engine) dropTexts(ctx context.Context) error {
+	t := &e.past.texts
+	seen, more, err := e.store.DropTexts(ctx, t.seen, t.before, func(id int64) bool { return e.view.job(id) != nil })
+	if t.seen = seen; err != nil || !more {
+		t.before = time.Time{}
+	}
+	return err
 }
 
 // keepHistory forgets what is older than the site wants to keep, until ctx ends.
@@ -69,7 +108,7 @@ func (e *Engine) keepHistory(ctx context.Context) {
 func (e *Engine) nextLook() (mono time.Duration, ok bool) {
 	h, set := &e.past, &e.opt.Settings
 	switch {
-	case h.looked == 0 || h.more || !h.before.IsZero():
+	case h.looked == 0 || h.more || !h.before.IsZero() || !h.texts.before.IsZero():
 		return e.opt.Clock.Now().Mono, true
 	case set.HistoryKeep == 0 && set.HistoryJobs == 0:
 		return 0, false
@@ -84,7 +123,7 @@ func (e *Engine) historyTurn(ctx context.Context) {
 		h.looked = now
 		e.look(ctx)
 	}
-	if !h.before.IsZero() || h.more {
+	if !h.before.IsZero() || !h.texts.before.IsZero() || h.more {
 		if !e.forgetSome(ctx) {
 			h.before = time.Time{}
 		}
@@ -112,6 +151,9 @@ func (e *Engine) look(ctx context.Context) {
 	// What is in memory stays in the store.
 	if least := now.Add(-set.KeepEnded); h.before.After(least) {
 		h.before = least
+	}
+	if err := e.lookAtTexts(ctx, now); err != nil {
+		e.historyFailed(ctx, err)
 	}
 }
 
@@ -144,6 +186,9 @@ func (e *Engine) forgetPiece(ctx context.Context) (did bool, err error) {
 	if h.more {
 		h.more, err = e.store.Forget(ctx, nil)
 		return true, err
+	}
+	if !h.texts.before.IsZero() {
+		return true, e.dropTexts(ctx)
 	}
 	if h.before.IsZero() {
 		return false, nil

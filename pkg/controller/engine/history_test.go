@@ -3,9 +3,11 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -300,6 +302,9 @@ func TestHistoryWithoutBounds(t *testing.T) {
 		}
 	}
 	r.look(t.Context())
+	if did, err := r.forgetPiece(t.Context()); !did || err != nil {
+		t.Errorf("its texts: %t, %v", did, err)
+	}
 	if did, err := r.forgetPiece(t.Context()); did || !errors.Is(err, full) {
 		t.Errorf("%t, %v", did, err)
 	}
@@ -318,5 +323,63 @@ func TestHistoryOfWhatCantBeRead(t *testing.T) {
 	q := &api.HistoryQuery{Refs: []api.JobRef{{ID: 99, Index: -1}, {ID: id, Index: -1}}}
 	if jobs, err := r.recorded(t.Context(), q, me); !errors.Is(err, errUnread) {
 		t.Errorf("%d jobs, %v", len(jobs), err)
+	}
+}
+
+// TestTextsOfWhoNeverRan: the script of a job that ended without having started is there while the job is in memory, and goes some
+// time after it has left; who asks for it then is told so, and it is not queued again without it.
+func TestTextsOfWhoNeverRan(t *testing.T) {
+	st := disk.Open(t)
+	r := newPastRig(t, st, func(*Options) {})
+	one, other := spec(1), spec(1)
+	other.Comment = "other"
+	id, last := r.ended(one), r.ended(other)
+	script := func(id int64) string {
+		t.Helper()
+		j, err := st.Job(t.Context(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := r.Script(t.Context(), j)
+		if err != nil {
+			return err.Error()
+		}
+		return string(text)
+	}
+	for range 10 { // less than it takes
+		if _, err := r.drv.Turn(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := script(id); got != string(one.Script) {
+		t.Errorf("while it is in memory: %q", got)
+	}
+	r.turns() // out of memory
+	r.turns()
+	r.turns()
+	gone := fmt.Sprintf("the script of job %d is not kept any more: it ended without having started", id)
+	if got := script(id); got != gone {
+		t.Errorf("later: %q, want %q", got, gone)
+	}
+	if got := script(last); !strings.HasSuffix(got, "it ended without having started") {
+		t.Errorf("of the last: %q", got)
+	}
+	if r.view.job(id) != nil {
+		t.Fatal("it is still in memory")
+	}
+	s := spec(1)
+	s.Dependency = &api.Dependency{On: []api.Condition{{Kind: api.AfterAny, Job: id}}}
+	s.Hold = true
+	if _, err := r.Submit(t.Context(), &api.SubmitRequest{Spec: s}, me); err != nil { // brings it back to memory
+		t.Fatal(err)
+	}
+	if r.view.job(id) != nil {
+		reply, err := r.Act(t.Context(), "requeue", &api.ActionRequest{JobQuery: byID(id), Ended: true}, me, anyone)
+		if err != nil || len(reply.Results) != 1 || reply.Results[0].Error == nil || reply.Results[0].Error.Message != gone {
+			t.Errorf("queued again: %+v, %v", reply, err)
+		}
+	}
+	if found, err := st.Verify(t.Context()); err != nil || len(found) > 0 {
+		t.Errorf("%v, %v", found, err)
 	}
 }

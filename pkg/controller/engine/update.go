@@ -256,6 +256,8 @@ func (e *Engine) whole(ctx context.Context, j *gang.Job) (*api.Spec, error) {
 		return nil, e.noJob(&named{ref: api.JobRef{ID: j.ID, Index: -1}}, true)
 	case err != nil:
 		return nil, fmt.Errorf("read the script of job %s: %w", j.Ref().String(), err)
+	case j.Verdict != nil && j.Epoch == 0 && len(s.Script)+len(s.Args) == 0:
+		return nil, api.Errorf(api.CodeNotFound, "the script of job %s is not kept any more: it ended without having started", j.Ref().String())
 	}
 	return s, nil
 }

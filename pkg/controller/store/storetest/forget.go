@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"testing"
 	"time"
 
@@ -219,4 +220,102 @@ func testForgetNodeEvents(t *testing.T, p Place) {
 		t.Errorf("left: %v, %v", evs, err)
 	}
 	mustVerify(t, s)
+}
+
+// mustDropTexts looks at all that ended after a place, and gives the last of them.
+func mustDropTexts(t *testing.T, s store.Store, after store.End, before time.Time, keep func(int64) bool) store.End {
+	t.Helper()
+	for more := true; more; {
+		var err error
+		if after, more, err = s.DropTexts(context.Background(), after, before, keep); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mustVerify(t, s)
+	return after
+}
+
+// testDropTexts: what a job would have run with goes when only jobs have it that ended and never had an attempt, and comes back
+// with the next that has it.
+func testDropTexts(t *testing.T, p Place) {
+	ctx := context.Background()
+	s := mustOpen(t, p)
+	ch := &gang.Changes{Specs: map[string]*api.Spec{}}
+	job := func(id int64, hash string, ended int, ran bool) *gang.Job {
+		j := NewJob(id, 1)
+		j.SpecHash = hash
+		if ended > 0 {
+			j = end(j, hour(ended))
+		}
+		if ran {
+			j.Epoch = 1
+			ch.Epochs = append(ch.Epochs, gang.EpochRow{Job: id, Epoch: 1, Started: T0, Ended: j.End, Trigger: -1})
+		}
+		whole := *j.Spec
+		whole.Script, whole.Args, whole.Env, whole.Comment = []byte(script), []string{"a"}, []string{"A=b"}, "stays"
+		whole.Container = &api.Container{Image: "/i", Env: []string{"A"}, Mounts: []api.ContainerMount{{Source: "/a", Target: "/b"}}}
+		ch.Specs[hash] = &whole
+		ch.Jobs, ch.NextID = append(ch.Jobs, j), id+1
+		return j
+	}
+	job(1, "never", 1, false)
+	job(2, "ran", 1, true)
+	job(3, "with one that waits", 1, false)
+	job(4, "with one that waits", 0, false)
+	job(5, "with one that ran", 1, false)
+	job(6, "with one that ran", 2, true)
+	job(7, "kept", 2, false)
+	job(8, "kept", 2, false)
+	job(9, "young", 5, false)
+	for id := int64(10); id < 10+600; id++ { // more than a call looks at, which ended in one moment
+		job(id, "of many", 3, false)
+	}
+	job(700, "the last", 3, false)
+	mustCommit(t, s, ch)
+	want := maps.Clone(ch.Specs)
+	holds := func(when string) {
+		t.Helper()
+		for hash, w := range want {
+			got, err := s.Spec(ctx, hash)
+			if err != nil {
+				t.Fatal(err)
+			}
+			same(t, when+": "+hash, got, w)
+		}
+	}
+	cut := func(hash string) {
+		w := *want[hash]
+		w.Script, w.Args, w.Env = nil, nil, nil
+		w.Container = &api.Container{Image: "/i"}
+		want[hash] = &w
+	}
+	before := s.Lineage()
+	last := mustDropTexts(t, s, store.End{}, hour(4), func(id int64) bool { return id == 8 })
+	if !last.At.Equal(hour(3)) || last.ID != 700 || s.Lineage() != before {
+		t.Errorf("it was looked at up to %v; commits %d, want %d", last, s.Lineage(), before)
+	}
+	cut("never")
+	cut("the last")
+	holds("dropped")
+	if again := mustDropTexts(t, s, last, hour(4), func(int64) bool { return false }); again != last {
+		t.Errorf("looked at again: %v", again)
+	}
+	if last = mustDropTexts(t, s, last, hour(6), func(int64) bool { return false }); last.ID != 9 {
+		t.Errorf("after that: %v", last)
+	}
+	cut("young")
+	holds("later")
+	if j, err := s.Job(ctx, 1); err != nil || j.Spec.Comment != "stays" {
+		t.Errorf("the job: %+v, %v", j, err)
+	}
+	want["never"] = ch.Specs["never"]
+	ch.Jobs, ch.Epochs = nil, nil
+	job(800, "never", 0, false)
+	mustCommit(t, s, &gang.Changes{Jobs: ch.Jobs, NextID: 801, Specs: map[string]*api.Spec{"never": want["never"]}})
+	holds("submitted again")
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s = mustOpen(t, p)
+	holds("opened again")
 }

@@ -71,6 +71,7 @@ func Run(t *testing.T, newPlace func(t *testing.T) Place) {
 		{"arrays are forgotten whole", testForgetArray},
 		{"a large job is forgotten in pieces", testForgetLarge},
 		{"events of nodes are forgotten by age", testForgetNodeEvents},
+		{"texts of who never ran are dropped", testDropTexts},
 		{"runs of the controller are known", testRuns},
 		{"random batches against a model", testModel},
 	} {

@@ -31,7 +31,7 @@ type Table struct {
 	Changed []string
 	// Added are those to which it adds.
 	Added []string
-	// Same: a row that is put again is what it was.
+	// Same: a row that is put again is what it was, or was cut short and is whole again.
 	Same bool
 }
 
@@ -117,7 +117,7 @@ func (t *Table) Put(rows string) string {
 	text := fmt.Sprintf("INSERT INTO %s (%s) %s", t.Name, t.Names(), rows)
 	switch {
 	case t.Same:
-		text += " ON CONFLICT DO NOTHING"
+		text += fmt.Sprintf(" ON CONFLICT (%s) DO UPDATE SET data = excluded.data WHERE length(excluded.data) > length(%s.data)", t.KeyNames(), t.Name)
 	case len(t.Changed)+len(t.Added) > 0:
 		var set []string
 		for _, c := range t.Changed {
