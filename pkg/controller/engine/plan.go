@@ -118,16 +118,26 @@ func (e *Engine) requeue() bool {
 	ids, nodes := e.world.TakeQueue()
 	var waiting []*sched.Candidate
 	var gone []int64
+	tiers := map[string]int64{}
+	tier := func(id int64) int64 {
+		in := e.world.Job(id).Partition
+		t, known := tiers[in]
+		if !known {
+			t = e.tier(in)
+			tiers[in] = t
+		}
+		return t
+	}
 	for _, id := range ids {
 		if c := e.world.Candidate(id); c != nil {
-			c.Tier = e.tier(e.world.Job(id).Partition)
+			c.Tier = tier(id)
 			waiting = append(waiting, c)
 		} else {
 			gone = append(gone, id)
 		}
 		r := e.world.Running(id)
 		if r != nil {
-			r.Tier = e.tier(e.world.Job(id).Partition)
+			r.Tier = tier(id)
 		}
 		e.plan.running = sched.PutRunning(e.plan.running, id, r)
 	}

@@ -1,6 +1,7 @@
 package gang
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -227,41 +228,50 @@ func (w *World) setGroups(ev Groups) Outcome {
 
 // judged is all by which partitions judge jobs alike, besides what they say themselves.
 type judged struct {
-	spec      *api.Spec
-	partition string
-	limit     time.Duration
-	uid       uint32
-	user      string
+	asked *sharedAsk // of one spec and partition
+	limit time.Duration
+	uid   uint32
+	user  string
 }
 
 // judgeAgain looks anew at where jobs may be started, of all that are in memory, and takes those up that may be started elsewhere
-// than before, or for which also says so. Of a hundred thousand that wait most are alike.
+// than before, or for which also says so. Of a hundred thousand that wait most are alike: each kind is judged once.
 func (w *World) judgeAgain(also func(j *Job) bool) {
-	where, said := map[judged]string{}, map[string]bool{}
-	var other []int64
-	for id, e := range w.jobs {
+	type outcome struct {
+		again bool       // who plans has to look at them
+		asked *sharedAsk // instead; nil: they may be started where they might
+	}
+	known := map[judged]outcome{}
+	var moved []*entry
+	for _, e := range w.jobs {
 		j := e.job
-		k := judged{j.Spec, j.Partition, j.TimeLimit, j.UID, j.User}
-		in, known := where[k]
-		if !known {
-			in = inText(w.startsIn(j))
-			where[k] = in
+		k := judged{e.asked, j.TimeLimit, j.UID, j.User}
+		o, seen := known[k]
+		if !seen {
+			o.again = also(j)
+			if inText(w.startsIn(j)) != e.asked.key.partition {
+				o.again, o.asked = true, w.ask(j)
+			}
+			known[k] = o
 		}
-		again, asked := said[j.Partition]
-		if !asked {
-			again = also(j)
-			said[j.Partition] = again
-		}
-		if again || in != e.asked.key.partition {
-			other = append(other, id)
+		if o.again {
+			moved = append(moved, e)
 		}
 	}
-	slices.Sort(other)
-	for _, id := range other {
-		e := w.jobs[id]
-		w.askAgain(e)
+	slices.SortFunc(moved, func(a, b *entry) int { return cmp.Compare(a.job.ID, b.job.ID) })
+	for _, e := range moved {
+		if o := known[judged{e.asked, e.job.TimeLimit, e.job.UID, e.job.User}]; o.asked != nil {
+			o.asked.jobs++
+			w.dropAsk(e.asked)
+			e.asked = o.asked
+		}
 		if blocked(e.job) {
 			w.touch(e)
+		}
+	}
+	for _, o := range known {
+		if o.asked != nil {
+			w.dropAsk(o.asked)
 		}
 	}
 }
