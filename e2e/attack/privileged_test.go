@@ -102,6 +102,9 @@ func (s *site) hostileToANode() {
 	}
 	send := "#!/bin/sh\ngcp " + file + " /tmp/" + mark + "-sent; gcp " + file + " /root/" + mark + "\ngrun sh -c 'echo step; cat " + home + "/" + mark + "-none'\n"
 	jobs = append(jobs, map[string]any{"launch": "batch", "script": []byte(send), "work_dir": home + "/" + mark + "-dir", "output": home + "/" + mark + "-batch"})
+	for _, tmp := range []string{"/root/" + mark, home + "/" + mark + "-link/tmp", home + "/" + mark + "-tmp", file} { // where that is missing it is made for a script of Slurm's
+		jobs = append(jobs, map[string]any{"launch": "batch", "last_words": true, "env": []string{"TMPDIR=" + tmp}, "script": []byte("#!/bin/sh\ntrue\n"), "work_dir": home + "/" + mark + "-dir", "output": home + "/" + mark + "-tmp-out"})
+	}
 	for _, more := range [][]mount{nil, {{file, "/etc/" + mark, false}}, {{home + "/" + mark + "-dir", "/here/" + mark + "/a", true}}, {{"/", "/e", false}, {file, "/e/root/" + mark, false}}, {{"/", "/e", false}, {file, "/out/" + mark, false}},
 		{{home + "/" + mark + "-link", "/m", false}}, {{home + "/" + mark + "-none", "/m", false}}, {{"/root/" + mark, "/m", false}}} {
 		jobs = append(jobs, s.contained(image, more...))

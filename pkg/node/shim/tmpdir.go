@@ -64,10 +64,11 @@ func (s *Spec) temporaries() (out []string) {
 	return out
 }
 
-// setTemporaries puts what [Spec.temporaries] gave elsewhere in place.
+// setTemporaries puts what [Spec.temporaries] gave elsewhere in place. The user may have written it: with a zero byte in its environment
+// no rank could be started.
 func (s *Spec) setTemporaries(all []string) {
 	for i := range min(len(all), len(s.Ranks)) {
-		if strings.HasPrefix(all[i], tmpVariable) {
+		if strings.HasPrefix(all[i], tmpVariable) && strings.IndexByte(all[i], 0) < 0 {
 			env := slices.DeleteFunc(slices.Clone(s.Ranks[i].Env), func(kv string) bool { return strings.HasPrefix(kv, tmpVariable) })
 			s.Ranks[i].Env = append(env, all[i])
 		}
