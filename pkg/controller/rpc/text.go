@@ -17,19 +17,25 @@ type text struct {
 	whole bool
 	at    int64
 
+	refused error
+
 	rest    []byte // of a rune that has begun
 	escape  int    // digits of \uXXXX that are still to come, 5: a backslash was read
 	value   uint64
 	pending bool // the first half of a pair was read, and nothing since
 }
 
+// Read gives nothing of what is refused: a decoder that has a whole value in its hands looks at no error.
 func (t *text) Read(b []byte) (int, error) {
-	n, err := t.r.Read(b)
-	if e := t.look(b[:n]); e != nil {
-		return n, e
+	if t.refused != nil {
+		return 0, t.refused
 	}
-	if err == io.EOF && len(t.rest) > 0 {
-		return n, t.bad("not UTF-8")
+	n, err := t.r.Read(b)
+	if t.refused = t.look(b[:n]); t.refused == nil && err == io.EOF && len(t.rest) > 0 {
+		t.refused = t.bad("not UTF-8")
+	}
+	if t.refused != nil {
+		return 0, t.refused
 	}
 	return n, err
 }

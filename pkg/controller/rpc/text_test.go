@@ -2,9 +2,12 @@ package rpc
 
 import (
 	"io"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/iotest"
+
+	"gangd/pkg/api"
 )
 
 // TestBodiesAreText: what JSON's decoder would quietly replace is refused, in whatever pieces it comes.
@@ -32,6 +35,12 @@ func TestBodiesAreText(t *testing.T) {
 			case want != "" && (err == nil || !strings.Contains(err.Error(), want)):
 				t.Errorf("%q: %v, want %s", body, err, want)
 			}
+		}
+		// As a call reads it, whose decoder may have all of it before it is told that it is none.
+		body = strings.Replace(body, "name", "comment", 1)
+		err := read(httptest.NewRequest("POST", "/v1/update", strings.NewReader(body)), new(api.UpdateRequest))
+		if want == "" && err != nil && !strings.HasPrefix(err.Error(), "comment: ") || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("a call with %q: %v, want %s", body, err, want)
 		}
 	}
 	if _, err := io.ReadAll(&text{r: strings.NewReader(`{"env":["A=\ufffd"]}`)}); err != nil {
