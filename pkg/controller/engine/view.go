@@ -249,13 +249,13 @@ func (v *view) from(id int64) iter.Seq[*gang.Job] {
 func (v *view) setClasses(ids []int64, q *sched.Queue) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	for _, id := range ids {
-		if c := q.JobClass(id); c != nil {
+	q.JobClasses(ids, func(id int64, c *sched.JobClass) {
+		if c != nil {
 			v.put(id).class = c
 		} else if i, there := v.find(id); there {
 			v.jobs[i].class = nil
 		}
-	}
+	})
 }
 
 // reason is why a job waits, from the last plan that looked at it. Its text names other jobs, which

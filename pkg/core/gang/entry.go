@@ -228,7 +228,8 @@ func (w *World) setGroups(ev Groups) Outcome {
 
 // judged is all by which partitions judge jobs alike, besides what they say themselves.
 type judged struct {
-	asked *sharedAsk // of one spec and partition
+	asked *sharedAsk // of one spec
+	named string     // partitions, of which asked has those that it might be started in
 	limit time.Duration
 	uid   uint32
 	user  string
@@ -241,32 +242,37 @@ func (w *World) judgeAgain(also func(j *Job) bool) {
 		again bool       // who plans has to look at them
 		asked *sharedAsk // instead; nil: they may be started where they might
 	}
-	known := map[judged]outcome{}
-	var moved []*entry
+	type moving struct {
+		id int64
+		e  *entry
+		*outcome
+	}
+	known := map[judged]*outcome{}
+	var moved []moving
 	for _, e := range w.jobs {
 		j := e.job
-		k := judged{e.asked, j.TimeLimit, j.UID, j.User}
-		o, seen := known[k]
-		if !seen {
-			o.again = also(j)
+		k := judged{e.asked, j.Partition, j.TimeLimit, j.UID, j.User}
+		o := known[k]
+		if o == nil {
+			o = &outcome{again: also(j)}
 			if inText(w.startsIn(j)) != e.asked.key.partition {
 				o.again, o.asked = true, w.ask(j)
 			}
 			known[k] = o
 		}
 		if o.again {
-			moved = append(moved, e)
+			moved = append(moved, moving{j.ID, e, o})
 		}
 	}
-	slices.SortFunc(moved, func(a, b *entry) int { return cmp.Compare(a.job.ID, b.job.ID) })
-	for _, e := range moved {
-		if o := known[judged{e.asked, e.job.TimeLimit, e.job.UID, e.job.User}]; o.asked != nil {
-			o.asked.jobs++
-			w.dropAsk(e.asked)
-			e.asked = o.asked
+	slices.SortFunc(moved, func(a, b moving) int { return cmp.Compare(a.id, b.id) })
+	for _, m := range moved {
+		if m.asked != nil {
+			m.asked.jobs++
+			w.dropAsk(m.e.asked)
+			m.e.asked = m.asked
 		}
-		if blocked(e.job) {
-			w.touch(e)
+		if blocked(m.e.job) {
+			w.touch(m.e)
 		}
 	}
 	for _, o := range known {

@@ -148,6 +148,24 @@ func (q *Queue) JobClass(job int64) *JobClass {
 	return nil
 }
 
+// JobClasses gives the class of each of some jobs to f, nil of one that does not wait.
+func (q *Queue) JobClasses(jobs []int64, f func(job int64, of *JobClass)) {
+	var last *Candidate
+	var cl *JobClass // of last: neighbours are mostly alike
+	for _, job := range jobs {
+		c := q.Get(job)
+		if c == nil {
+			f(job, nil)
+			continue
+		}
+		if last == nil || c.Terms != last.Terms {
+			cl = q.classes[q.key(c)]
+		}
+		last = c
+		f(job, cl)
+	}
+}
+
 // Slice is the queue in order. It must not be written to and is good until the next change.
 func (q *Queue) Slice() []*Candidate { return q.order }
 
@@ -207,7 +225,9 @@ func (q *Queue) Update(cs []*Candidate, gone []int64) {
 	own := make([]*Candidate, len(cs))
 	for i, c := range cs {
 		own[i] = q.own(c)
-		q.forget(c.Job)
+		if was := q.Get(c.Job); was != nil {
+			q.backlog -= was.need
+		}
 		q.know(own[i])
 	}
 	q.fill(append(slices.DeleteFunc(q.order, func(c *Candidate) bool { return q.jobs()[c.Job] != c }), own...))
@@ -320,6 +340,7 @@ func (q *Queue) Refresh(now time.Time) {
 			own.bucket, own.need = b, q.policy.need(q.ledger, c)
 			q.backlog += own.need - c.need
 			all[i], changed = &own, true
+			q.jobs()[c.Job] = &own
 		}
 	}
 	if changed {
@@ -358,12 +379,13 @@ func (q *Queue) fill(all []*Candidate) {
 	for _, cl := range was {
 		cl.order = cl.order[:0]
 	}
-	for _, c := range all {
-		q.jobs()[c.Job] = c
-		k := q.key(c)
-		cl := q.classes[k]
-		if cl == nil {
-			cl = q.newJobClass(k)
+	var cl *JobClass // of the last: neighbours are mostly alike
+	for i, c := range all {
+		if i == 0 || c.Terms != all[i-1].Terms {
+			k := q.key(c)
+			if cl = q.classes[k]; cl == nil {
+				cl = q.newJobClass(k)
+			}
 		}
 		if len(cl.order) == 0 {
 			q.firsts = append(q.firsts, cl)
