@@ -121,7 +121,7 @@ func group(slots []cluster.Slot) []Member {
 // takeAll is the nodes with the gang's grants on them; one that can't be had refuses all.
 func (w *World) takeAll(e *entry, ev *Admit, members []Member) ([]*cluster.Node, *api.Error) {
 	key := memberKey(e.job.ID, e.job.Epoch+1)
-	until := w.until(e.job, cmp.Or(ev.TimeLimit, e.job.TimeLimit), w.now.Wall)
+	until := endsBy(&w.set, e.job, cmp.Or(ev.TimeLimit, e.job.TimeLimit), w.now.Wall)
 	at := func(rank int) cluster.Slot { return ev.Slots[rank] }
 	res := make([]*cluster.Node, len(members))
 	on := make([]*cluster.Node, 0, len(members))
@@ -160,9 +160,9 @@ func shared(a, b []string) bool {
 	return slices.ContainsFunc(a, func(s string) bool { return slices.Contains(b, s) })
 }
 
-// until is when a gang admitted at the instant at has ended at the latest by a time limit
+// endsBy is when a gang admitted at the instant at has ended at the latest by a time limit
 // and its deadline.
-func (w *World) until(j *Job, limit time.Duration, at time.Time) time.Time {
+func endsBy(set *api.Settings, j *Job, limit time.Duration, at time.Time) time.Time {
 	end := j.Deadline
 	if by := at.Add(limit); limit > 0 && (end.IsZero() || by.Before(end)) {
 		end = by
@@ -170,14 +170,14 @@ func (w *World) until(j *Job, limit time.Duration, at time.Time) time.Time {
 	if end.IsZero() {
 		return end
 	}
-	return end.Add(w.grace(j))
+	return end.Add(graceOf(set, j))
 }
 
-func (w *World) grace(j *Job) time.Duration {
+func graceOf(set *api.Settings, j *Job) time.Duration {
 	if j.Spec.Grace > 0 {
 		return j.Spec.Grace
 	}
-	return w.set.Grace
+	return set.Grace
 }
 
 // place makes what is derived from the members of an admitted gang.

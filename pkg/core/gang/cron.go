@@ -222,7 +222,7 @@ func (w *World) dueAt(e *entry, at time.Time) {
 }
 
 // begins: a job waits for a time that it was given, not for the end of a back-off.
-func (w *World) begins(j *Job) bool {
+func begins(j *Job) bool {
 	return j.Epoch == 0 || j.Spec.Cron != nil && j.BackoffUntil.Before(j.Eligible)
 }
 

@@ -144,7 +144,7 @@ func (w *World) culprit(j *Job) (out Report) {
 	out = Report{Cause: d.Cause, Trigger: d.Trigger, Text: d.Text}
 	switch {
 	case d.Cause == api.CauseCompleted:
-		if m := w.killedMember(j); m != nil {
+		if m := killedMember(j); m != nil {
 			return ofKills(j, m)
 		}
 		return out
@@ -170,14 +170,14 @@ func (w *World) culprit(j *Job) (out Report) {
 	if all := of(EvidenceMemory); len(all) > 0 {
 		return w.earliest(j, all)
 	}
-	if m := w.killedMember(j); m != nil {
+	if m := killedMember(j); m != nil {
 		return ofKills(j, m)
 	}
 	return w.earliest(j, of(EvidenceEnd))
 }
 
 // killedMember is the first of which something was killed before anything stopped it; nil: there is none.
-func (w *World) killedMember(j *Job) *Member {
+func killedMember(j *Job) *Member {
 	if i := slices.IndexFunc(j.Members, func(m Member) bool { return m.Kills > 0 }); i >= 0 {
 		return &j.Members[i]
 	}

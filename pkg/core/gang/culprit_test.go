@@ -87,7 +87,7 @@ func TestWhoEndedTheEpoch(t *testing.T) {
 			b.w.set.NodeTimeout = time.Hour
 			peers(b, id)
 			b.must(NodeGone{Node: "n2"})
-			b.after(b.w.drainTime(b.w.Job(id)))
+			b.after(drainTime(&b.w.set, b.w.Job(id)))
 		}, api.CauseNodeLost, 1, "node n2 is silent"},
 		{"its node dies when it had been stopped for long", func(b *bench, id int64) {
 			peers(b, id)

@@ -264,7 +264,7 @@ func (w *World) element(arrayID int64, index int) *entry {
 // A whole array changes what they see only at a few points, not with each of its elements.
 func (w *World) tellDependents(j *Job) {
 	who := slices.Collect(maps.Keys(w.deps.on[j.ID]))
-	if a := w.arrays[j.ArrayID]; a != nil && j.ArrayID != j.ID && w.turning(a, j) {
+	if a := w.arrays[j.ArrayID]; a != nil && j.ArrayID != j.ID && turning(a, j) {
 		who = slices.AppendSeq(who, maps.Keys(w.deps.on[j.ArrayID]))
 	}
 	if n := w.deps.named[keyOf(j)]; n != nil && !admitted(j) {
@@ -278,7 +278,7 @@ func (w *World) tellDependents(j *Job) {
 }
 
 // turning: what just happened to an element can change how the array as a whole stands.
-func (w *World) turning(a *array, j *Job) bool {
+func turning(a *array, j *Job) bool {
 	n := arrayCount(j)
 	return a.begun == n || a.over == n || j.Verdict != nil && j.Verdict.State != api.JobCompleted && a.bad == 1
 }

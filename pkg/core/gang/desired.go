@@ -23,7 +23,7 @@ func (w *World) Desired(node string) []api.Assignment {
 		j := p.e.job
 		a := w.assignment(p.e, k, &j.Members[p.i])
 		if a.Gate != nil {
-			a.Steps = w.stepOrders(j, p.i)
+			a.Steps = stepOrders(&w.set, j, p.i)
 		}
 		out = append(out, a)
 	}
@@ -34,7 +34,7 @@ func (w *World) Desired(node string) []api.Assignment {
 }
 
 func (w *World) assignment(e *entry, k api.MemberKey, m *Member) api.Assignment {
-	a := api.Assignment{MemberKey: k, Body: w.bodyOf(e), Stop: w.stopOrder(e.job, m)}
+	a := api.Assignment{MemberKey: k, Body: w.bodyOf(e), Stop: stopOrder(&w.set, e.job, m)}
 	if a.Stop != nil {
 		a.Stop.Asker = e.asker
 	}
@@ -43,13 +43,13 @@ func (w *World) assignment(e *entry, k api.MemberKey, m *Member) api.Assignment 
 	a.Passed = working(m.State) && !m.Passed && slices.ContainsFunc(e.job.Members, func(o Member) bool { return o.Passed })
 	if a.Stop == nil && working(m.State) {
 		a.Gate = &api.Gate{MasterPort: e.job.Members[0].Port, TimeLimit: cmp.Or(TimeLimit(e.job), api.NoLimit)}
-		a.Check = w.checkOrder(e, m)
+		a.Check = checkOrder(&w.set, e, m)
 	}
 	return a
 }
 
 // stopOrder is nil where the member shall run, or is only asked to prove that it is over.
-func (w *World) stopOrder(j *Job, m *Member) *api.Stop {
+func stopOrder(set *api.Settings, j *Job, m *Member) *api.Stop {
 	d := j.Drain
 	if d == nil || m.State != MemberStopping {
 		return nil
@@ -57,13 +57,13 @@ func (w *World) stopOrder(j *Job, m *Member) *api.Stop {
 	if d.Cause == api.CauseCompleted && endedItself(j, m) {
 		return nil
 	}
-	s := &api.Stop{Cause: d.Cause, Text: d.Text, Signal: "TERM", Lead: d.Lead, Grace: w.grace(j)}
+	s := &api.Stop{Cause: d.Cause, Text: d.Text, Signal: "TERM", Lead: d.Lead, Grace: graceOf(set, j)}
 	if j.Spec.StopSignal != "" {
 		s.Signal = j.Spec.StopSignal
 	}
 	if d.Cause == api.CauseStalled || d.Cause == api.CauseGPUHang {
 		// Within the slack, so that a drain takes no longer than it may.
-		s.Dump = min(w.set.StallDump, w.set.DrainSlack/2)
+		s.Dump = min(set.StallDump, set.DrainSlack/2)
 	}
 	return s
 }
@@ -92,8 +92,8 @@ func (w *World) bodyOf(e *entry) *api.AssignmentBody {
 	}
 	j := e.job
 	b := &api.AssignmentBody{
-		SpecHash: j.SpecHash, Name: j.Name, User: j.User, UID: j.UID, GID: j.GID, Partition: w.RunsIn(j),
-		ArrayJobID: j.ArrayID, RestartCount: restartCount(j), TimeLimit: timeLimitFrom(j, j.ReservedAt), Grace: w.grace(j),
+		SpecHash: j.SpecHash, Name: j.Name, User: j.User, UID: j.UID, GID: j.GID, Partition: RunsIn(j, w.Node),
+		ArrayJobID: j.ArrayID, RestartCount: restartCount(j), TimeLimit: timeLimitFrom(j, j.ReservedAt), Grace: graceOf(&w.set, j),
 		Watch: WatchOf(&w.set, j), Checkpoint: HandOver(j), Image: j.Image, Ports: hostlist.Ranges(j.Ports), Ranks: make([]api.RankPlace, len(j.Ranks)),
 	}
 	if j.ArrayID != 0 {

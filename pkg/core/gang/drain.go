@@ -45,13 +45,13 @@ func (w *World) beginDrain(e *entry, d *Drain) {
 	for i := range j.Members {
 		if m := &j.Members[i]; m.State == MemberStarting || m.State == MemberRunning {
 			m.State = MemberStopping
-			if w.stopOrder(j, m) != nil {
+			if stopOrder(&w.set, j, m) != nil {
 				w.desired = append(w.desired, m.Node)
 			}
 		}
 	}
 	if len(d.Reports) == 0 {
-		w.charge(j, d.Cause)
+		charge(j, d.Cause)
 	}
 	w.armForce(e)
 	w.queueChanged(e)
@@ -78,13 +78,13 @@ func rankPtr(rank int) *int {
 // armForce sets the last moment of the drain, counted from its start.
 func (w *World) armForce(e *entry) {
 	j := e.job
-	full := w.drainTime(j)
+	full := drainTime(&w.set, j)
 	w.in(e.drainAt+full-w.now.Mono, timer{kind: timerForce, job: j.ID, epoch: j.Epoch})
 }
 
 // drainTime is the longest that a drain may take.
-func (w *World) drainTime(j *Job) time.Duration {
-	return j.Drain.Spent + j.Drain.Lead + max(w.grace(j), j.Spec.GraceMax) + w.set.DrainSlack
+func drainTime(set *api.Settings, j *Job) time.Duration {
+	return j.Drain.Spent + j.Drain.Lead + max(graceOf(set, j), j.Spec.GraceMax) + set.DrainSlack
 }
 
 // cancelLead ends the notice of a drain now.
@@ -196,7 +196,7 @@ func (w *World) force(e *entry) {
 		}
 		text := e.stuck[i]
 		if text == "" {
-			text = fmt.Sprintf("not stopped within %s", e.job.Drain.Lead+w.grace(e.job)+w.set.DrainSlack)
+			text = fmt.Sprintf("not stopped within %s", e.job.Drain.Lead+graceOf(&w.set, e.job)+w.set.DrainSlack)
 		}
 		if node := e.job.Members[i].Node; !w.nodes[node].node.Connected {
 			w.missing(e, i, fmt.Sprintf("node %s is silent", node))
@@ -221,9 +221,9 @@ func (w *World) maybeComplete(e *entry) {
 	d.Cause, d.Trigger, d.Text = why.Cause, why.Trigger, withStacks(j.Drain, why.Text)
 	j.Drain = &d
 	if len(d.Reports) > 0 {
-		w.charge(j, d.Cause)
+		charge(j, d.Cause)
 	}
-	v := w.verdict(j)
+	v := verdict(&w.set, j, w.now.Wall)
 	cause := d.Cause
 	outcome := string(api.RankBlocked)
 	if v != nil {
@@ -259,7 +259,7 @@ func (w *World) maybeComplete(e *entry) {
 		// brings no end of it nearer that anybody knows of.
 		j.Kept, j.Queued = 0, w.now.Wall
 	}
-	w.block(e, w.failedNodes(j, &d))
+	w.block(e, failedNodes(j, &d))
 	switch {
 	case backsOff(d.Cause):
 		w.backoff(e, j.Used[budgetOf(d.Cause)])
@@ -270,7 +270,7 @@ func (w *World) maybeComplete(e *entry) {
 }
 
 // failedNodes are those to avoid next time: only where the node may be at fault.
-func (w *World) failedNodes(j *Job, d *Drain) []string {
+func failedNodes(j *Job, d *Drain) []string {
 	if (d.Cause != api.CauseNodeLost && d.Cause != api.CauseLaunch) || d.Trigger < 0 {
 		return nil
 	}

@@ -59,8 +59,8 @@ func (w *World) settleLate(e *entry) {
 	} else if failed {
 		cause = api.CauseCrash
 		j = w.edit(e)
-		w.charge(j, cause)
-		if w.spent(j, cause) {
+		charge(j, cause)
+		if spent(&w.set, j, cause) {
 			v = verdictOf(j, cause, i, exitText(j, &api.RankActual{Rank: i, ExitCode: j.Ranks[i].ExitCode, Signal: j.Ranks[i].Signal})+"; "+lateText)
 		}
 	} else {

@@ -140,21 +140,41 @@ func (w *World) rebook(e *entry, change func(b *Booking)) {
 	}
 	change(&next)
 	j.Booking = &next
+	w.ledger.move(old, &next)
+}
+
+// ledger is what has to be added to the sums since they were last taken.
+type ledger map[api.LedgerKey]api.LedgerFigures
+
+// move takes the old booking of an epoch out, nil: there was none, and the next one in.
+func (l ledger) move(old, next *Booking) {
 	for _, r := range Booked(old) {
-		f := w.ledger[r.LedgerKey]
+		f := l[r.LedgerKey]
 		f.Sub(r.LedgerFigures)
-		w.ledger[r.LedgerKey] = f
+		l[r.LedgerKey] = f
 	}
-	for _, r := range Booked(&next) {
-		f := w.ledger[r.LedgerKey]
+	for _, r := range Booked(next) {
+		f := l[r.LedgerKey]
 		f.Add(r.LedgerFigures)
-		w.ledger[r.LedgerKey] = f
+		l[r.LedgerKey] = f
 	}
+}
+
+// take gives what changed, in order.
+func (l ledger) take() (out []api.LedgerRow) {
+	for k, f := range l {
+		if f != (api.LedgerFigures{}) {
+			out = append(out, api.LedgerRow{LedgerKey: k, LedgerFigures: f})
+		}
+	}
+	slices.SortFunc(out, func(a, b api.LedgerRow) int { return a.Compare(b.LedgerKey) })
+	clear(l)
+	return out
 }
 
 // newBooking is that of an epoch that has just started, or that an older release started.
 func (w *World) newBooking(j *Job) Booking {
-	b := Booking{Epoch: j.Epoch, User: j.User, Account: j.Spec.Account, Partition: w.RunsIn(j), Started: j.Start, Until: j.Start, Waited: max(j.Start.Sub(j.Eligible), 0)}
+	b := Booking{Epoch: j.Epoch, User: j.User, Account: j.Spec.Account, Partition: RunsIn(j, w.Node), Started: j.Start, Until: j.Start, Waited: max(j.Start.Sub(j.Eligible), 0)}
 	types := map[string]int{}
 	seen := map[[2]string]bool{}
 	for i := range j.Ranks {
@@ -303,16 +323,4 @@ func span(seconds float64) time.Duration {
 		return most
 	}
 	return time.Duration(seconds * float64(time.Second))
-}
-
-// takeLedger gives what changed, in order.
-func (w *World) takeLedger() (out []api.LedgerRow) {
-	for k, f := range w.ledger {
-		if f != (api.LedgerFigures{}) {
-			out = append(out, api.LedgerRow{LedgerKey: k, LedgerFigures: f})
-		}
-	}
-	slices.SortFunc(out, func(a, b api.LedgerRow) int { return a.Compare(b.LedgerKey) })
-	clear(w.ledger)
-	return out
 }

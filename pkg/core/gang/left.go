@@ -124,7 +124,7 @@ func (w *World) armLease(h *host, k api.MemberKey) {
 	}
 	grace := w.set.Grace
 	if e := w.jobs[k.Job]; e != nil {
-		grace = w.grace(e.job)
+		grace = graceOf(&w.set, e.job)
 	}
 	w.in(h.contact+w.set.Lease+grace+w.set.DrainSlack-w.now.Mono, leaseTimer(h, k))
 }

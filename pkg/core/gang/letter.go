@@ -129,17 +129,17 @@ func (o *outbox) take() (out []LetterRow) {
 	return out
 }
 
-func (w *World) restoreOutbox(saved []*api.Letter) {
+func (o *outbox) restore(saved []*api.Letter) {
 	for _, l := range saved {
-		w.outbox.put(l.ID, l)
+		o.put(l.ID, l)
 	}
-	clear(w.outbox.dirty)
+	clear(o.dirty)
 }
 
-// Outbox are the letters by id.
-func (w *World) Outbox() (out []*api.Letter) {
-	for _, id := range slices.Sorted(maps.Keys(w.outbox.letters)) {
-		out = append(out, w.outbox.letters[id])
+// list is all letters by id.
+func (o *outbox) list() (out []*api.Letter) {
+	for _, id := range slices.Sorted(maps.Keys(o.letters)) {
+		out = append(out, o.letters[id])
 	}
 	return out
 }
@@ -196,21 +196,22 @@ func endedWell(s api.JobState) bool { return s == api.JobCompleted || s == api.J
 // percents are the kinds about a part of the time limit, the largest first.
 var percents = []api.NotifyType{api.NotifyTimeLimit90, api.NotifyTimeLimit80, api.NotifyTimeLimit50}
 
-// notify writes the letters of an event.
-func (w *World) notify(j *Job, ev *api.Event) {
+// notify writes the letters of an event of a job, as that is at the event. dumps: where its processes are is told when it is
+// stopped for a hang; last: it was the last of its array to end.
+func (o *outbox) notify(j *Job, ev *api.Event, dumps, last bool) {
 	types := notifyTypes(j, ev)
-	if ev.Type == api.EventDrainStarted && slices.Contains(types, api.NotifyStall) && w.set.StallDump > 0 {
+	if ev.Type == api.EventDrainStarted && slices.Contains(types, api.NotifyStall) && dumps {
 		return // it is told with where the processes were, which comes in a moment
 	}
 	for i := range j.Spec.Notify {
 		n := &j.Spec.Notify[i]
 		l := letterOf(j, n, ev, i)
-		if j.ArrayID != 0 && !n.Wants(api.NotifyArrayTasks) && (len(types) == 0 || types[0].Percent() == 0) && w.notifyArray(j, n, types, l) {
+		if j.ArrayID != 0 && !n.Wants(api.NotifyArrayTasks) && (len(types) == 0 || types[0].Percent() == 0) && o.countIn(j, n, types, l, last) {
 			continue
 		}
 		if at := slices.IndexFunc(types, n.Wants); at >= 0 {
 			l.Type = types[at]
-			w.post(l)
+			o.post(l)
 		}
 	}
 }
@@ -233,8 +234,8 @@ func letterOf(j *Job, n *api.Notify, ev *api.Event, i int) *api.Letter {
 // asWhole are the kinds that are told of an array as a whole.
 var asWhole = []api.NotifyType{api.NotifyBegin, api.NotifyEnd, api.NotifyFail, api.NotifyRequeue, api.NotifyInvalidDepend}
 
-// notifyArray counts an event into the draft of its array; false: it is one of the element's own.
-func (w *World) notifyArray(j *Job, n *api.Notify, types []api.NotifyType, l *api.Letter) bool {
+// countIn counts an event into the draft of its array; false: it is one of the element's own.
+func (o *outbox) countIn(j *Job, n *api.Notify, types []api.NotifyType, l *api.Letter, last bool) bool {
 	if len(types) == 0 || !slices.Contains(asWhole, types[0]) || !slices.ContainsFunc(asWhole, n.Wants) {
 		return false
 	}
@@ -242,7 +243,7 @@ func (w *World) notifyArray(j *Job, n *api.Notify, types []api.NotifyType, l *ap
 	whole.JobID, whole.Ref = j.ArrayID, fmt.Sprintf("%d_*", j.ArrayID)
 	at := address{array: j.ArrayID, user: l.User, target: l.Target, to: l.To}
 	d := api.Letter{}
-	if old := w.outbox.letters[w.outbox.drafts[at]]; old != nil {
+	if old := o.letters[o.drafts[at]]; old != nil {
 		d = *old
 		a := *old.Array
 		a.States, a.Failed, a.Sent = maps.Clone(a.States), slices.Clone(a.Failed), slices.Clone(a.Sent)
@@ -261,8 +262,7 @@ func (w *World) notifyArray(j *Job, n *api.Notify, types []api.NotifyType, l *ap
 		a.Requeued++
 	case l.State != "":
 		countEnd(a, l, j.ArrayIndex)
-		all := w.arrays[j.ArrayID]
-		over = all == nil || len(all.waiting) == 0
+		over = last
 	}
 	d.Time, d.State, d.Cause, d.ExitCode, d.Text = l.Time, l.State, l.Cause, l.ExitCode, ""
 	once := types[0] != api.NotifyEnd && types[0] != api.NotifyFail && n.Wants(types[0]) && !slices.Contains(a.Sent, types[0])
@@ -270,13 +270,13 @@ func (w *World) notifyArray(j *Job, n *api.Notify, types []api.NotifyType, l *ap
 		a.Sent = append(a.Sent, types[0])
 	}
 	if !over {
-		w.outbox.put(d.ID, &d)
+		o.put(d.ID, &d)
 	} else {
-		w.finish(n, &d)
+		o.finish(n, &d)
 	}
 	if once {
 		whole.Type = types[0]
-		w.post(&whole)
+		o.post(&whole)
 	}
 	return true
 }
@@ -293,8 +293,8 @@ func countEnd(a *api.LetterArray, l *api.Letter, index int) {
 }
 
 // finish makes the last letter of an array out of its draft, if it is asked for.
-func (w *World) finish(n *api.Notify, d *api.Letter) {
-	w.outbox.put(d.ID, nil)
+func (o *outbox) finish(n *api.Notify, d *api.Letter) {
+	o.put(d.ID, nil)
 	types := []api.NotifyType{api.NotifyFail, api.NotifyEnd}
 	d.State = worst(d.Array.States)
 	if endedWell(d.State) {
@@ -303,7 +303,7 @@ func (w *World) finish(n *api.Notify, d *api.Letter) {
 	d.Draft, d.Cause, d.ExitCode = false, "", d.Array.MaxExit
 	if at := slices.IndexFunc(types, n.Wants); at >= 0 {
 		d.Type = types[at]
-		w.post(d)
+		o.post(d)
 	}
 }
 
@@ -321,13 +321,13 @@ func worst(states map[api.JobState]int) api.JobState {
 }
 
 // post puts a letter into the outbox; where too many of its user wait, into the one that stands for them.
-func (w *World) post(l *api.Letter) {
-	if w.outbox.waiting[waiterOf(l)] < mostLetters {
-		w.outbox.put(l.ID, l)
+func (o *outbox) post(l *api.Letter) {
+	if o.waiting[waiterOf(l)] < mostLetters {
+		o.put(l.ID, l)
 		return
 	}
 	m := *l
-	if old := w.outbox.letters[w.outbox.more[addressOf(l)]]; old != nil {
+	if old := o.letters[o.more[addressOf(l)]]; old != nil {
 		m = *old
 		m.More = maps.Clone(m.More)
 		m.Rev++
@@ -336,44 +336,45 @@ func (w *World) post(l *api.Letter) {
 	}
 	m.More[l.Type]++
 	m.Time = l.Time
-	w.outbox.put(m.ID, &m)
+	o.put(m.ID, &m)
 }
 
 // postReport has written behind the job's output what it used. Of more than [mostLetters] of a user that wait, because
 // their nodes are away, the rest is not written.
-func (w *World) postReport(j *Job, ev *api.Event) {
+func (o *outbox) postReport(j *Job, ev *api.Event) {
 	l := letterOf(j, &api.Notify{To: j.Ranks[0].Slot.Node}, ev, lettersOfEvent-1)
-	if l.Type = api.NotifyReport; w.outbox.waiting[waiterOf(l)] < mostLetters {
-		w.outbox.put(l.ID, l)
+	if l.Type = api.NotifyReport; o.waiting[waiterOf(l)] < mostLetters {
+		o.put(l.ID, l)
 	}
 }
 
-func (w *World) lettersDone(ev LettersDone) Outcome {
+// settle says what became of letters that were handed over.
+func (o *outbox) settle(ev LettersDone, now time.Time) Outcome {
 	done := false
 	for _, r := range ev.Sent {
 		// One to which something was added meanwhile goes once more, whole.
-		if l := w.outbox.letters[r.ID]; l != nil && l.Rev == r.Rev {
-			w.outbox.put(r.ID, nil)
+		if l := o.letters[r.ID]; l != nil && l.Rev == r.Rev {
+			o.put(r.ID, nil)
 			done = true
 		}
 	}
 	for _, r := range ev.GivenUp {
-		if l := w.outbox.letters[r.ID]; l != nil && l.GivenUp.IsZero() {
+		if l := o.letters[r.ID]; l != nil && l.GivenUp.IsZero() {
 			c := *l
-			c.GivenUp, c.Error = w.now.Wall, r.Error
-			w.outbox.put(r.ID, &c)
+			c.GivenUp, c.Error = now, r.Error
+			o.put(r.ID, &c)
 			done = true
 		}
 	}
 	if ev.Again {
-		for _, l := range w.givenUp() {
+		for _, l := range o.givenUp() {
 			c := *l
-			c.GivenUp, c.Error, c.Time = time.Time{}, "", w.now.Wall
-			w.outbox.put(c.ID, &c)
+			c.GivenUp, c.Error, c.Time = time.Time{}, "", now
+			o.put(c.ID, &c)
 			done = true
 		}
 	}
-	w.forgetGivenUp()
+	o.forgetGivenUp(now)
 	if !done {
 		return ignored("none of these letters waits")
 	}
@@ -381,8 +382,8 @@ func (w *World) lettersDone(ev LettersDone) Outcome {
 }
 
 // givenUp are the letters that were given up, the oldest first.
-func (w *World) givenUp() (out []*api.Letter) {
-	for _, l := range w.outbox.letters {
+func (o *outbox) givenUp() (out []*api.Letter) {
+	for _, l := range o.letters {
 		if !l.GivenUp.IsZero() {
 			out = append(out, l)
 		}
@@ -392,11 +393,11 @@ func (w *World) givenUp() (out []*api.Letter) {
 }
 
 // forgetGivenUp keeps the record of them within bounds.
-func (w *World) forgetGivenUp() {
-	all := w.givenUp()
+func (o *outbox) forgetGivenUp(now time.Time) {
+	all := o.givenUp()
 	for i, l := range all {
-		if len(all)-i > mostGivenUp || w.now.Wall.Sub(l.GivenUp) > api.GivenUpKept {
-			w.outbox.put(l.ID, nil)
+		if len(all)-i > mostGivenUp || now.Sub(l.GivenUp) > api.GivenUpKept {
+			o.put(l.ID, nil)
 		}
 	}
 }

@@ -357,8 +357,8 @@ func TestTheRecordOfLettersIsBounded(t *testing.T) {
 	}
 	left := func(want, first int64) {
 		t.Helper()
-		b.w.forgetGivenUp()
-		if all := b.w.givenUp(); int64(len(all)) != want || all[0].ID != first {
+		b.w.outbox.forgetGivenUp(b.w.now.Wall)
+		if all := b.w.outbox.givenUp(); int64(len(all)) != want || all[0].ID != first {
 			t.Errorf("%d letters, the first is %d", len(all), all[0].ID)
 		}
 	}

@@ -103,7 +103,7 @@ func (w *World) becomeEligible(e *entry) {
 		return
 	}
 	// A begin time is a wall time: when that clock was set back meanwhile, wait on.
-	if d := e.job.Eligible.Sub(w.now.Wall); d > 0 && w.begins(e.job) {
+	if d := e.job.Eligible.Sub(w.now.Wall); d > 0 && begins(e.job) {
 		w.in(d, timer{kind: timerEligible, job: e.job.ID})
 		return
 	}

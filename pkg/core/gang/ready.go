@@ -72,7 +72,7 @@ func (w *World) passReady(e *entry) {
 	size := Processes(e.job)
 	if late, of := unreadyTasks(e); of > 0 && len(late) == 0 {
 		size = of
-	} else if len(w.unready(e)) > 0 {
+	} else if len(unready(e)) > 0 {
 		return
 	}
 	j := w.edit(e)
@@ -101,7 +101,7 @@ func unreadyTasks(e *entry) (late []int, of int) {
 }
 
 // unready lists the ranks that the ready gate waits for.
-func (w *World) unready(e *entry) []int {
+func unready(e *entry) []int {
 	var out []int
 	for r := range Processes(e.job) {
 		if _, ok := e.ready[r]; !ok && e.job.Ranks[r].State == api.RankRunning {
@@ -123,7 +123,7 @@ func (w *World) readyTimeout(e *entry) {
 	if e == nil || !AwaitsReady(e.job) {
 		return
 	}
-	j, late := e.job, w.unready(e)
+	j, late := e.job, unready(e)
 	away := func(r int) bool { return !w.nodes[j.Ranks[r].Slot.Node].node.Connected }
 	if tasks, _ := unreadyTasks(e); slices.ContainsFunc(late, away) || slices.ContainsFunc(tasks, func(t int) bool {
 		h := w.nodes[TaskNode(j, api.TaskKey{Step: Widest(j).Step, Task: t})]

@@ -225,8 +225,8 @@ func (w *World) refusal(h *host, p place, ma *api.MemberActual) Outcome {
 // drain one good node after the other.
 func (w *World) ownFault(e *entry, text string) {
 	j := w.edit(e)
-	w.charge(j, api.CauseLaunch)
-	if w.spent(j, api.CauseLaunch) {
+	charge(j, api.CauseLaunch)
+	if spent(&w.set, j, api.CauseLaunch) {
 		w.end(e, verdictOf(j, api.CauseLaunch, -1, text))
 		return
 	}
@@ -265,7 +265,7 @@ func (w *World) processes(h *host, p place, ma *api.MemberActual) Outcome {
 	changed = w.ownStop(e, i, ma) || changed
 	changed = w.heeds(e, i, ma) || changed
 	changed = w.killed(e, i, ma) || changed
-	changed = w.seenAt(e, i, ma) || changed
+	changed = seenAt(e, i, ma) || changed
 	changed = w.stepsSaid(e, i, ma.Steps) || changed
 	failed, exits := w.exits(e, i, ma)
 	changed = w.seen(h, e, i) || exits || changed
@@ -490,7 +490,7 @@ func (w *World) exited(e *entry, i int, ra *api.RankActual, byItself bool) {
 	if byItself || r.State == api.RankRunning {
 		r.State = api.RankFailed
 		switch {
-		case ra.ExitCode == 0 && w.savesInLead(e.job, i):
+		case ra.ExitCode == 0 && savesInLead(&w.set, e.job, i):
 			r.State = api.RankPreempted
 		case ra.ExitCode == 0:
 			r.State = api.RankDone

@@ -410,7 +410,7 @@ func (w *World) barred(j *Job, node string, until time.Time) *api.Error {
 		return api.Errorf(api.CodeConflict, "node %s is not in reservation %s", node, own)
 	}
 	if !until.IsZero() {
-		until = until.Add(w.set.StartTimeout + max(0, j.Spec.GraceMax-w.grace(j)))
+		until = until.Add(w.set.StartTimeout + max(0, j.Spec.GraceMax-graceOf(&w.set, j)))
 	}
 	for _, r := range w.Reservations() {
 		if w.bars(r, own) && r.Holds(node) && (until.IsZero() || until.After(r.Start)) {
@@ -429,7 +429,7 @@ func (w *World) longerIntoReservation(e *entry, limit time.Duration, by time.Tim
 	}
 	as := j.Copy()
 	as.Deadline = by
-	until := w.until(as, limit, j.ReservedAt)
+	until := endsBy(&w.set, as, limit, j.ReservedAt)
 	for i := range j.Members {
 		name := j.Members[i].Node
 		g, ok := w.nodes[name].node.Res.Grant(j.key())
@@ -438,7 +438,7 @@ func (w *World) longerIntoReservation(e *entry, limit time.Duration, by time.Tim
 		}
 		for _, r := range w.Reservations() {
 			if w.bars(r, j.Spec.Reservation) && r.Holds(name) && !g.Until.After(r.Start) && (until.IsZero() || until.After(r.Start)) {
-				return conflict(fmt.Sprintf("at most --time=%d (minutes)", int(r.Start.Sub(j.ReservedAt)-w.grace(j)-w.set.StartTimeout)/int(time.Minute)),
+				return conflict(fmt.Sprintf("at most --time=%d (minutes)", int(r.Start.Sub(j.ReservedAt)-graceOf(&w.set, j)-w.set.StartTimeout)/int(time.Minute)),
 					"job %d is on %s, which is reserved from %s on: %s", j.ID, name, timeText(r.Start), r.Name)
 			}
 		}

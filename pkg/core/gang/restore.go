@@ -42,7 +42,7 @@ func Restore(now Instant, s api.Settings, saved *Snapshot) *World {
 	for _, t := range saved.Crontabs {
 		w.crons[t.User] = t
 	}
-	w.restoreOutbox(saved.Letters)
+	w.outbox.restore(saved.Letters)
 	for _, h := range w.nodes {
 		w.restoreGrants(h)
 	}
@@ -123,7 +123,7 @@ func (w *World) restoreGrants(h *host) {
 	for k, p := range h.members {
 		j := p.e.job
 		at := func(rank int) cluster.Slot { return j.Ranks[rank].Slot }
-		res = res.Restore(cluster.GrantOf(p.e.asked.ask, k, j.Members[p.i].Ranks, at, w.until(j, baseLimit(j), j.ReservedAt)))
+		res = res.Restore(cluster.GrantOf(p.e.asked.ask, k, j.Members[p.i].Ranks, at, endsBy(&w.set, j, baseLimit(j), j.ReservedAt)))
 	}
 	n.Res = res
 	w.refresh(h)
@@ -148,7 +148,7 @@ func (w *World) rearm(e *entry) {
 		w.leaveIn(e, min(w.set.KeepEnded-w.now.Wall.Sub(j.End), w.set.KeepEnded))
 	case j.Drain != nil:
 		// How long it has lasted only the wall clock knows, which may have jumped.
-		e.drainAt = w.now.Mono - min(max(w.now.Wall.Sub(j.Drain.Started), 0), w.drainTime(j))
+		e.drainAt = w.now.Mono - min(max(w.now.Wall.Sub(j.Drain.Started), 0), drainTime(&w.set, j))
 		w.armForce(e)
 	case reserved(j):
 		if slices.ContainsFunc(j.Members, func(m Member) bool { return m.Importing != api.Import{} }) {
@@ -162,7 +162,7 @@ func (w *World) rearm(e *entry) {
 		if slices.ContainsFunc(j.Members, starting) {
 			w.in(w.set.StartTimeout, timer{kind: timerLaunch, job: j.ID, epoch: j.Epoch})
 		}
-	case w.begins(j):
+	case begins(j):
 		if d := j.Eligible.Sub(w.now.Wall); d > 0 {
 			w.in(d, timer{kind: timerEligible, job: j.ID})
 		}

@@ -13,8 +13,8 @@ import (
 
 // savesInLead reports whether a rank of a member that ends well now has been told of the time
 // limit and is to go on in another run.
-func (w *World) savesInLead(j *Job, member int) bool {
-	return j.Members[member].Noticed && (j.Drain == nil || j.Drain.Cause == api.CauseTimeout) && limit(&w.set, j.Spec, api.CauseTimeout) != 0
+func savesInLead(set *api.Settings, j *Job, member int) bool {
+	return j.Members[member].Noticed && (j.Drain == nil || j.Drain.Cause == api.CauseTimeout) && limit(set, j.Spec, api.CauseTimeout) != 0
 }
 
 // ranInAll is how long all runs of a job have lasted by now, that of the current epoch included.
@@ -40,12 +40,12 @@ func withinTotal(j *Job, limit time.Duration) time.Duration {
 
 // usedUp says how the time of all runs was used up, empty where another run has more left
 // than the lead in which it would be told to end.
-func (w *World) usedUp(j *Job) string {
+func usedUp(j *Job, now time.Time) string {
 	total := j.Spec.MaxTimeTotal
 	if total == 0 {
 		return ""
 	}
-	ran := ranInAll(j, w.now.Wall)
+	ran := ranInAll(j, now)
 	if total-ran >= lead(j, false)+shortest {
 		return ""
 	}

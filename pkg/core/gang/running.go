@@ -19,13 +19,13 @@ func (w *World) Running(id int64) *sched.Running {
 		Name: j.Name, Cards: heldCards(j), Pools: j.Spec.Pools, Submit: queuedAt(j), TimeLimit: TimeLimit(j),
 		Attained: j.Kept, KeepsWork: keepsWork(j), Done: done, MinRun: j.Spec.MinRun, Turn: j.Turn,
 		Final: done || limit(&w.set, j.Spec, api.CausePreempted) == 0,
-		Lead:  lead(j, false), Stop: lead(j, false) + w.grace(j)}
+		Lead:  lead(j, false), Stop: lead(j, false) + graceOf(&w.set, j)}
 	if !reserved(j) {
 		r.Start = j.Start
 	}
 	r.Saved = LastSaved(j, j.Epoch)
 	if d := j.Drain; d != nil {
-		r.Stopping, r.StopBy = true, d.Started.Add(w.drainTime(j))
+		r.Stopping, r.StopBy = true, d.Started.Add(drainTime(&w.set, j))
 	}
 	return r
 }

@@ -284,9 +284,9 @@ func TestUntil(t *testing.T) {
 		j := &Job{Spec: spec, Wishes: &Wishes{Deadline: c.deadline}, Past: new(Past)}
 		want := c.want
 		if !want.IsZero() {
-			want = want.Add(w.grace(j))
+			want = want.Add(graceOf(&w.set, j))
 		}
-		if got := w.until(j, c.limit, at); !got.Equal(want) {
+		if got := endsBy(&w.set, j, c.limit, at); !got.Equal(want) {
 			t.Errorf("%+v: %s, want %s", c, got, want)
 		}
 	}

@@ -16,7 +16,7 @@ func hangs(c api.Cause) bool {
 }
 
 // seenAt takes in where the processes of a member are.
-func (w *World) seenAt(e *entry, i int, ma *api.MemberActual) bool {
+func seenAt(e *entry, i int, ma *api.MemberActual) bool {
 	if ma.Stacks == nil || e.stacks[i] != nil {
 		return false
 	}

@@ -216,14 +216,14 @@ func (w *World) stopStep(ev StepStop) Outcome {
 }
 
 // stepOrders are the steps that a member shall have.
-func (w *World) stepOrders(j *Job, member int) []api.StepOrder {
+func stepOrders(set *api.Settings, j *Job, member int) []api.StepOrder {
 	var out []api.StepOrder
 	for i := range j.Steps {
 		s := &j.Steps[i]
 		for p := range s.Parts {
 			if s.Parts[p].Member == member && !s.Parts[p].Over {
 				o := api.StepOrder{ID: s.ID, Hosts: s.Ask.Hosts, Fingerprint: s.Ask.Fingerprint, Secret: s.Secret,
-					Part: p, Tasks: len(s.Parts[p].Tasks), Numbers: s.Parts[p].Tasks, Size: s.Size(), Stop: s.Stop, Grace: w.grace(j)}
+					Part: p, Tasks: len(s.Parts[p].Tasks), Numbers: s.Parts[p].Tasks, Size: s.Size(), Stop: s.Stop, Grace: graceOf(set, j)}
 				if !s.Ask.Overlap {
 					o.CPUs = s.Parts[p].CPUs
 				}
@@ -318,7 +318,7 @@ func (w *World) endSteps(e *entry) {
 			continue
 		}
 		s := ShowStep(w.judged(j), &j.Steps[i], w.now.Wall)
-		s.Partition = w.RunsIn(j)
+		s.Partition = RunsIn(j, w.Node)
 		w.steps = append(w.steps, s)
 	}
 	j.Steps = kept

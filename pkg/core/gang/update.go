@@ -212,7 +212,7 @@ func (w *World) relimit(e *entry, ev *Update, say reportFunc) {
 	if !admitted(j) {
 		return
 	}
-	until := w.until(j, baseLimit(j), j.ReservedAt)
+	until := endsBy(&w.set, j, baseLimit(j), j.ReservedAt)
 	for i := range j.Members {
 		h := w.nodes[j.Members[i].Node]
 		w.desired = append(w.desired, h.node.Name)

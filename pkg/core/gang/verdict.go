@@ -3,6 +3,7 @@ package gang
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/sched"
@@ -60,7 +61,7 @@ func charged(c api.Cause) bool {
 
 // charge counts the cause of a drain, once: siblings are never charged. An accident is charged in the step that
 // decides whether the gang runs again.
-func (w *World) charge(j *Job, c api.Cause) {
+func charge(j *Job, c api.Cause) {
 	if !charged(c) {
 		return
 	}
@@ -136,16 +137,16 @@ func Budgets(s *api.Settings, j *Job) map[api.Cause]api.Budget {
 }
 
 // spent: the budget does not allow the re-run that the last charge asked for.
-func (w *World) spent(j *Job, c api.Cause) bool {
-	limit := limit(&w.set, j.Spec, c)
+func spent(set *api.Settings, j *Job, c api.Cause) bool {
+	limit := limit(set, j.Spec, c)
 	return limit == 0 || limit != unlimited && used(j, c) > limit
 }
 
 // verdict is how a job whose drain is complete ends; nil: it goes back to the queue.
-func (w *World) verdict(j *Job) *Verdict {
+func verdict(set *api.Settings, j *Job, now time.Time) *Verdict {
 	d := j.Drain
 	done := count(j, api.RankDone)
-	killed := w.killedMember(j)
+	killed := killedMember(j)
 	switch {
 	case killed != nil && (allDone(j) || d.Cause == api.CauseOOM && len(d.Reports) == 0):
 		r := ofKills(j, killed)
@@ -160,11 +161,11 @@ func (w *World) verdict(j *Job) *Verdict {
 		return verdictOf(j, api.CauseCancelled, d.Trigger, text)
 	case done > 0:
 		return verdictOf(j, d.Cause, d.Trigger, fmt.Sprintf("%s; not run again: %d of %d ranks were done", d.Text, done, len(j.Ranks)))
-	case d.Cause == api.CauseTimeout && w.usedUp(j) != "":
-		return verdictOf(j, d.Cause, d.Trigger, d.Text+"; "+w.usedUp(j))
-	case w.spent(j, d.Cause):
+	case d.Cause == api.CauseTimeout && usedUp(j, now) != "":
+		return verdictOf(j, d.Cause, d.Trigger, d.Text+"; "+usedUp(j, now))
+	case spent(set, j, d.Cause):
 		text := d.Text
-		if limit := limit(&w.set, j.Spec, d.Cause); limit > 0 {
+		if limit := limit(set, j.Spec, d.Cause); limit > 0 {
 			text = fmt.Sprintf("%s; %s for the %s time, of %d re-runs none is left", d.Text, d.Cause, sched.Ordinal(used(j, d.Cause)), limit)
 		} else if d.Cause == api.CausePreempted {
 			text += "; not run again, as it was submitted"

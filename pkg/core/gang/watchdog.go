@@ -410,11 +410,11 @@ func (w *World) blindfold(h *host) {
 }
 
 // checkOrder is the question to one member, nil when there is none.
-func (w *World) checkOrder(e *entry, m *Member) *api.Check {
+func checkOrder(set *api.Settings, e *entry, m *Member) *api.Check {
 	if e.guard == nil || e.guard.check == nil || len(memberCards(e.job, m)) == 0 {
 		return nil
 	}
-	return &api.Check{Round: e.guard.check.round, Readings: w.set.StallConfirmSamples, Interval: w.set.StallConfirmInterval}
+	return &api.Check{Round: e.guard.check.round, Readings: set.StallConfirmSamples, Interval: set.StallConfirmInterval}
 }
 
 // figures are the newest of the cards of a gang, as far as they are known.

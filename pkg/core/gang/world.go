@@ -60,7 +60,7 @@ type World struct {
 	forgot     []string // nodes
 	epochs     map[api.MemberKey]EpochRow
 	measures   []MeasureRow
-	ledger     map[api.LedgerKey]api.LedgerFigures
+	ledger     ledger
 	reserved   map[string]*api.Reservation // those that changed, nil for one that is gone
 	cronsDirty map[string]*api.Crontab     // the same
 	events     []api.Event
@@ -243,7 +243,7 @@ func New(s api.Settings) *World {
 	return &World{
 		set: s, mostEnded: MostEnded, jobs: map[int64]*entry{}, noEpoch: new(epoch), nodes: map[string]*host{}, arrays: map[int64]*array{}, keys: map[string]int64{}, pools: map[api.PoolKey]int{}, holdings: map[uint32]*holding{},
 		specs: map[specKey]*sharedSpec{}, options: map[optionsKey]*sharedOptions{}, optionsBy: map[*api.Spec]*sharedOptions{}, asks: map[askKey]*sharedAsk{}, deps: newDepends(), timers: timers{due: map[timer]time.Duration{}}, outbox: newOutbox(), nextID: 1, nextSeq: 1,
-		prepared: map[int64]struct{}{}, epochs: map[api.MemberKey]EpochRow{}, ledger: map[api.LedgerKey]api.LedgerFigures{}, reservations: map[string]*reservation{}, reserved: map[string]*api.Reservation{},
+		prepared: map[int64]struct{}{}, epochs: map[api.MemberKey]EpochRow{}, ledger: ledger{}, reservations: map[string]*reservation{}, reserved: map[string]*api.Reservation{},
 		groups: map[uint32][]string{}, refusedJobs: map[int64]*entry{}, crons: map[string]*api.Crontab{}, cronsDirty: map[string]*api.Crontab{}, parts: partitions{changes: map[string]*api.PartitionChange{}, dirty: map[string]*api.PartitionChange{}},
 	}
 }
@@ -321,7 +321,7 @@ func (w *World) Step(now Instant, ev Event) Outcome {
 	case Named:
 		return w.named(ev)
 	case LettersDone:
-		return w.lettersDone(ev)
+		return w.outbox.settle(ev, w.now.Wall)
 	case Stalled:
 		w.timers.delay(ev.For, timerStart, timerLaunch, timerForce)
 		return applied()
@@ -415,16 +415,17 @@ func (w *World) emitJob(j *Job, ev api.Event) {
 	ev.JobID, ev.Epoch = j.ID, j.Epoch
 	w.emit(ev)
 	if len(j.Spec.Notify) > 0 {
-		w.notify(j, &w.events[len(w.events)-1])
+		a := w.arrays[j.ArrayID]
+		w.outbox.notify(j, &w.events[len(w.events)-1], w.set.StallDump > 0, a == nil || len(a.waiting) == 0)
 	}
 	if j.Spec.Report && ev.Type == api.EventEnded && j.Booking != nil {
-		w.postReport(j, &w.events[len(w.events)-1])
+		w.outbox.postReport(j, &w.events[len(w.events)-1])
 	}
 }
 
 // Take gives what changed since the last Take. What it gives is never changed again.
 func (w *World) Take() Changes {
-	ch := Changes{Forgot: unique(w.forgot), Events: w.events, Steps: w.steps, Measures: w.measures, Ledger: w.takeLedger(), Letters: w.outbox.take(), Specs: w.whole, Purged: w.purged, Revived: unique(w.revived), NextID: w.nextID, NextSeq: w.nextSeq}
+	ch := Changes{Forgot: unique(w.forgot), Events: w.events, Steps: w.steps, Measures: w.measures, Ledger: w.ledger.take(), Letters: w.outbox.take(), Specs: w.whole, Purged: w.purged, Revived: unique(w.revived), NextID: w.nextID, NextSeq: w.nextSeq}
 	slices.SortFunc(w.dirtyJobs, func(a, b *entry) int { return int(a.job.ID - b.job.ID) })
 	for _, e := range w.dirtyJobs {
 		e.job.Share()
@@ -524,6 +525,9 @@ func (w *World) TakeQueue() (ids []int64, room bool) {
 	return ids, room
 }
 
+// Outbox are the letters by id.
+func (w *World) Outbox() []*api.Letter { return w.outbox.list() }
+
 // Job is the newest form of a job in memory, nil when there is none.
 func (w *World) Job(id int64) *Job {
 	if e := w.jobs[id]; e != nil {
@@ -575,7 +579,7 @@ func (w *World) Candidate(id int64) *sched.Candidate {
 	j := e.job
 	return &sched.Candidate{Job: id, Name: j.Name, Submit: queuedAt(j), Eligible: j.Eligible, Terms: &sched.Terms{
 		Priority: j.Priority, Nice: NiceOf(j), Size: len(j.Ranks), Ask: e.asked.ask, Avoid: j.Avoid, User: j.User, Account: j.Spec.Account,
-		TimeLimit: baseLimit(j), TimeMin: j.Spec.TimeMin, Deadline: j.Deadline, Stop: w.grace(j), Attained: j.Kept,
+		TimeLimit: baseLimit(j), TimeMin: j.Spec.TimeMin, Deadline: j.Deadline, Stop: graceOf(&w.set, j), Attained: j.Kept,
 		KeepsWork: keepsWork(j) && j.Spec.MinRun == 0 && limit(&w.set, j.Spec, api.CausePreempted) != 0}}
 }
 
