@@ -14,7 +14,7 @@ import (
 
 func (s *story) node() *simNode { return rapid.SampledFrom(s.nodes).Draw(s.rt, "node") }
 
-func (s *story) job() int64 { return rapid.Int64Range(1, max(s.w.nextID, 2)).Draw(s.rt, "job") }
+func (s *story) job() int64 { return rapid.Int64Range(1, max(s.w.jobs.nextID, 2)).Draw(s.rt, "job") }
 
 func (s *story) member(n *simNode) *simMember {
 	if len(n.members) == 0 {
@@ -62,9 +62,9 @@ func (s *story) submitAny(t *rapid.T) {
 	}
 	spec.TimeMin = time.Duration(rapid.IntRange(0, 3).Draw(t, "least minutes")) * time.Minute
 	ev.TimeLimit = time.Duration(rapid.IntRange(0, 3).Draw(t, "limit of")*10) * time.Minute
-	before := s.w.nextID
+	before := s.w.jobs.nextID
 	out := s.do(ev)
-	if out.Applied && out.JobIDs[0] != before || !out.Applied && s.w.nextID != before {
+	if out.Applied && out.JobIDs[0] != before || !out.Applied && s.w.jobs.nextID != before {
 		s.rt.Fatalf("ids %v, next was %d", out.JobIDs, before)
 	}
 }

@@ -27,7 +27,7 @@ func (j *Job) key() api.MemberKey { return memberKey(j.ID, j.Epoch) }
 // admit admits a gang as it was planned, or changes nothing: the plan was made from a
 // snapshot, so everything is checked again here.
 func (w *World) admit(ev Admit) Outcome {
-	e := w.jobs[ev.Job]
+	e := w.jobs.byID[ev.Job]
 	if err := w.admissible(e, ev); err != nil {
 		return refused(err)
 	}
@@ -40,12 +40,12 @@ func (w *World) admit(ev Admit) Outcome {
 	if err != nil {
 		return w.shortOfPorts(e, err)
 	}
-	j := w.edit(e)
+	j := w.jobs.edit(e)
 	j.Epoch++
-	j.ReservedAt, j.CutTimeLimit, j.Turn = w.now.Wall, ev.TimeLimit, ev.Turn
+	j.ReservedAt, j.CutTimeLimit, j.Turn = w.clock.now.Wall, ev.TimeLimit, ev.Turn
 	j.BackoffUntil = time.Time{}
 	j.Members, j.Ports = members, ports
-	ranks := w.editRanks(e)
+	ranks := w.jobs.editRanks(e)
 	for i := range ranks {
 		ranks[i] = Rank{State: api.RankReserved, Slot: ev.Slots[i]}
 	}
@@ -54,14 +54,14 @@ func (w *World) admit(ev Admit) Outcome {
 	names := make([]string, len(members))
 	for i := range members {
 		names[i] = members[i].Node
-		h := w.nodes[names[i]]
-		w.editNode(h).Res = res[i]
-		w.desired = append(w.desired, names[i])
+		h := w.nodes.byName[names[i]]
+		w.nodes.edit(h).Res = res[i]
+		w.nodes.woken = append(w.nodes.woken, names[i])
 	}
-	w.countActive(e, 1)
-	w.touch(e)
+	w.queue.countActive(e, 1)
+	w.queue.touch(e)
 	w.extendStart(j)
-	w.emitJob(j, api.Event{Type: api.EventReserved, Nodes: names, Size: len(j.Ranks)})
+	w.record.emitJob(j, api.Event{Type: api.EventReserved, Nodes: names, Size: len(j.Ranks)})
 	return applied()
 }
 
@@ -79,15 +79,15 @@ func (w *World) admissible(e *entry, ev Admit) *api.Error {
 		return w.keptOut(e)
 	case e.job.Waits != "":
 		return api.Errorf(api.CodeConflict, "job %d waits for %s", ev.Job, e.job.Waits)
-	case !w.inReservation(e.job):
+	case !w.site.reservations.lets(e.job):
 		return api.Errorf(api.CodeConflict, "reservation %s is not there for job %d now", e.job.Spec.Reservation, ev.Job)
-	case !w.eligible(e):
+	case !w.queue.eligible(e):
 		return api.Errorf(api.CodeConflict, "the begin time or back-off of job %d has not passed", ev.Job)
-	case !w.inTurn(e):
-		return api.Errorf(api.CodeConflict, "array %d has %d elements admitted, its limit", e.job.ArrayID, w.arrays[e.job.ArrayID].active)
-	case w.shortOfPool(e.job) != "":
-		return api.Errorf(api.CodeConflict, "job %d: %s", ev.Job, w.shortOfPool(e.job))
-	case tooLate(e.job, w.now.Wall):
+	case !w.queue.inTurn(e):
+		return api.Errorf(api.CodeConflict, "array %d has %d elements admitted, its limit", e.job.ArrayID, w.queue.arrays[e.job.ArrayID].active)
+	case w.site.pools.short(e.job) != "":
+		return api.Errorf(api.CodeConflict, "job %d: %s", ev.Job, w.site.pools.short(e.job))
+	case tooLate(e.job, w.clock.now.Wall):
 		return api.Errorf(api.CodeConflict, "job %d %s", ev.Job, missed(e.job))
 	case ev.TimeLimit != 0 && (ev.TimeLimit < least(e.job) || e.job.TimeLimit > 0 && ev.TimeLimit >= e.job.TimeLimit):
 		return api.Errorf(api.CodeInvalid, "the time limit of job %d can't be cut to %s", ev.Job, ev.TimeLimit)
@@ -121,12 +121,12 @@ func group(slots []cluster.Slot) []Member {
 // takeAll is the nodes with the gang's grants on them; one that can't be had refuses all.
 func (w *World) takeAll(e *entry, ev *Admit, members []Member) ([]*cluster.Node, *api.Error) {
 	key := memberKey(e.job.ID, e.job.Epoch+1)
-	until := endsBy(&w.set, e.job, cmp.Or(ev.TimeLimit, e.job.TimeLimit), w.now.Wall)
+	until := endsBy(&w.set, e.job, cmp.Or(ev.TimeLimit, e.job.TimeLimit), w.clock.now.Wall)
 	at := func(rank int) cluster.Slot { return ev.Slots[rank] }
 	res := make([]*cluster.Node, len(members))
 	on := make([]*cluster.Node, 0, len(members))
 	for i := range members {
-		if h := w.nodes[members[i].Node]; h != nil {
+		if h := w.nodes.byName[members[i].Node]; h != nil {
 			on = append(on, h.node.Res)
 		}
 	}
@@ -135,7 +135,7 @@ func (w *World) takeAll(e *entry, ev *Admit, members []Member) ([]*cluster.Node,
 	}
 	for i := range members {
 		m := &members[i]
-		h := w.nodes[m.Node]
+		h := w.nodes.byName[m.Node]
 		if h == nil {
 			return nil, api.Errorf(api.CodeConflict, "node %q is not known", m.Node)
 		}
@@ -145,7 +145,7 @@ func (w *World) takeAll(e *entry, ev *Admit, members []Member) ([]*cluster.Node,
 		if !shared(e.asked.ask.Partitions, h.node.Res.Partitions) {
 			return nil, api.Errorf(api.CodeConflict, "node %s is not in partition %s", m.Node, e.job.Partition)
 		}
-		if err := w.barred(e.job, m.Node, until); err != nil {
+		if err := w.site.reservations.barred(e.job, m.Node, until); err != nil {
 			return nil, err
 		}
 		var err error
@@ -190,7 +190,7 @@ func (w *World) place(e *entry) {
 			continue
 		}
 		e.alive++
-		w.nodes[m.Node].members[j.key()] = place{e, i}
+		w.nodes.byName[m.Node].members[j.key()] = place{e, i}
 	}
 	for i := range j.Ranks {
 		if hasProcess(j, i) && !j.Ranks[i].Exited && !over(j.Ranks[i].State) {
@@ -217,13 +217,13 @@ func (w *World) ready(e *entry, i int, port int, image string) {
 		e.ranks += len(e.job.Members[i].Ranks)
 	}
 	e.prepared[i] = port
-	w.prepared[e.job.ID] = struct{}{}
+	w.jobs.prepared[e.job.ID] = struct{}{}
 	if e.job.Members[i].Importing != (api.Import{}) {
-		w.edit(e).Members[i].Importing = api.Import{}
+		w.jobs.edit(e).Members[i].Importing = api.Import{}
 		w.extendStart(e.job) // the others begin together with it to be late
 	}
 	if e.job.Image == "" && image != "" {
-		w.edit(e).Image = image
+		w.jobs.edit(e).Image = image
 	}
 	w.openPrepared(e)
 }
@@ -232,57 +232,57 @@ func (w *World) ready(e *entry, i int, port int, image string) {
 func (w *World) unprepared(e *entry, i int) {
 	delete(e.prepared, i)
 	e.ranks -= len(e.job.Members[i].Ranks)
-	w.prepared[e.job.ID] = struct{}{}
+	w.jobs.prepared[e.job.ID] = struct{}{}
 }
 
 // openPrepared opens the gate for all, in the very step in which the last member is known to be prepared. A
 // node that has no session now has to say so again.
 func (w *World) openPrepared(e *entry) {
-	if len(e.prepared) == len(e.job.Members) && !slices.ContainsFunc(e.job.Members, w.isAway) {
+	if len(e.prepared) == len(e.job.Members) && !slices.ContainsFunc(e.job.Members, w.nodes.isAway) {
 		w.open(e)
 	}
 }
 
 // isAway: the node of a member has no session.
-func (w *World) isAway(m Member) bool { return !w.nodes[m.Node].node.Connected }
+func (ns *nodes) isAway(m Member) bool { return !ns.byName[m.Node].node.Connected }
 
 func (w *World) open(e *entry) {
 	j := e.job
-	if tooLate(j, w.now.Wall) {
+	if tooLate(j, w.clock.now.Wall) {
 		w.missDeadline(e)
 		return
 	}
-	j = w.edit(e)
-	w.timers.cancel(timer{kind: timerDeadline, job: j.ID})
-	w.timers.cancel(timer{kind: timerStart, job: j.ID, epoch: j.Epoch})
-	w.in(w.set.StartTimeout, timer{kind: timerLaunch, job: j.ID, epoch: j.Epoch})
+	j = w.jobs.edit(e)
+	w.clock.timers.cancel(timer{kind: timerDeadline, job: j.ID})
+	w.clock.timers.cancel(timer{kind: timerStart, job: j.ID, epoch: j.Epoch})
+	w.clock.in(w.set.StartTimeout, timer{kind: timerLaunch, job: j.ID, epoch: j.Epoch})
 	if !j.Start.IsZero() {
 		j.Restarts++
 	}
-	w.retally(j, func() { j.Start = w.now.Wall })
+	w.queue.retally(j, func() { j.Start = w.clock.now.Wall })
 	j.TimeTold = 0
 	j.ReadyAt, e.ready, e.readyTasks, j.Acked = time.Time{}, nil, nil, 0
 	j.Rollbacks, j.Avoid = 0, nil
 	w.startedElsewhere(e)
 	w.armReady(j)
-	w.queueChanged(e)
+	w.jobs.changed(e)
 	for i := range j.Ranks {
-		r := w.editRank(e, i)
-		r.State, r.Start = api.RankRunning, w.now.Wall
+		r := w.jobs.editRank(e, i)
+		r.State, r.Start = api.RankRunning, w.clock.now.Wall
 	}
 	names := make([]string, len(j.Members))
 	for i := range j.Members {
 		m := &j.Members[i]
 		m.State, m.Port = MemberStarting, e.prepared[i]
 		names[i] = m.Node
-		w.desired = append(w.desired, m.Node)
+		w.nodes.woken = append(w.nodes.woken, m.Node)
 	}
 	e.prepared, e.ranks = nil, 0
-	w.bookStart(e)
-	w.armNotify(e)
-	w.epochs[j.key()] = epochRow(j)
-	w.emitJob(j, api.Event{Type: api.EventPrepared, Nodes: names})
-	w.emitJob(j, api.Event{Type: api.EventStarted, Nodes: names, Size: len(j.Ranks), Seconds: seconds(j.Start.Sub(j.Eligible)),
+	w.books.start(e)
+	w.record.armPart(e)
+	w.record.epochs[j.key()] = epochRow(j)
+	w.record.emitJob(j, api.Event{Type: api.EventPrepared, Nodes: names})
+	w.record.emitJob(j, api.Event{Type: api.EventStarted, Nodes: names, Size: len(j.Ranks), Seconds: seconds(j.Start.Sub(j.Eligible)),
 		Text: cutText(j)})
 	w.tellDependents(j)
 }
@@ -292,20 +292,20 @@ func seconds(d time.Duration) float64 { return max(d, 0).Seconds() }
 // rollback takes a gang that has no process yet back to blocked, whole; nobody is charged.
 // gone says which members are known to have left nothing; the others keep their grants.
 func (w *World) rollback(e *entry, text string, avoid []string, gone func(i int) bool) {
-	j := w.edit(e)
+	j := w.jobs.edit(e)
 	key := j.key()
-	w.timers.cancel(timer{kind: timerStart, job: j.ID, epoch: j.Epoch})
+	w.clock.timers.cancel(timer{kind: timerStart, job: j.ID, epoch: j.Epoch})
 	for i := range j.Members {
-		h := w.nodes[j.Members[i].Node]
+		h := w.nodes.byName[j.Members[i].Node]
 		delete(h.members, key)
-		w.desired = append(w.desired, h.node.Name)
+		w.nodes.woken = append(w.nodes.woken, h.node.Name)
 		if gone(i) {
 			w.free(h, key)
 		} else {
 			w.leave(h, Left{MemberKey: key, Text: "rolled back: " + text, Ports: j.Ports})
 		}
 	}
-	w.emitJob(j, api.Event{Type: api.EventRolledBack, Nodes: avoid, Text: text})
+	w.record.emitJob(j, api.Event{Type: api.EventRolledBack, Nodes: avoid, Text: text})
 	w.block(e, avoid)
 	j.Rollbacks++
 	if j.Rollbacks > 1 {
@@ -313,34 +313,34 @@ func (w *World) rollback(e *entry, text string, avoid []string, gone func(i int)
 		// spin through reservations as fast as the nodes refuse.
 		w.backoff(e, j.Rollbacks-1)
 	}
-	w.touch(e)
+	w.queue.touch(e)
 }
 
 // block takes every rank of an admitted gang back to the queue. The caller calls touch.
 func (w *World) block(e *entry, avoid []string) {
-	j := w.edit(e)
-	w.countActive(e, -1)
+	j := w.jobs.edit(e)
+	w.queue.countActive(e, -1)
 	for i := range j.Ranks {
-		w.editRank(e, i).State = api.RankBlocked
+		w.jobs.editRank(e, i).State = api.RankBlocked
 	}
 	j.Members, j.Ports, j.Drain, j.ReservedAt = nil, nil, nil, time.Time{}
 	for _, r := range j.Refusals {
 		avoid = append(slices.Clip(avoid), r.Node)
 	}
 	slices.Sort(avoid)
-	j.Eligible, j.Avoid, j.CutTimeLimit, j.Turn = w.now.Wall, slices.Compact(avoid), 0, sched.NoTurn
+	j.Eligible, j.Avoid, j.CutTimeLimit, j.Turn = w.clock.now.Wall, slices.Compact(avoid), 0, sched.NoTurn
 	j.NextStep = 0
 	w.armDeadline(e)
 	if e.prepared != nil {
-		w.prepared[j.ID] = struct{}{} // it may be placed anew in this very batch
+		w.jobs.prepared[j.ID] = struct{}{} // it may be placed anew in this very batch
 	}
-	e.epoch = w.noEpoch
+	e.epoch = w.jobs.noEpoch
 	w.tellDependents(j) // an earlier singleton of its name may go now
 }
 
 // extendStart gives a reserved gang all of its time to become ready from now on.
 func (w *World) extendStart(j *Job) {
-	w.in(w.set.StartTimeout, timer{kind: timerStart, job: j.ID, epoch: j.Epoch})
+	w.clock.in(w.set.StartTimeout, timer{kind: timerStart, job: j.ID, epoch: j.Epoch})
 }
 
 // startTimeout: not every member was ready in time.
@@ -351,7 +351,7 @@ func (w *World) startTimeout(e *entry) {
 	var late, names []string
 	for i, m := range e.job.Members {
 		_, prepared := e.prepared[i]
-		h := w.nodes[m.Node]
+		h := w.nodes.byName[m.Node]
 		switch {
 		case !h.node.Connected:
 			names = append(names, m.Node+" (went silent)")
@@ -362,7 +362,7 @@ func (w *World) startTimeout(e *entry) {
 		}
 		late = append(late, m.Node)
 		// A node that had no session all that time was not slow, it was away: that is another story.
-		if h.node.Connected && w.now.Mono-h.since >= w.set.StartTimeout {
+		if h.node.Connected && w.clock.now.Mono-h.since >= w.set.StartTimeout {
 			w.remember(e, Refusal{m.Node, blameLate, fmt.Sprintf("not ready within %s", w.set.StartTimeout)})
 		}
 	}
@@ -382,7 +382,7 @@ func (w *World) launchTimeout(e *entry) {
 		if m.State != MemberStarting {
 			continue
 		}
-		h := w.nodes[m.Node]
+		h := w.nodes.byName[m.Node]
 		if !h.node.Connected {
 			waiting = true
 			continue
@@ -393,6 +393,6 @@ func (w *World) launchTimeout(e *entry) {
 		return
 	}
 	if waiting {
-		w.in(w.set.StartTimeout, timer{kind: timerLaunch, job: e.job.ID, epoch: e.job.Epoch})
+		w.clock.in(w.set.StartTimeout, timer{kind: timerLaunch, job: e.job.ID, epoch: e.job.Epoch})
 	}
 }

@@ -16,8 +16,8 @@ func (w *World) backoff(e *entry, n int) {
 	if d <= 0 {
 		return
 	}
-	j := w.edit(e)
-	j.BackoffUntil = w.now.Wall.Add(d)
+	j := w.jobs.edit(e)
+	j.BackoffUntil = w.clock.now.Wall.Add(d)
 	j.Eligible = j.BackoffUntil
-	w.in(d, timer{kind: timerEligible, job: j.ID})
+	w.clock.in(d, timer{kind: timerEligible, job: j.ID})
 }

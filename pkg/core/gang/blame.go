@@ -89,8 +89,8 @@ func (w *World) remember(e *entry, r Refusal) {
 
 // changeAsk changes what a gang asks for.
 func (w *World) changeAsk(e *entry, change func(j *Job)) {
-	change(w.edit(e))
-	w.askAgain(e)
+	change(w.jobs.edit(e))
+	w.specs.askAgain(e)
 }
 
 // refusalText is the word of all nodes against a job.
@@ -123,7 +123,7 @@ func (w *World) lookElsewhere(e *entry) {
 	could := false
 	if out := RefusedBy(j); len(out) > 0 {
 		var nodes []*cluster.Node
-		for _, h := range w.byName {
+		for _, h := range w.nodes.sorted {
 			if n := h.node.Res; (n.Ready || n.Away) && !slices.Contains(out, n.Name) {
 				nodes = append(nodes, n)
 			}
@@ -141,7 +141,7 @@ func (w *World) lookAgain() {
 		e := w.refusedJobs[id]
 		if was := e.job.Elsewhere; blocked(e.job) {
 			if w.lookElsewhere(e); was != e.job.Elsewhere {
-				w.touch(e)
+				w.queue.touch(e)
 			}
 		}
 	}
@@ -157,7 +157,7 @@ func (w *World) startedElsewhere(e *entry) {
 	w.changeAsk(e, func(j *Job) { j.Refusals, j.Elsewhere = nil, false })
 	delete(w.refusedJobs, e.job.ID)
 	for _, r := range refusals {
-		h := w.nodes[r.Node]
+		h := w.nodes.byName[r.Node]
 		if h == nil || r.Blame == api.BlameUser || slices.ContainsFunc(e.job.Members, func(m Member) bool { return m.Node == r.Node }) {
 			continue
 		}
@@ -171,8 +171,8 @@ const Breaker = "gangd"
 // strike counts a failed launch; enough of them take the node out, or it would draw gang
 // after gang and fail them all.
 func (w *World) strike(h *host, s Strike) {
-	n := w.editNode(h)
-	s.Time, s.Text = w.now.Wall, s.Text[:min(len(s.Text), maxText)]
+	n := w.nodes.edit(h)
+	s.Time, s.Text = w.clock.now.Wall, s.Text[:min(len(s.Text), maxText)]
 	list := append(slices.Clone(n.Strikes), s)
 	n.Strikes = list[max(0, len(list)-maxStrikes):]
 	if w.set.LaunchStrikes > 0 && weight(n.Strikes) >= w.set.LaunchStrikes && notOneUsers(n.Strikes) && n.Admin == "" {
@@ -212,7 +212,7 @@ func notOneUsers(strikes []Strike) bool {
 func (w *World) forgive(h *host, user string) {
 	speaks := func(s Strike) bool { return s.Blame == api.BlameNode || s.User == user }
 	if slices.ContainsFunc(h.node.Strikes, speaks) {
-		n := w.editNode(h)
+		n := w.nodes.edit(h)
 		n.Strikes = slices.DeleteFunc(slices.Clone(n.Strikes), speaks)
 	}
 }

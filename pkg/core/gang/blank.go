@@ -13,7 +13,7 @@ import (
 // maxBlank is the size up to which waiting gangs share their ranks; larger ones are few.
 const maxBlank = 4096
 
-// blank is the ranks of all of them. It is never written to: see [World.editRanks] and [OwnRanks].
+// blank is the ranks of all of them. It is never written to: see [jobs.editRanks] and [OwnRanks].
 var blank = newBlank(maxBlank)
 
 func newBlank(size int) []Rank {

@@ -55,8 +55,8 @@ func TestJobsShareTheirOptions(t *testing.T) {
 	if x.Spec != y.Spec || x.Spec == z.Spec || z.Spec.Nice != 7 || x.Name != "a" || y.Name != "b" || x.SpecHash == y.SpecHash {
 		t.Errorf("%p %+v of %q, %p of %q, %p", x.Spec, x.Spec, x.Name, y.Spec, y.Name, z.Spec)
 	}
-	if len(b.w.options) != 2 || len(b.w.asks) != 2 {
-		t.Errorf("%d options, %d asks", len(b.w.options), len(b.w.asks))
+	if len(b.w.specs.options) != 2 || len(b.w.specs.asks) != 2 {
+		t.Errorf("%d options, %d asks", len(b.w.specs.options), len(b.w.specs.asks))
 	}
 	b.reborn(time.Minute)
 	if x, y := b.w.Job(ids[0]), b.w.Job(ids[1]); x.Spec != y.Spec || x.Name != "a" || y.Name != "b" {
@@ -65,8 +65,8 @@ func TestJobsShareTheirOptions(t *testing.T) {
 	for i, id := range ids {
 		b.must(Cancel{Job: id})
 		b.after(b.w.set.KeepEnded)
-		if want := []int{2, 1, 0}[i]; len(b.w.options) != want {
-			t.Errorf("%d options when %d jobs are gone", len(b.w.options), i+1)
+		if want := []int{2, 1, 0}[i]; len(b.w.specs.options) != want {
+			t.Errorf("%d options when %d jobs are gone", len(b.w.specs.options), i+1)
 		}
 	}
 }

@@ -11,9 +11,9 @@ import (
 
 // sample takes what the cards were seen doing.
 func (w *World) sample(ev NodeSample) Outcome {
-	h := w.nodes[ev.Node]
+	h := w.nodes.byName[ev.Node]
 	if h == nil {
-		return refused(w.noNode(ev.Node))
+		return refused(w.nodes.unknown(ev.Node))
 	}
 	if !w.cardsSeen(h, ev.Cards) {
 		return ignored("nothing new")
@@ -63,21 +63,21 @@ func sameCard(a, b *cluster.Card) bool {
 func (w *World) setCard(h *host, i int, now cluster.Card) {
 	was := h.node.Res.Cards[i]
 	if was.Fault != now.Fault || was.Held != now.Held || was.Drained != now.Drained {
-		w.editNode(h)
+		w.nodes.edit(h)
 		text := fmt.Sprintf("card %d %s", now.Index, now.State)
 		if now.Reason != "" {
 			text += ": " + now.Reason
 		}
 		if was.Reason != now.Reason {
-			w.emit(api.Event{Type: api.EventCardState, Node: h.node.Name, Text: text})
+			w.record.emit(api.Event{Type: api.EventCardState, Node: h.node.Name, Text: text})
 		}
 	}
-	n := w.showNode(h)
+	n := w.nodes.show(h)
 	res := *n.Res
 	res.Cards = slices.Clone(res.Cards)
 	res.Cards[i] = now
 	n.Res = res.Counted()
-	w.room = true
+	w.nodes.room = true
 }
 
 // cardBroken ends every epoch that has a card which must not be used any more: what is being
@@ -154,9 +154,9 @@ func (w *World) resumeCard(ev CardResume) Outcome {
 }
 
 func (w *World) card(node, uuid string) (*host, int, *api.Error) {
-	h := w.nodes[node]
+	h := w.nodes.byName[node]
 	if h == nil {
-		return nil, 0, w.noNode(node)
+		return nil, 0, w.nodes.unknown(node)
 	}
 	i := cardAt(h.node.Res, uuid)
 	if i < 0 {
@@ -180,8 +180,8 @@ func (w *World) sick(h *host, text string) {
 	if h.node.Sick == text {
 		return
 	}
-	w.editNode(h).Sick = text
-	w.emit(api.Event{Type: api.EventNodeHealth, Node: h.node.Name, Text: text})
+	w.nodes.edit(h).Sick = text
+	w.record.emit(api.Event{Type: api.EventNodeHealth, Node: h.node.Name, Text: text})
 }
 
 // outOfService says why a node that is in contact takes no new work; empty: it does. A

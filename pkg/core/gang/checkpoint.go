@@ -151,18 +151,18 @@ func (w *World) taskCheckpointSaved(e *entry, ev CheckpointSaved) Outcome {
 	if err := MayTaskCheckpoint(e.job, ev.Epoch, k); err != nil {
 		return refused(err)
 	}
-	j := w.edit(e)
+	j := w.jobs.edit(e)
 	size := StepOf(j, k.Step).Size()
-	c := TaskCheckpoint{StepSet: StepSet{Epoch: ev.Epoch, Step: k.Step, Tasks: size}, Time: w.now.Wall, Bytes: ev.SetBytes,
+	c := TaskCheckpoint{StepSet: StepSet{Epoch: ev.Epoch, Step: k.Step, Tasks: size}, Time: w.clock.now.Wall, Bytes: ev.SetBytes,
 		Complete: ev.SetRanks >= size}
 	if old := j.TaskCheckpoint; old != nil {
 		c.Before, c.Complete = follow(old.StepSet, c.StepSet, old.Before, old.Complete, c.Complete)
 	}
 	j.TaskCheckpoint = &c
 	if c.Complete {
-		w.queueChanged(e)
+		w.jobs.changed(e)
 	}
-	w.emitJob(j, api.Event{Type: api.EventCheckpoint, Task: &k, Bytes: ev.Bytes})
+	w.record.emitJob(j, api.Event{Type: api.EventCheckpoint, Task: &k, Bytes: ev.Bytes})
 	return applied()
 }
 
@@ -203,7 +203,7 @@ func NewestSet(j *Job) int {
 }
 
 func (w *World) checkpointSaved(ev CheckpointSaved) Outcome {
-	e := w.jobs[ev.Job]
+	e := w.jobs.byID[ev.Job]
 	if e == nil {
 		return refused(notFound(ev.Job))
 	}
@@ -213,17 +213,17 @@ func (w *World) checkpointSaved(ev CheckpointSaved) Outcome {
 	if err := MayCheckpoint(e.job, ev.Epoch, ev.Rank); err != nil {
 		return refused(err)
 	}
-	j := w.edit(e)
-	c := Checkpoint{Epoch: ev.Epoch, Time: w.now.Wall, Bytes: ev.SetBytes, Complete: ev.SetRanks >= Processes(j)}
+	j := w.jobs.edit(e)
+	c := Checkpoint{Epoch: ev.Epoch, Time: w.clock.now.Wall, Bytes: ev.SetBytes, Complete: ev.SetRanks >= Processes(j)}
 	if old := j.Checkpoint; old != nil {
 		c.Before, c.Complete = follow(old.Epoch, c.Epoch, old.Before, old.Complete, c.Complete)
 	}
 	j.Checkpoint = &c
 	if c.Complete {
-		w.queueChanged(e)
+		w.jobs.changed(e)
 	}
 	rank := ev.Rank
-	w.emitJob(j, api.Event{Type: api.EventCheckpoint, Rank: &rank, Bytes: ev.Bytes})
+	w.record.emitJob(j, api.Event{Type: api.EventCheckpoint, Rank: &rank, Bytes: ev.Bytes})
 	return applied()
 }
 
@@ -248,7 +248,7 @@ func voices(j *Job) (n int) {
 }
 
 func (w *World) acknowledged(ev Acknowledged) Outcome {
-	e := w.jobs[ev.Job]
+	e := w.jobs.byID[ev.Job]
 	if e == nil || e.job.Epoch != ev.Epoch || e.job.Drain == nil && !Noticed(e.job) {
 		return ignored("nothing to acknowledge")
 	}
@@ -257,9 +257,9 @@ func (w *World) acknowledged(ev Acknowledged) Outcome {
 	}
 	more := ev.Ranks > e.job.Drain.Acked
 	if more {
-		j := w.edit(e)
+		j := w.jobs.edit(e)
 		j.Drain.Acked = ev.Ranks
-		w.emitJob(j, api.Event{Type: api.EventAcknowledged, Acknowledged: ev.Ranks, Size: voices(j)})
+		w.record.emitJob(j, api.Event{Type: api.EventAcknowledged, Acknowledged: ev.Ranks, Size: voices(j)})
 	}
 	if hurried := ev.Saved && w.cancelLead(e); !more && !hurried {
 		return ignored("acknowledged before")
@@ -278,8 +278,8 @@ func (w *World) acknowledgedEarly(e *entry, ranks int) Outcome {
 	if ranks <= e.job.Acked {
 		return ignored("acknowledged before")
 	}
-	j := w.edit(e)
+	j := w.jobs.edit(e)
 	j.Acked = ranks
-	w.emitJob(j, api.Event{Type: api.EventAcknowledged, Acknowledged: ranks, Size: voices(j)})
+	w.record.emitJob(j, api.Event{Type: api.EventAcknowledged, Acknowledged: ranks, Size: voices(j)})
 	return applied()
 }

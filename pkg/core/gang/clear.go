@@ -14,8 +14,8 @@ import (
 // of those that are there is known.
 func (w *World) armClear(h *host) {
 	k := timer{kind: timerClear, node: h.node.Name}
-	w.timers.cancel(k)
-	if h.node.DrainBy.IsZero() && len(w.reservations) == 0 {
+	w.clock.timers.cancel(k)
+	if h.node.DrainBy.IsZero() && len(w.site.reservations.byName) == 0 {
 		return
 	}
 	var next time.Time
@@ -25,14 +25,14 @@ func (w *World) armClear(h *host) {
 		}
 	}
 	if !next.IsZero() {
-		w.in(next.Sub(w.now.Wall), k)
+		w.clock.in(next.Sub(w.clock.now.Wall), k)
 	}
 }
 
 // clearBy is by when a gang has to have left the node, and why; zero: it may stay.
 func (w *World) clearBy(h *host, j *Job) (by time.Time, text string) {
-	if g, ok := h.node.Res.Grant(j.key()); ok && len(w.reservations) > 0 {
-		by, text = w.clearing(h, j, &g)
+	if g, ok := h.node.Res.Grant(j.key()); ok && len(w.site.reservations.byName) > 0 {
+		by, text = w.site.reservations.clearing(h, j, &g)
 	}
 	if at := h.node.DrainBy; !at.IsZero() && (by.IsZero() || at.Before(by)) {
 		by, text = at, fmt.Sprintf("node %s is to be empty by %s: %s", h.node.Name, timeText(at), h.node.Admin)
@@ -65,7 +65,7 @@ func (w *World) clearNode(h *host) {
 		}
 		at, text := w.clearAt(h, p.e.job)
 		// A wall time may be farther away again than when the timer was set.
-		if at.IsZero() || at.After(w.now.Wall) {
+		if at.IsZero() || at.After(w.clock.now.Wall) {
 			continue
 		}
 		if reserved(p.e.job) {
@@ -77,7 +77,7 @@ func (w *World) clearNode(h *host) {
 			continue
 		}
 		// Late, as after a restart: the notice is what is left of it.
-		left := max(0, lead(p.e.job, false)-w.now.Wall.Sub(at))
+		left := max(0, lead(p.e.job, false)-w.clock.now.Wall.Sub(at))
 		w.drainAfter(p.e, api.CauseRequeued, -1, text, left)
 	}
 	w.armClear(h)

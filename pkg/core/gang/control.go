@@ -20,8 +20,8 @@ func conflict(hint, format string, args ...any) *api.Error {
 }
 
 // living finds a job that has not ended.
-func (w *World) living(id int64) (*entry, *api.Error) {
-	e := w.jobs[id]
+func (js *jobs) living(id int64) (*entry, *api.Error) {
+	e := js.byID[id]
 	if e == nil {
 		return nil, notFound(id)
 	}
@@ -41,7 +41,7 @@ func by(what, who string) string {
 
 // cancel ends a job. Once this is answered no new epoch starts.
 func (w *World) cancel(ev Cancel) Outcome {
-	e, err := w.living(ev.Job)
+	e, err := w.jobs.living(ev.Job)
 	if err != nil {
 		return refused(err)
 	}
@@ -90,7 +90,7 @@ func (w *World) cancelDraining(e *entry, ev Cancel) Outcome {
 }
 
 func (w *World) markCancelled(e *entry, by string) {
-	j := w.edit(e)
+	j := w.jobs.edit(e)
 	j.Cancelled, j.CancelledBy = true, by
 }
 
@@ -104,7 +104,7 @@ func lead(j *Job, now bool) time.Duration {
 
 // hold keeps a job from starting. What runs goes on: it is held when it waits again.
 func (w *World) hold(ev Hold) Outcome {
-	e, err := w.living(ev.Job)
+	e, err := w.jobs.living(ev.Job)
 	if err != nil {
 		return refused(err)
 	}
@@ -116,14 +116,14 @@ func (w *World) hold(ev Hold) Outcome {
 	case e.job.Held == who || e.job.Held == HeldAdmin && !ev.Lower:
 		return ignored("already held")
 	}
-	w.edit(e).Held = who
-	w.emitJob(e.job, api.Event{Type: api.EventHeld, Text: who})
-	w.touch(e)
+	w.jobs.edit(e).Held = who
+	w.record.emitJob(e.job, api.Event{Type: api.EventHeld, Text: who})
+	w.queue.touch(e)
 	return applied()
 }
 
 func (w *World) release(ev Release) Outcome {
-	e, err := w.living(ev.Job)
+	e, err := w.jobs.living(ev.Job)
 	if err != nil {
 		return refused(err)
 	}
@@ -133,20 +133,20 @@ func (w *World) release(ev Release) Outcome {
 	case e.job.Held == HeldAdmin && !ev.Admin:
 		return refused(api.Errorf(api.CodePermission, "job %s is held by an admin", e.job.Ref()))
 	}
-	j := w.edit(e)
+	j := w.jobs.edit(e)
 	j.Held = ""
-	w.eligibleNow(e)
-	w.emitJob(j, api.Event{Type: api.EventReleased})
-	w.touch(e)
+	w.queue.eligibleNow(e)
+	w.record.emitJob(j, api.Event{Type: api.EventReleased})
+	w.queue.touch(e)
 	return applied()
 }
 
 func (w *World) requeue(ev Requeue) Outcome {
-	if e := w.jobs[ev.Job]; ev.Ended && e != nil && e.job.Verdict != nil {
+	if e := w.jobs.byID[ev.Job]; ev.Ended && e != nil && e.job.Verdict != nil {
 		return w.again(e, ev)
 	}
 	out := w.putBack(ev.Job, api.CauseRequeued, by("requeued", ev.By), ev.Now)
-	if e := w.jobs[ev.Job]; out.Applied && e.job.Drain != nil {
+	if e := w.jobs.byID[ev.Job]; out.Applied && e.job.Drain != nil {
 		e.asker = ev.Asker
 	}
 	if ev.Hold == "" || out.Refused != nil {
@@ -154,13 +154,13 @@ func (w *World) requeue(ev Requeue) Outcome {
 	}
 	// Held at once and not when the drain is over: nothing can come in between, and a restart
 	// of the controller loses nothing. Being held counts only while a job waits.
-	switch e := w.jobs[ev.Job]; e.job.Held {
+	switch e := w.jobs.byID[ev.Job]; e.job.Held {
 	case ev.Hold, HeldAdmin:
 		return out
 	default:
-		w.edit(e).Held = ev.Hold
-		w.emitJob(e.job, api.Event{Type: api.EventHeld, Text: ev.Hold})
-		w.touch(e)
+		w.jobs.edit(e).Held = ev.Hold
+		w.record.emitJob(e.job, api.Event{Type: api.EventHeld, Text: ev.Hold})
+		w.queue.touch(e)
 	}
 	return applied()
 }
@@ -176,7 +176,7 @@ func (w *World) preempt(ev Preempt) Outcome {
 // putBack stops a gang so that it runs again later; nobody is charged. Preempted it may also
 // be when it can't: it ends then. Who may be is for the scheduler to say.
 func (w *World) putBack(id int64, c api.Cause, text string, now bool) Outcome {
-	e, err := w.living(id)
+	e, err := w.jobs.living(id)
 	if err != nil {
 		return refused(err)
 	}

@@ -34,29 +34,37 @@ type CrontabRow struct {
 	T    *api.Crontab
 }
 
+// crontabs are the tables of all users.
+type crontabs struct {
+	byUser map[string]*api.Crontab
+	zones  func(name string) *time.Location
+
+	dirty map[string]*api.Crontab // those that changed, nil for one that is gone
+}
+
 // SetZones says what a time zone is; without it there is but one. An unknown one is nil.
-func (w *World) SetZones(zone func(name string) *time.Location) { w.zones = zone }
+func (w *World) SetZones(zone func(name string) *time.Location) { w.site.crontabs.zones = zone }
 
-// Crontab is that of a user, nil: none.
-func (w *World) Crontab(user string) *api.Crontab { return w.crons[user] }
+// of is that of a user, nil: none.
+func (ct *crontabs) of(user string) *api.Crontab { return ct.byUser[user] }
 
-// Crontabs are those of all users, by name.
-func (w *World) Crontabs() map[string]*api.Crontab { return maps.Clone(w.crons) }
+// list are those of all users, by name.
+func (ct *crontabs) list() map[string]*api.Crontab { return maps.Clone(ct.byUser) }
 
 // due is when a line is due after a time; zero: never.
-func (w *World) due(c *api.Cron, after time.Time) time.Time {
+func (ct *crontabs) due(c *api.Cron, after time.Time) time.Time {
 	s, err := cron.Parse(c.Schedule)
-	zone := w.zone(c.Zone)
+	zone := ct.zone(c.Zone)
 	if err != nil || zone == nil {
 		return time.Time{}
 	}
 	return s.Next(after.In(zone)).UTC()
 }
 
-func (w *World) zone(name string) *time.Location {
+func (ct *crontabs) zone(name string) *time.Location {
 	switch {
-	case w.zones != nil:
-		return w.zones(name)
+	case ct.zones != nil:
+		return ct.zones(name)
 	case name == "":
 		return time.UTC
 	}
@@ -67,7 +75,7 @@ func (w *World) zone(name string) *time.Location {
 func Recurs(j *Job) bool { return j.Spec.Cron != nil && j.Verdict == nil && !j.LastRun }
 
 func (w *World) putCrontab(ev PutCrontab) Outcome {
-	old := w.crons[ev.User]
+	old := w.site.crontabs.byUser[ev.User]
 	if old == nil && ev.Text == "" {
 		return refused(api.Errorf(api.CodeNotFound, "%s has no cron table", ev.User))
 	}
@@ -86,7 +94,7 @@ func (w *World) putCrontab(ev PutCrontab) Outcome {
 			return refused(err.About(api.ReasonCronLine, fmt.Sprintf("%d-%d", l.First, l.Last)))
 		}
 	}
-	t := &api.Crontab{User: ev.User, Text: ev.Text, Lines: []api.CronLine{}, By: ev.By, Time: w.now.Wall}
+	t := &api.Crontab{User: ev.User, Text: ev.Text, Lines: []api.CronLine{}, By: ev.By, Time: w.clock.now.Wall}
 	out := Outcome{Applied: true}
 	if old != nil {
 		stays := make(map[int64]bool, len(stay))
@@ -95,7 +103,7 @@ func (w *World) putCrontab(ev PutCrontab) Outcome {
 		}
 		for _, l := range old.Lines {
 			if !stays[l.JobID] {
-				w.lineGone(w.jobs[l.JobID])
+				w.lineGone(w.jobs.byID[l.JobID])
 			}
 		}
 	}
@@ -107,15 +115,15 @@ func (w *World) putCrontab(ev PutCrontab) Outcome {
 		t.Lines = append(t.Lines, api.CronLine{First: l.First, Last: l.Last, JobID: id})
 		out.JobIDs = append(out.JobIDs, id)
 	}
-	w.setCrontab(ev.User, t)
-	w.emit(api.Event{Type: api.EventCrontab, Text: by(fmt.Sprintf("cron table of %s: %d lines", ev.User, len(t.Lines)), ev.By)})
+	w.site.crontabs.set(ev.User, t)
+	w.record.emit(api.Event{Type: api.EventCrontab, Text: by(fmt.Sprintf("cron table of %s: %d lines", ev.User, len(t.Lines)), ev.By)})
 	return out
 }
 
 // same: every line has its job, in the same lines of the text.
 func (w *World) same(t *api.Crontab, lines []CronLine) bool {
 	return slices.EqualFunc(t.Lines, lines, func(a api.CronLine, b CronLine) bool {
-		return a.First == b.First && a.Last == b.Last && w.jobs[a.JobID].job.SpecHash == b.Submit.SpecHash
+		return a.First == b.First && a.Last == b.Last && w.jobs.byID[a.JobID].job.SpecHash == b.Submit.SpecHash
 	})
 }
 
@@ -127,7 +135,7 @@ func (w *World) stay(old *api.Crontab, lines []CronLine) []int64 {
 	}
 	have := map[string][]int64{}
 	for _, l := range old.Lines {
-		j := w.jobs[l.JobID].job
+		j := w.jobs.byID[l.JobID].job
 		have[j.SpecHash] = append(have[j.SpecHash], j.ID)
 	}
 	for i := range lines {
@@ -143,18 +151,18 @@ func (w *World) checkLine(ev *Submit, n int) *api.Error {
 	if err := checkSubmit(ev); err != nil {
 		return err
 	}
-	if err := w.knownPartitions(ev.Partition); err != nil {
+	if err := w.site.partitions.known(ev.Partition); err != nil {
 		return err
 	}
-	if w.due(ev.Spec.Cron, w.now.Wall).IsZero() {
+	if w.site.crontabs.due(ev.Spec.Cron, w.clock.now.Wall).IsZero() {
 		return api.Errorf(api.CodeInvalid, "there is no time zone %q, or no day as %q", ev.Spec.Cron.Zone, ev.Spec.Cron.Schedule)
 	}
-	return w.mayHold(ev, n)
+	return w.site.holdings.mayHold(ev, n)
 }
 
 // lineGone: what waits for its time is cancelled, what runs does so for the last time.
 func (w *World) lineGone(e *entry) {
-	w.edit(e).LastRun = true
+	w.jobs.edit(e).LastRun = true
 	if blocked(e.job) {
 		w.end(e, verdictOf(e.job, api.CauseCancelled, -1, "its line was taken out of the cron table"))
 	}
@@ -162,11 +170,11 @@ func (w *World) lineGone(e *entry) {
 
 // switchOff makes a comment of the line of a job that was cancelled.
 func (w *World) switchOff(e *entry, who string) {
-	j := w.edit(e)
+	j := w.jobs.edit(e)
 	j.LastRun = true
-	old := w.crons[j.User]
+	old := w.site.crontabs.byUser[j.User]
 	t := *old
-	t.Lines, t.Time, t.By = nil, w.now.Wall, who
+	t.Lines, t.Time, t.By = nil, w.clock.now.Wall, who
 	for _, l := range old.Lines {
 		if l.JobID == j.ID {
 			t.Text = cron.Mark(t.Text, "#DISABLED: ", l.First, l.Last)
@@ -174,51 +182,51 @@ func (w *World) switchOff(e *entry, who string) {
 			t.Lines = append(t.Lines, l)
 		}
 	}
-	w.setCrontab(j.User, &t)
-	w.emit(api.Event{Type: api.EventCrontab, Text: by("a line of the cron table of "+j.User+" was switched off", who)})
+	w.site.crontabs.set(j.User, &t)
+	w.record.emit(api.Event{Type: api.EventCrontab, Text: by("a line of the cron table of "+j.User+" was switched off", who)})
 }
 
-func (w *World) setCrontab(user string, t *api.Crontab) {
+func (ct *crontabs) set(user string, t *api.Crontab) {
 	if t.Text == "" {
 		t = nil
-		delete(w.crons, user)
+		delete(ct.byUser, user)
 	} else {
-		w.crons[user] = t
+		ct.byUser[user] = t
 	}
-	w.cronsDirty[user] = t
+	ct.dirty[user] = t
 }
 
 // comeAgain has a job of a cron table, which has just ended, wait for its next time.
 func (w *World) comeAgain(e *entry) {
 	j := w.waitAgain(e)
 	j.Image, j.StepImages = "", nil // each run takes the image as it is then
-	w.dueAt(e, w.due(j.Spec.Cron, w.now.Wall))
+	w.dueAt(e, w.site.crontabs.due(j.Spec.Cron, w.clock.now.Wall))
 	w.watch(e)
-	w.touch(e)
+	w.queue.touch(e)
 }
 
 // skip has one that waits leave its next time out.
 func (w *World) skip(e *entry, who string) Outcome {
-	j := w.edit(e)
+	j := w.jobs.edit(e)
 	j.BackoffUntil = time.Time{}
-	at := w.due(j.Spec.Cron, later(j.Eligible, w.now.Wall))
-	w.emitJob(j, api.Event{Type: api.EventRequeued, Text: by("leaves a time out", who)})
+	at := w.site.crontabs.due(j.Spec.Cron, later(j.Eligible, w.clock.now.Wall))
+	w.record.emitJob(j, api.Event{Type: api.EventRequeued, Text: by("leaves a time out", who)})
 	w.dueAt(e, at)
-	w.touch(e)
+	w.queue.touch(e)
 	return applied()
 }
 
 // dueAt sets when a job of a cron table is due. Never, when its zone is known no more: it is held then.
 func (w *World) dueAt(e *entry, at time.Time) {
-	j := w.edit(e)
+	j := w.jobs.edit(e)
 	if at.IsZero() {
 		j.Held = HeldAdmin
-		w.emitJob(j, api.Event{Type: api.EventHeld, Text: fmt.Sprintf("%s: time zone %q is not known here any more", HeldAdmin, j.Spec.Cron.Zone)})
+		w.record.emitJob(j, api.Event{Type: api.EventHeld, Text: fmt.Sprintf("%s: time zone %q is not known here any more", HeldAdmin, j.Spec.Cron.Zone)})
 		return
 	}
 	j.Eligible = at
-	w.in(at.Sub(w.now.Wall), timer{kind: timerEligible, job: j.ID})
-	w.emitJob(j, api.Event{Type: api.EventComesAgain, Text: "next at " + at.In(w.zone(j.Spec.Cron.Zone)).Format(time.RFC3339)})
+	w.clock.in(at.Sub(w.clock.now.Wall), timer{kind: timerEligible, job: j.ID})
+	w.record.emitJob(j, api.Event{Type: api.EventComesAgain, Text: "next at " + at.In(w.site.crontabs.zone(j.Spec.Cron.Zone)).Format(time.RFC3339)})
 }
 
 // begins: a job waits for a time that it was given, not for the end of a back-off.
@@ -229,15 +237,15 @@ func begins(j *Job) bool {
 // crontabs: each job that comes again is of one line, and each line has one.
 func (v *verifier) crontabs() {
 	of := map[int64]string{}
-	for _, user := range slices.Sorted(maps.Keys(v.w.crons)) {
-		for _, l := range v.w.crons[user].Lines {
-			e := v.w.jobs[l.JobID]
+	for _, user := range slices.Sorted(maps.Keys(v.w.site.crontabs.byUser)) {
+		for _, l := range v.w.site.crontabs.byUser[user].Lines {
+			e := v.w.jobs.byID[l.JobID]
 			v.check(e != nil && Recurs(e.job) && e.job.User == user && of[l.JobID] == "", "the cron table of %s has job %d, which is not its own, or does not come again", user, l.JobID)
 			of[l.JobID] = user
 		}
 	}
-	for _, id := range slices.Sorted(maps.Keys(v.w.jobs)) {
-		j := v.w.jobs[id].job
+	for _, id := range slices.Sorted(maps.Keys(v.w.jobs.byID)) {
+		j := v.w.jobs.byID[id].job
 		v.check(!Recurs(j) || of[id] != "", "job %d comes again, and is of no cron table", id)
 	}
 }

@@ -84,7 +84,7 @@ func TestCronJobComesAgain(t *testing.T) {
 	b.at("2026-11-21T08:00:30Z")
 	id := b.table(cronLine(1, "*/10 * * * *", "", "x"))[0]
 	b.due(id, "2026-11-21T08:10:00Z")
-	b.w.edit(b.w.jobs[id]).Image = "sha256:old"
+	b.w.jobs.edit(b.w.jobs.byID[id]).Image = "sha256:old"
 	b.runs(id, time.Minute, 0)
 	b.due(id, "2026-11-21T08:20:00Z")
 	if got := b.w.Job(id).Image; got != "" {
@@ -268,12 +268,12 @@ func TestCronJobIsNotUpdated(t *testing.T) {
 func TestNextTimesOfALine(t *testing.T) {
 	b := newBench(t, 1)
 	for want, c := range map[string]api.Cron{"2026-03-02T00:00:00Z": {Schedule: "@daily"}, "2026-03-01T12:05:00Z": {Schedule: "*/5 * * * *"}} {
-		if got := b.w.due(&c, epoch0); got.Format(time.RFC3339) != want {
+		if got := b.w.site.crontabs.due(&c, epoch0); got.Format(time.RFC3339) != want {
 			t.Errorf("%s: %s", c.Schedule, got)
 		}
 	}
 	for _, c := range []api.Cron{{Schedule: "x"}, {Schedule: "@daily", Zone: "Mars"}} {
-		if got := b.w.due(&c, epoch0); !got.IsZero() {
+		if got := b.w.site.crontabs.due(&c, epoch0); !got.IsZero() {
 			t.Errorf("%+v: %s", c, got)
 		}
 	}

@@ -53,7 +53,7 @@ func (w *World) accident(e *entry, r Report) {
 	if len(d.Reports) == 0 || r.Trigger < 0 || slices.ContainsFunc(d.Reports, func(o Report) bool { return o.Evidence == r.Evidence && o.Trigger == r.Trigger }) {
 		return
 	}
-	d = w.edit(e).Drain
+	d = w.jobs.edit(e).Drain
 	if len(d.Reports) < mostReports {
 		d.Reports = append(slices.Clip(d.Reports), r)
 		return
@@ -94,7 +94,7 @@ func (w *World) heeds(e *entry, i int, ma *api.MemberActual) bool {
 	if d == nil || len(d.Reports) == 0 || ma.Stopping != d.Cause || e.job.Members[i].Heeded {
 		return false
 	}
-	w.edit(e).Members[i].Heeded = true
+	w.jobs.edit(e).Members[i].Heeded = true
 	return true
 }
 
@@ -116,12 +116,12 @@ func (w *World) killed(e *entry, i int, ma *api.MemberActual) bool {
 	if k == nil || k.Count <= m.Killed {
 		return false
 	}
-	m = &w.edit(e).Members[i]
+	m = &w.jobs.edit(e).Members[i]
 	m.Killed, m.Kills = k.Count, max(m.Kills, k.Before)
 	if m.Kills > 0 {
 		m.KillText = killsText(k)
 	}
-	w.emitJob(e.job, api.Event{Type: api.EventMemoryKills, Node: m.Node, Text: killsText(k)})
+	w.record.emitJob(e.job, api.Event{Type: api.EventMemoryKills, Node: m.Node, Text: killsText(k)})
 	return true
 }
 
@@ -234,19 +234,19 @@ func milliseconds(d time.Duration) string { return fmt.Sprintf("%.1f", float64(d
 func (w *World) doubt(j *Job, a, b Report) time.Duration {
 	doubt := sameMoment + a.Late + b.Late
 	if x, y := j.Ranks[a.Trigger].Slot.Node, j.Ranks[b.Trigger].Slot.Node; x != y {
-		doubt += w.clockOf(x).Within + w.clockOf(y).Within
+		doubt += w.nodes.clockOf(x).Within + w.nodes.clockOf(y).Within
 	}
 	return doubt
 }
 
 // endOf is when a rank ended, by this machine's clock.
 func (w *World) endOf(j *Job, rank int) time.Time {
-	return j.Ranks[rank].End.Add(-w.clockOf(j.Ranks[rank].Slot.Node).Ahead)
+	return j.Ranks[rank].End.Add(-w.nodes.clockOf(j.Ranks[rank].Slot.Node).Ahead)
 }
 
 // clockOf is what is known of the clock of a node.
-func (w *World) clockOf(node string) api.NodeClock {
-	if h := w.nodes[node]; h != nil && h.clock.Within > 0 {
+func (ns *nodes) clockOf(node string) api.NodeClock {
+	if h := ns.byName[node]; h != nil && h.clock.Within > 0 {
 		return h.clock
 	}
 	return api.NodeClock{Within: unknownClock}
@@ -273,7 +273,7 @@ func (w *World) ends(j *Job) (out []EpochEnd) {
 		if r := &j.Ranks[i]; hasProcess(j, i) && r.Exited && !r.End.IsZero() {
 			end := EpochEnd{Rank: i, After: w.endOf(j, i).Sub(first).Round(10 * time.Microsecond), Own: r.State == api.RankDone || r.State == api.RankFailed}
 			if !oneClock {
-				end.Within = w.clockOf(r.Slot.Node).Within
+				end.Within = w.nodes.clockOf(r.Slot.Node).Within
 			}
 			out = append(out, end)
 		}

@@ -122,9 +122,9 @@ func timeText(t time.Time) string {
 // armDeadline sets when a gang that has not started is given up.
 func (w *World) armDeadline(e *entry) {
 	j, k := e.job, timer{kind: timerDeadline, job: e.job.ID}
-	w.timers.cancel(k)
+	w.clock.timers.cancel(k)
 	if !j.Deadline.IsZero() && (blocked(j) || reserved(j)) {
-		w.in(j.Deadline.Add(time.Nanosecond-least(j)).Sub(w.now.Wall), k)
+		w.clock.in(j.Deadline.Add(time.Nanosecond-least(j)).Sub(w.clock.now.Wall), k)
 	}
 }
 
@@ -134,12 +134,12 @@ func (w *World) missDeadline(e *entry) {
 		return
 	}
 	// A deadline is a wall time: when that clock was set back meanwhile, wait on.
-	if !tooLate(e.job, w.now.Wall) {
+	if !tooLate(e.job, w.clock.now.Wall) {
 		w.armDeadline(e)
 		return
 	}
 	text := missed(e.job)
-	w.edit(e).Cancelled = true
+	w.jobs.edit(e).Cancelled = true
 	if reserved(e.job) {
 		w.rollback(e, text, nil, func(int) bool { return false })
 	}
@@ -162,14 +162,14 @@ func (w *World) endsInTime(j *Job, ev *Update) *api.Error {
 	if ev.Begin != nil {
 		begin = *ev.Begin
 	}
-	from, least := w.now.Wall, leastOf(j.Spec, limit)
+	from, least := w.clock.now.Wall, leastOf(j.Spec, limit)
 	said := "from now on"
 	if at := begun(j); !at.IsZero() {
 		from, said = at, "from its start at "+timeText(at)
 	} else if begin.After(from) {
 		from, said = begin, "from its begin time "+timeText(begin)
 	}
-	if !by.After(w.now.Wall) || by.Sub(from) < least {
+	if !by.After(w.clock.now.Wall) || by.Sub(from) < least {
 		return conflict("give a later deadline, or a shorter limit with --time", "job %s could not end by %s: it takes at least %s %s",
 			j.Ref(), timeText(by), least, said)
 	}

@@ -97,8 +97,8 @@ func (a *array) tally(j *Job, by int) {
 }
 
 // retally keeps the count over a change of the job.
-func (w *World) retally(j *Job, change func()) {
-	a := w.arrays[j.ArrayID]
+func (q *queue) retally(j *Job, change func()) {
+	a := q.arrays[j.ArrayID]
 	if a == nil {
 		change()
 		return
@@ -115,14 +115,14 @@ func (w *World) recall(d *api.Dependency, jobs []*Job) *api.Error {
 		return nil
 	}
 	for _, j := range jobs {
-		if w.jobs[j.ID] == nil {
+		if w.jobs.byID[j.ID] == nil {
 			w.restoreJob(j)
 			w.recountLeft(j.ID)
-			w.leaveIn(w.jobs[j.ID], w.set.KeepEnded)
+			w.leaveIn(w.jobs.byID[j.ID], w.set.KeepEnded)
 		}
 	}
 	for i := range d.On {
-		if c := &d.On[i]; c.Kind != api.AfterSingle && w.jobs[c.Job] == nil {
+		if c := &d.On[i]; c.Kind != api.AfterSingle && w.jobs.byID[c.Job] == nil {
 			return &api.Error{Code: api.CodeNotFound, Message: fmt.Sprintf("dependency %s: no job %d", c, c.Job), Hint: "gqueue and gacct list your jobs", Reason: api.ReasonDependency, Subject: c.String()}
 		}
 	}
@@ -131,7 +131,7 @@ func (w *World) recall(d *api.Dependency, jobs []*Job) *api.Error {
 
 // recountLeft finds what a job that was out of memory has left on nodes.
 func (w *World) recountLeft(job int64) {
-	for _, h := range w.nodes {
+	for _, h := range w.nodes.byName {
 		for _, l := range h.node.Left {
 			if l.Job == job {
 				w.countLeft(l, 1)
@@ -168,7 +168,7 @@ func (w *World) watchName(j *Job) {
 	n := w.deps.named[k]
 	if n == nil {
 		n = &name{}
-		for id, o := range w.jobs {
+		for id, o := range w.jobs.byID {
 			if o.job.Verdict == nil && keyOf(o.job) == k {
 				n.live = append(n.live, id)
 			}
@@ -199,7 +199,7 @@ func (w *World) unwatch(e *entry) {
 		return
 	}
 	e.waiting = false
-	w.timers.cancel(timer{kind: timerDepend, job: j.ID})
+	w.clock.timers.cancel(timer{kind: timerDepend, job: j.ID})
 	d := j.Dependency
 	for i := range d.On {
 		c := &d.On[i]
@@ -217,7 +217,7 @@ func (w *World) unwatch(e *entry) {
 // target is whom a condition of j is about: a job, or an array by its id. array is the one
 // that it belongs to or is, 0 for none.
 func (w *World) target(j *Job, c *api.Condition) (id, array int64) {
-	if e := w.jobs[c.Job]; e != nil {
+	if e := w.jobs.byID[c.Job]; e != nil {
 		array = e.job.ArrayID
 	}
 	index := -1
@@ -229,7 +229,7 @@ func (w *World) target(j *Job, c *api.Condition) (id, array int64) {
 	if index < 0 {
 		return c.Job, array
 	}
-	if e := w.element(c.Job, index); e != nil {
+	if e := w.jobs.element(c.Job, index); e != nil {
 		return e.job.ID, array
 	}
 	return c.Job, array
@@ -237,15 +237,15 @@ func (w *World) target(j *Job, c *api.Condition) (id, array int64) {
 
 // element finds an element of an array all of whose elements are in memory. Their ids
 // follow each other, their indices ascend.
-func (w *World) element(arrayID int64, index int) *entry {
-	first := w.jobs[arrayID]
+func (js *jobs) element(arrayID int64, index int) *entry {
+	first := js.byID[arrayID]
 	if first == nil || first.job.Array == nil || first.job.ArrayID != arrayID {
 		return nil // an element has none: what follows its array is others' jobs
 	}
 	lo, hi := arrayID, arrayID+int64(first.job.Array.Count)
 	for lo < hi {
 		mid := (lo + hi) / 2
-		e := w.jobs[mid]
+		e := js.byID[mid]
 		switch {
 		case e == nil:
 			return nil
@@ -264,14 +264,14 @@ func (w *World) element(arrayID int64, index int) *entry {
 // A whole array changes what they see only at a few points, not with each of its elements.
 func (w *World) tellDependents(j *Job) {
 	who := slices.Collect(maps.Keys(w.deps.on[j.ID]))
-	if a := w.arrays[j.ArrayID]; a != nil && j.ArrayID != j.ID && turning(a, j) {
+	if a := w.queue.arrays[j.ArrayID]; a != nil && j.ArrayID != j.ID && turning(a, j) {
 		who = slices.AppendSeq(who, maps.Keys(w.deps.on[j.ArrayID]))
 	}
 	if n := w.deps.named[keyOf(j)]; n != nil && !admitted(j) {
 		who = append(who, n.live...)
 	}
 	for _, id := range unique(who) {
-		if e := w.jobs[id]; e != nil && e.waiting {
+		if e := w.jobs.byID[id]; e != nil && e.waiting {
 			w.judge(e)
 		}
 	}
@@ -322,9 +322,9 @@ func (w *World) judge(e *entry) {
 
 func (w *World) waitFor(e *entry, what string, hopeless bool) {
 	if e.job.Waits != what || e.job.Hopeless != hopeless {
-		j := w.edit(e)
+		j := w.jobs.edit(e)
 		j.Waits, j.Hopeless = what, hopeless
-		w.touch(e)
+		w.queue.touch(e)
 	}
 }
 
@@ -332,10 +332,10 @@ func (w *World) waitFor(e *entry, what string, hopeless bool) {
 // requeued job does not wait again.
 func (w *World) fulfil(e *entry) {
 	w.unwatch(e)
-	j := w.edit(e)
+	j := w.jobs.edit(e)
 	j.Waits, j.Hopeless = "", false
-	w.eligibleNow(e)
-	w.touch(e)
+	w.queue.eligibleNow(e)
+	w.queue.touch(e)
 }
 
 // hopeless: the dependency can't be met any more. The job ends, unless the site or its
@@ -348,12 +348,12 @@ func (w *World) hopeless(e *entry, d *api.Dependency, failed, all []string) {
 	if choice == api.InvalidWait {
 		waits := d.Join(all)
 		if e.job.Waits != waits {
-			w.emitJob(e.job, api.Event{Type: api.EventDependencyFailed, Text: waits})
+			w.record.emitJob(e.job, api.Event{Type: api.EventDependencyFailed, Text: waits})
 		}
 		w.waitFor(e, waits, true)
 		return
 	}
-	w.edit(e).Waits = d.Join(all)
+	w.jobs.edit(e).Waits = d.Join(all)
 	e.job.Cancelled = true
 	why := strings.ReplaceAll(strings.Join(failed, ", "), failedMark, "")
 	w.end(e, verdictOf(e.job, api.CauseCancelled, -1, fmt.Sprintf("dependency can never be met: %s%s", why, w.outcomes(d))))
@@ -363,7 +363,7 @@ func (w *World) hopeless(e *entry, d *api.Dependency, failed, all []string) {
 func (w *World) outcomes(d *api.Dependency) string {
 	var parts []string
 	for i := range d.On {
-		if e := w.jobs[d.On[i].Job]; e != nil && e.job.Verdict != nil && e.job.Array == nil {
+		if e := w.jobs.byID[d.On[i].Job]; e != nil && e.job.Verdict != nil && e.job.Array == nil {
 			parts = append(parts, fmt.Sprintf("job %d ended %s", e.job.ID, e.job.Verdict.State))
 		}
 	}
@@ -379,7 +379,7 @@ func (w *World) stand(j *Job, c *api.Condition) status {
 	if c.Kind == api.AfterSingle {
 		return w.alone(j)
 	}
-	e := w.jobs[c.Job]
+	e := w.jobs.byID[c.Job]
 	if e == nil {
 		return unmet
 	}
@@ -390,7 +390,7 @@ func (w *World) stand(j *Job, c *api.Condition) status {
 		}
 		return w.standJob(j, c, e.job)
 	case index >= 0:
-		el := w.element(c.Job, index)
+		el := w.jobs.element(c.Job, index)
 		if el == nil {
 			return never
 		}
@@ -418,7 +418,7 @@ func (w *World) standJob(j *Job, c *api.Condition, on *Job) status {
 		if on.Start.IsZero() || c.Delay == 0 {
 			return when(over || !on.Start.IsZero(), met, unmet)
 		}
-		return w.delayed(j, on.Start.Add(c.Delay).Sub(w.now.Wall))
+		return w.delayed(j, on.Start.Add(c.Delay).Sub(w.clock.now.Wall))
 	case api.AfterAny:
 		return when(over, met, unmet)
 	case api.AfterNotOK:
@@ -428,14 +428,14 @@ func (w *World) standJob(j *Job, c *api.Condition, on *Job) status {
 }
 
 func (w *World) standArray(j *Job, c *api.Condition, first *Job) status {
-	a := w.arrays[first.ArrayID]
+	a := w.queue.arrays[first.ArrayID]
 	n := arrayCount(first)
 	switch c.Kind {
 	case api.After:
 		if a.begun < n || c.Delay == 0 {
 			return when(a.begun < n, unmet, met)
 		}
-		return w.delayed(j, a.start.Add(c.Delay).Sub(w.now.Wall))
+		return w.delayed(j, a.start.Add(c.Delay).Sub(w.clock.now.Wall))
 	case api.AfterAny:
 		return when(a.over == n, met, unmet)
 	case api.AfterNotOK:
@@ -457,8 +457,8 @@ func (w *World) delayed(j *Job, left time.Duration) status {
 		return met
 	}
 	k := timer{kind: timerDepend, job: j.ID}
-	if at, armed := w.timers.due[k]; !armed || w.now.Mono+left < at {
-		w.in(left, k)
+	if at, armed := w.clock.timers.due[k]; !armed || w.clock.now.Mono+left < at {
+		w.clock.in(left, k)
 	}
 	return unmet
 }
@@ -466,7 +466,7 @@ func (w *World) delayed(j *Job, left time.Duration) status {
 // alone: no earlier job of the name is left, and none runs. The elements of an array are one job of it.
 func (w *World) alone(j *Job) status {
 	for _, id := range w.deps.named[keyOf(j)].live {
-		e := w.jobs[id]
+		e := w.jobs.byID[id]
 		if ours := id == j.ID || j.ArrayID != 0 && e.job.ArrayID == j.ArrayID; !ours && (id < j.ID || admitted(e.job)) {
 			return unmet
 		}

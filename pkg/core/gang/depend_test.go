@@ -430,7 +430,7 @@ func TestOutcomesOfADependency(t *testing.T) {
 	add := func(j *Job) {
 		j.ID = int64(len(d.On) + 1)
 		j.Share()
-		b.w.jobs[j.ID] = &entry{job: j}
+		b.w.jobs.byID[j.ID] = &entry{job: j}
 		d.On = append(d.On, api.Condition{Kind: api.AfterOK, Job: j.ID})
 	}
 	failed := func() *Job { return &Job{Past: &Past{Verdict: &Verdict{State: api.JobFailed}}} }

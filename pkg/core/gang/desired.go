@@ -9,11 +9,11 @@ import (
 	"gangd/pkg/core/hostlist"
 )
 
-// Desired is all that a node shall have: what is not in here must go. What is left of epochs that are over is listed too, without a body: the node may
+// desired is all that a node shall have: what is not in here must go. What is left of epochs that are over is listed too, without a body: the node may
 // never have been told of it, and then nothing but a question makes it say that it has
 // nothing. Its cost is that of the node's members. Nothing in it is changed later.
-func (w *World) Desired(node string) []api.Assignment {
-	h := w.nodes[node]
+func (ns *nodes) desired(node string) []api.Assignment {
+	h := ns.byName[node]
 	if h == nil {
 		return nil
 	}
@@ -21,9 +21,9 @@ func (w *World) Desired(node string) []api.Assignment {
 	for _, k := range slices.SortedFunc(maps.Keys(h.members), api.MemberKey.Compare) {
 		p := h.members[k]
 		j := p.e.job
-		a := w.assignment(p.e, k, &j.Members[p.i])
+		a := ns.assignment(p.e, k, &j.Members[p.i])
 		if a.Gate != nil {
-			a.Steps = stepOrders(&w.set, j, p.i)
+			a.Steps = stepOrders(ns.set, j, p.i)
 		}
 		out = append(out, a)
 	}
@@ -33,8 +33,8 @@ func (w *World) Desired(node string) []api.Assignment {
 	return out
 }
 
-func (w *World) assignment(e *entry, k api.MemberKey, m *Member) api.Assignment {
-	a := api.Assignment{MemberKey: k, Body: w.bodyOf(e), Stop: stopOrder(&w.set, e.job, m)}
+func (ns *nodes) assignment(e *entry, k api.MemberKey, m *Member) api.Assignment {
+	a := api.Assignment{MemberKey: k, Body: ns.bodyOf(e), Stop: stopOrder(ns.set, e.job, m)}
 	if a.Stop != nil {
 		a.Stop.Asker = e.asker
 	}
@@ -43,7 +43,7 @@ func (w *World) assignment(e *entry, k api.MemberKey, m *Member) api.Assignment 
 	a.Passed = working(m.State) && !m.Passed && slices.ContainsFunc(e.job.Members, func(o Member) bool { return o.Passed })
 	if a.Stop == nil && working(m.State) {
 		a.Gate = &api.Gate{MasterPort: e.job.Members[0].Port, TimeLimit: cmp.Or(TimeLimit(e.job), api.NoLimit)}
-		a.Check = checkOrder(&w.set, e, m)
+		a.Check = checkOrder(ns.set, e, m)
 	}
 	return a
 }
@@ -86,15 +86,15 @@ func endedItself(j *Job, m *Member) bool {
 // bodyOf is made once an epoch: of a gang on a thousand nodes each is sent the same. Its time
 // limit is the one at the reservation also when it is made anew, after a restart of a gang
 // that runs; the gate has the one that counts from the start.
-func (w *World) bodyOf(e *entry) *api.AssignmentBody {
+func (ns *nodes) bodyOf(e *entry) *api.AssignmentBody {
 	if e.body != nil {
 		return e.body
 	}
 	j := e.job
 	b := &api.AssignmentBody{
-		SpecHash: j.SpecHash, Name: j.Name, User: j.User, UID: j.UID, GID: j.GID, Partition: RunsIn(j, w.Node),
-		ArrayJobID: j.ArrayID, RestartCount: restartCount(j), TimeLimit: timeLimitFrom(j, j.ReservedAt), Grace: graceOf(&w.set, j),
-		Watch: WatchOf(&w.set, j), Checkpoint: HandOver(j), Image: j.Image, Ports: hostlist.Ranges(j.Ports), Ranks: make([]api.RankPlace, len(j.Ranks)),
+		SpecHash: j.SpecHash, Name: j.Name, User: j.User, UID: j.UID, GID: j.GID, Partition: RunsIn(j, ns.find),
+		ArrayJobID: j.ArrayID, RestartCount: restartCount(j), TimeLimit: timeLimitFrom(j, j.ReservedAt), Grace: graceOf(ns.set, j),
+		Watch: WatchOf(ns.set, j), Checkpoint: HandOver(j), Image: j.Image, Ports: hostlist.Ranges(j.Ports), Ranks: make([]api.RankPlace, len(j.Ranks)),
 	}
 	if j.ArrayID != 0 {
 		index := j.ArrayIndex
@@ -105,7 +105,7 @@ func (w *World) bodyOf(e *entry) *api.AssignmentBody {
 	}
 	for i := range j.Members {
 		m := &j.Members[i]
-		b.Nodes = append(b.Nodes, api.Place{Name: m.Node, Address: w.nodes[m.Node].node.Hello.Address, Switches: w.paths[m.Node], CPUs: m.CPUs})
+		b.Nodes = append(b.Nodes, api.Place{Name: m.Node, Address: ns.byName[m.Node].node.Hello.Address, Switches: ns.paths[m.Node], CPUs: m.CPUs})
 		for _, r := range m.Ranks {
 			b.Ranks[r] = api.RankPlace{Node: i, Cards: j.Ranks[r].Slot.Cards}
 		}

@@ -19,7 +19,7 @@ func (w *World) drain(e *entry, cause api.Cause, trigger int, text string) {
 func (w *World) drainAfter(e *entry, cause api.Cause, trigger int, text string, lead time.Duration) {
 	if d := e.job.Drain; d != nil {
 		if cause != d.Cause && !slices.Contains(d.Later, cause) {
-			j := w.edit(e)
+			j := w.jobs.edit(e)
 			j.Drain.Later = append(j.Drain.Later, cause)
 		}
 		return
@@ -29,16 +29,16 @@ func (w *World) drainAfter(e *entry, cause api.Cause, trigger int, text string, 
 
 // beginDrain stops what runs of an epoch.
 func (w *World) beginDrain(e *entry, d *Drain) {
-	j := w.edit(e)
-	w.timers.cancel(timer{kind: timerLaunch, job: j.ID, epoch: j.Epoch})
+	j := w.jobs.edit(e)
+	w.clock.timers.cancel(timer{kind: timerLaunch, job: j.ID, epoch: j.Epoch})
 	w.unguard(e)
-	w.timers.cancel(timer{kind: timerReady, job: j.ID, epoch: j.Epoch})
-	d.Started, d.Acked = w.now.Wall, j.Acked
+	w.clock.timers.cancel(timer{kind: timerReady, job: j.ID, epoch: j.Epoch})
+	d.Started, d.Acked = w.clock.now.Wall, j.Acked
 	j.Drain = d
-	e.drainAt = w.now.Mono
+	e.drainAt = w.clock.now.Mono
 	for i := range j.Ranks {
 		if j.Ranks[i].State == api.RankRunning {
-			w.editRank(e, i).State = api.RankPreempting
+			w.jobs.editRank(e, i).State = api.RankPreempting
 			j.Drain.Moved++
 		}
 	}
@@ -46,7 +46,7 @@ func (w *World) beginDrain(e *entry, d *Drain) {
 		if m := &j.Members[i]; m.State == MemberStarting || m.State == MemberRunning {
 			m.State = MemberStopping
 			if stopOrder(&w.set, j, m) != nil {
-				w.desired = append(w.desired, m.Node)
+				w.nodes.woken = append(w.nodes.woken, m.Node)
 			}
 		}
 	}
@@ -54,9 +54,9 @@ func (w *World) beginDrain(e *entry, d *Drain) {
 		charge(j, d.Cause)
 	}
 	w.armForce(e)
-	w.queueChanged(e)
+	w.jobs.changed(e)
 	if announces(j) {
-		w.emitJob(j, api.Event{Type: api.EventDrainStarted, Cause: d.Cause, Trigger: rankPtr(d.Trigger), Moved: d.Moved,
+		w.record.emitJob(j, api.Event{Type: api.EventDrainStarted, Cause: d.Cause, Trigger: rankPtr(d.Trigger), Moved: d.Moved,
 			LeadSeconds: int64(d.Lead.Seconds()), Text: d.Text})
 	}
 	w.maybeComplete(e)
@@ -79,7 +79,7 @@ func rankPtr(rank int) *int {
 func (w *World) armForce(e *entry) {
 	j := e.job
 	full := drainTime(&w.set, j)
-	w.in(e.drainAt+full-w.now.Mono, timer{kind: timerForce, job: j.ID, epoch: j.Epoch})
+	w.clock.in(e.drainAt+full-w.clock.now.Mono, timer{kind: timerForce, job: j.ID, epoch: j.Epoch})
 }
 
 // drainTime is the longest that a drain may take.
@@ -90,16 +90,16 @@ func drainTime(set *api.Settings, j *Job) time.Duration {
 // cancelLead ends the notice of a drain now.
 func (w *World) cancelLead(e *entry) bool {
 	d := e.job.Drain
-	spent := w.now.Mono - e.drainAt
+	spent := w.clock.now.Mono - e.drainAt
 	if spent >= d.Lead {
 		return false
 	}
-	j := w.edit(e)
+	j := w.jobs.edit(e)
 	j.Drain.Lead, j.Drain.Spent = 0, spent
 	w.armForce(e)
 	for i := range j.Members {
 		if j.Members[i].State == MemberStopping {
-			w.desired = append(w.desired, j.Members[i].Node)
+			w.nodes.woken = append(w.nodes.woken, j.Members[i].Node)
 		}
 	}
 	return true
@@ -112,8 +112,8 @@ func (w *World) lost(e *entry, i int) (first int) {
 		if e.job.Ranks[r].State != api.RankRunning {
 			continue
 		}
-		rank := w.editRank(e, r)
-		rank.State, rank.End = api.RankFailed, w.now.Wall
+		rank := w.jobs.editRank(e, r)
+		rank.State, rank.End = api.RankFailed, w.clock.now.Wall
 		if hasProcess(e.job, r) {
 			e.open--
 		}
@@ -127,9 +127,9 @@ func (w *World) lost(e *entry, i int) (first int) {
 // stopped: nothing of a member lives any more. This is the ack of a drain, or the proof
 // after a normal end. What it has is free then, or, where the site is still cleaning up there, after that.
 func (w *World) stopped(e *entry, i int, forced bool, text string, cleaning bool) {
-	j := w.edit(e)
+	j := w.jobs.edit(e)
 	m := &j.Members[i]
-	h := w.nodes[m.Node]
+	h := w.nodes.byName[m.Node]
 	m.State, m.Forced = MemberStopped, forced
 	if cleaning {
 		w.leave(h, Left{MemberKey: j.key(), Epilog: true, Member: i, Text: epilogText, Ports: portsOn(j, i)})
@@ -141,10 +141,10 @@ func (w *World) stopped(e *entry, i int, forced bool, text string, cleaning bool
 
 // fence lets the gang go on without proof that a member is gone: the grant stays.
 func (w *World) fence(e *entry, i int, text string) {
-	j := w.edit(e)
+	j := w.jobs.edit(e)
 	m := &j.Members[i]
 	m.State, m.Forced = MemberFenced, true
-	w.leave(w.nodes[m.Node], Left{MemberKey: j.key(), Ran: true, Text: text, Ports: portsOn(j, i)})
+	w.leave(w.nodes.byName[m.Node], Left{MemberKey: j.key(), Ran: true, Text: text, Ports: portsOn(j, i)})
 	w.leaveMember(e, i, text)
 }
 
@@ -155,13 +155,13 @@ func (w *World) leaveMember(e *entry, i int, text string) {
 	codes := map[int]int{}
 	for _, r := range m.Ranks {
 		if j.Ranks[r].State == api.RankPreempting {
-			rank := w.editRank(e, r)
+			rank := w.jobs.editRank(e, r)
 			rank.State = api.RankPreempted
 			if hasProcess(j, r) && !rank.Exited {
 				e.open--
 			}
 			if rank.End.IsZero() {
-				rank.End = w.now.Wall
+				rank.End = w.clock.now.Wall
 			}
 		}
 		if hasProcess(j, r) {
@@ -169,10 +169,10 @@ func (w *World) leaveMember(e *entry, i int, text string) {
 		}
 	}
 	w.stepsLeft(e, i)
-	delete(w.nodes[m.Node].members, j.key())
-	w.desired = append(w.desired, m.Node)
+	delete(w.nodes.byName[m.Node].members, j.key())
+	w.nodes.woken = append(w.nodes.woken, m.Node)
 	e.alive--
-	w.emitJob(j, api.Event{Type: api.EventMemberStopped, Node: m.Node, Forced: m.Forced, ExitCodes: codes, Text: text})
+	w.record.emitJob(j, api.Event{Type: api.EventMemberStopped, Node: m.Node, Forced: m.Forced, ExitCodes: codes, Text: text})
 	w.maybeComplete(e)
 }
 
@@ -198,7 +198,7 @@ func (w *World) force(e *entry) {
 		if text == "" {
 			text = fmt.Sprintf("not stopped within %s", e.job.Drain.Lead+graceOf(&w.set, e.job)+w.set.DrainSlack)
 		}
-		if node := e.job.Members[i].Node; !w.nodes[node].node.Connected {
+		if node := e.job.Members[i].Node; !w.nodes.byName[node].node.Connected {
 			w.missing(e, i, fmt.Sprintf("node %s is silent", node))
 		}
 		w.fence(e, i, text)
@@ -210,9 +210,9 @@ func (w *World) maybeComplete(e *entry) {
 	if e.job.Drain == nil || e.alive > 0 {
 		return
 	}
-	j := w.edit(e)
+	j := w.jobs.edit(e)
 	shown := announces(j)
-	w.timers.cancel(timer{kind: timerForce, job: j.ID, epoch: j.Epoch})
+	w.clock.timers.cancel(timer{kind: timerForce, job: j.ID, epoch: j.Epoch})
 	if slices.ContainsFunc(j.Ranks, func(r Rank) bool { return r.Own }) {
 		w.workIsDone(e)
 	}
@@ -223,50 +223,50 @@ func (w *World) maybeComplete(e *entry) {
 	if len(d.Reports) > 0 {
 		charge(j, d.Cause)
 	}
-	v := verdict(&w.set, j, w.now.Wall)
+	v := verdict(&w.set, j, w.clock.now.Wall)
 	cause := d.Cause
 	outcome := string(api.RankBlocked)
 	if v != nil {
 		cause = v.Cause
 		outcome = strings.ToLower(string(v.State))
 	}
-	w.bookEnd(e, cause)
+	w.books.end(e, cause)
 	row := epochRow(j)
-	row.Ended, row.Cause, row.Trigger, row.Stacks = w.now.Wall, cause, d.Trigger, d.Stacks
+	row.Ended, row.Cause, row.Trigger, row.Stacks = w.clock.now.Wall, cause, d.Trigger, d.Stacks
 	if len(d.Reports) > 0 {
 		row.Text, row.Ends = d.Text, w.ends(j)
 		if by := d.Reports[0]; by.Cause != why.Cause || by.Trigger != why.Trigger {
 			row.StartedBy = &by
 		}
 	}
-	w.epochs[j.key()] = row
+	w.record.epochs[j.key()] = row
 	if shown {
-		ev := api.Event{Type: api.EventDrainCompleted, Outcome: outcome, Cause: d.Cause, Trigger: rankPtr(d.Trigger), Seconds: seconds(w.now.Mono - e.drainAt)}
+		ev := api.Event{Type: api.EventDrainCompleted, Outcome: outcome, Cause: d.Cause, Trigger: rankPtr(d.Trigger), Seconds: seconds(w.clock.now.Mono - e.drainAt)}
 		if len(d.Reports) > 0 && d.Text != d.Reports[0].Text {
 			ev.Text = d.Text
 		}
-		w.emitJob(j, ev)
+		w.record.emitJob(j, ev)
 	}
 	if v != nil {
 		w.end(e, v)
 		return
 	}
 	if keep(j); j.Spec.MaxTimeTotal > 0 {
-		j.Ran = ranInAll(j, w.now.Wall)
+		j.Ran = ranInAll(j, w.clock.now.Wall)
 	}
 	if d.Cause == api.CauseTimeout {
 		// It had its turn. Behind others it is what has just been submitted: what it did
 		// brings no end of it nearer that anybody knows of.
-		j.Kept, j.Queued = 0, w.now.Wall
+		j.Kept, j.Queued = 0, w.clock.now.Wall
 	}
 	w.block(e, failedNodes(j, &d))
 	switch {
 	case backsOff(d.Cause):
 		w.backoff(e, j.Used[budgetOf(d.Cause)])
 	case d.Cause == api.CauseRequeued && Recurs(j):
-		w.dueAt(e, w.due(j.Spec.Cron, w.now.Wall))
+		w.dueAt(e, w.site.crontabs.due(j.Spec.Cron, w.clock.now.Wall))
 	}
-	w.touch(e)
+	w.queue.touch(e)
 }
 
 // failedNodes are those to avoid next time: only where the node may be at fault.
@@ -279,29 +279,29 @@ func failedNodes(j *Job, d *Drain) []string {
 
 // end gives a job its one verdict.
 func (w *World) end(e *entry, v *Verdict) {
-	j := w.edit(e)
+	j := w.jobs.edit(e)
 	if admitted(j) {
-		w.countActive(e, -1)
-	} else if a := w.arrays[j.ArrayID]; a != nil && e.offered {
-		w.withdraw(a, e)
+		w.queue.countActive(e, -1)
+	} else if a := w.queue.arrays[j.ArrayID]; a != nil && e.offered {
+		w.queue.withdraw(a, e)
 	}
 	for i := range j.Ranks {
 		if s := j.Ranks[i].State; s != api.RankDone && s != api.RankFailed {
-			w.editRank(e, i).State = rankEnd(j, i, v.State)
+			w.jobs.editRank(e, i).State = rankEnd(j, i, v.State)
 		}
 	}
-	w.timers.cancel(timer{kind: timerEligible, job: j.ID})
-	w.timers.cancel(timer{kind: timerDeadline, job: j.ID})
-	w.retally(j, func() { j.Drain, j.Verdict, j.End = nil, v, w.now.Wall })
-	e.epoch = w.noEpoch
+	w.clock.timers.cancel(timer{kind: timerEligible, job: j.ID})
+	w.clock.timers.cancel(timer{kind: timerDeadline, job: j.ID})
+	w.queue.retally(j, func() { j.Drain, j.Verdict, j.End = nil, v, w.clock.now.Wall })
+	e.epoch = w.jobs.noEpoch
 	delete(w.refusedJobs, j.ID)
-	w.unlist(j)
-	w.uncountHeld(j)
-	w.touch(e)
+	w.queue.unlist(j)
+	w.site.holdings.uncount(j)
+	w.queue.touch(e)
 	w.leaveIn(e, w.set.KeepEnded)
 	code := v.ExitCode
 	again := j.Spec.Cron != nil && !j.LastRun
-	w.emitJob(j, api.Event{Type: api.EventEnded, State: v.State, Cause: v.Cause, Trigger: rankPtr(v.Trigger), ExitCode: &code, Text: v.Text})
+	w.record.emitJob(j, api.Event{Type: api.EventEnded, State: v.State, Cause: v.Cause, Trigger: rankPtr(v.Trigger), ExitCode: &code, Text: v.Text})
 	w.unwatch(e)
 	w.tellDependents(j)
 	if again {

@@ -265,7 +265,7 @@ func TestFenceable(t *testing.T) {
 	b.start(id)
 	lose := func(node string) {
 		b.must(NodeGone{Node: node})
-		b.w.timers.set(timer{kind: timerLost, node: node}, b.now.Mono)
+		b.w.clock.timers.set(timer{kind: timerLost, node: node}, b.now.Mono)
 		b.must(Tick{})
 	}
 	lose("n1")

@@ -204,24 +204,26 @@ type Groups struct{ Of map[uint32][]string }
 func (Groups) event() {}
 
 // Groups are those that were told, by user; not to be written to.
-func (w *World) Groups() map[uint32][]string { return w.groups }
+func (w *World) Groups() map[uint32][]string { return w.site.partitions.groups }
 
 func (w *World) setGroups(ev Groups) Outcome {
 	changed := false
 	for uid, of := range ev.Of {
-		if slices.Equal(w.groups[uid], of) {
+		if slices.Equal(w.site.partitions.groups[uid], of) {
 			continue
 		}
 		if !changed {
-			w.groups, changed = maps.Clone(w.groups), true // readers have it
+			w.site.partitions.groups, changed = maps.Clone(w.site.partitions.groups), true // readers have it
 		}
-		w.groups[uid] = of
+		w.site.partitions.groups[uid] = of
 	}
 	if !changed {
 		return ignored("it is so already")
 	}
-	maps.DeleteFunc(w.groups, func(uid uint32, of []string) bool { return len(of) == 0 || w.holdings[uid] == nil && ev.Of[uid] == nil })
-	w.groupsMoved = true
+	maps.DeleteFunc(w.site.partitions.groups, func(uid uint32, of []string) bool {
+		return len(of) == 0 || w.site.holdings.byUser[uid] == nil && ev.Of[uid] == nil
+	})
+	w.site.partitions.moved = true
 	w.judgeAgain(func(*Job) bool { return false })
 	return applied()
 }
@@ -249,14 +251,14 @@ func (w *World) judgeAgain(also func(j *Job) bool) {
 	}
 	known := map[judged]*outcome{}
 	var moved []moving
-	for _, e := range w.jobs {
+	for _, e := range w.jobs.byID {
 		j := e.job
 		k := judged{e.asked, j.Partition, j.TimeLimit, j.UID, j.User}
 		o := known[k]
 		if o == nil {
 			o = &outcome{again: also(j)}
-			if inText(w.startsIn(j)) != e.asked.key.partition {
-				o.again, o.asked = true, w.ask(j)
+			if inText(w.site.partitions.startsIn(j)) != e.asked.key.partition {
+				o.again, o.asked = true, w.specs.ask(j)
 			}
 			known[k] = o
 		}
@@ -268,16 +270,16 @@ func (w *World) judgeAgain(also func(j *Job) bool) {
 	for _, m := range moved {
 		if m.asked != nil {
 			m.asked.jobs++
-			w.dropAsk(m.e.asked)
+			w.specs.dropAsk(m.e.asked)
 			m.e.asked = m.asked
 		}
 		if blocked(m.e.job) {
-			w.touch(m.e)
+			w.queue.touch(m.e)
 		}
 	}
 	for _, o := range known {
 		if o.asked != nil {
-			w.dropAsk(o.asked)
+			w.specs.dropAsk(o.asked)
 		}
 	}
 }
@@ -327,11 +329,11 @@ func Into(find func(name string) *api.Partition, named string, a *Entrant, judge
 }
 
 // startsIn are those of a job's partitions in which it may be started.
-func (w *World) startsIn(j *Job) []cluster.In {
-	if w.parts.file == nil {
+func (ps *partitions) startsIn(j *Job) []cluster.In {
+	if ps.file == nil {
 		return unboundedIn(j.Partition)
 	}
-	in, _, _ := Into(w.partition, j.Partition, EntrantOf(j, w.groups[j.UID]), KeptBy)
+	in, _, _ := Into(ps.find, j.Partition, EntrantOf(j, ps.groups[j.UID]), KeptBy)
 	return in
 }
 

@@ -145,15 +145,15 @@ func TestWhoWaitsIsJudgedAgain(t *testing.T) {
 			}
 			touched, _ := w.TakeQueue()
 			for _, id := range ids {
-				e := w.jobs[id]
-				want := startsBy(parts, e.job, w.groups[e.job.UID])
+				e := w.jobs.byID[id]
+				want := startsBy(parts, e.job, w.site.partitions.groups[e.job.UID])
 				var got []string
 				c := w.Candidate(id)
 				if c != nil {
 					got = c.Ask.Partitions
 				}
 				if !slices.Equal(got, want) {
-					t.Fatalf("job %d of %s (%v), %s, %s, account %q, nodes %d-%d of %d: starts in %v, want %v of %+v", id, e.job.User, w.groups[e.job.UID], e.job.Partition,
+					t.Fatalf("job %d of %s (%v), %s, %s, account %q, nodes %d-%d of %d: starts in %v, want %v of %+v", id, e.job.User, w.site.partitions.groups[e.job.UID], e.job.Partition,
 						e.job.TimeLimit, e.job.Spec.Account, e.job.Spec.MinNodes, e.job.Spec.MaxNodes, e.job.Spec.Size, got, want, parts)
 				}
 				key := ""

@@ -47,7 +47,7 @@ func TestEndBeforeEpilog(t *testing.T) {
 	m := &api.Measure{Seconds: 5, Hooks: []api.HookRun{{Hook: "epilog", Output: "wiped"}}}
 	b.say("n2", api.MemberActual{MemberKey: k, Phase: api.PhaseStopped, Ranks: []api.RankActual{exit(1, 143)}, Measure: m})
 	b.free("n2", k, true)
-	if rows := b.w.measures; len(rows) == 0 || rows[len(rows)-1].Member != 1 || rows[len(rows)-1].Measure.Hooks[0].Output != "wiped" {
+	if rows := b.w.record.measures; len(rows) == 0 || rows[len(rows)-1].Member != 1 || rows[len(rows)-1].Measure.Hooks[0].Output != "wiped" {
 		t.Fatalf("%+v", rows)
 	}
 	if now := b.w.Job(id).Booking; now.Until != booked.Until || now.UsedCPUMS != booked.UsedCPUMS {

@@ -68,7 +68,7 @@ func (b *bench) step(ev Event) Outcome {
 	for _, n := range b.w.Nodes() {
 		now, was := b.w.Desired(n.Name), b.desired[n.Name]
 		desired[n.Name] = now
-		if _, known := b.desired[n.Name]; known && !sameWords(was, now) && !slices.Contains(b.w.desired[m.desired:], n.Name) {
+		if _, known := b.desired[n.Name]; known && !sameWords(was, now) && !slices.Contains(b.w.nodes.woken[m.desired:], n.Name) {
 			b.t.Fatalf("after %T %+v: %s is not told of\n%+v\nin place of\n%+v", ev, ev, n.Name, now, was)
 		}
 	}

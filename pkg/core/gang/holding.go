@@ -14,60 +14,69 @@ type holding struct {
 	bytes int64
 }
 
+// holdings are those of all users.
+type holdings struct {
+	set   *api.Settings
+	specs *specs
+
+	byUser map[uint32]*holding // of jobs that have not ended
+	live   int                 // those jobs
+}
+
 // specOverhead is about what a specification takes beside its texts.
 const specOverhead = 1 << 10
 
 // mayHold refuses a submission with which its user, or all of them, would hold more than the site
 // allows.
-func (w *World) mayHold(ev *Submit, count int) *api.Error {
-	if most := w.set.MaxJobs; most > 0 && w.live+count > most {
+func (hs *holdings) mayHold(ev *Submit, count int) *api.Error {
+	if most := hs.set.MaxJobs; most > 0 && hs.live+count > most {
 		return &api.Error{Code: api.CodeTooMany, Hint: "submit again when some have ended",
-			Message: fmt.Sprintf("the cluster has %d jobs that have not ended, %d more are asked for, and it takes %d (max_jobs)", w.live, count, most)}
+			Message: fmt.Sprintf("the cluster has %d jobs that have not ended, %d more are asked for, and it takes %d (max_jobs)", hs.live, count, most)}
 	}
-	h := w.holdings[ev.UID]
+	h := hs.byUser[ev.UID]
 	if h == nil {
 		h = &holding{}
 	}
-	if most := w.set.UserJobs; most > 0 && h.jobs+count > most {
+	if most := hs.set.UserJobs; most > 0 && h.jobs+count > most {
 		return &api.Error{Code: api.CodeTooMany, Hint: "submit again when some have ended",
 			Message: fmt.Sprintf("%s has %d jobs that have not ended, %d more are asked for, and a user may have %d (user_jobs)", ev.User, h.jobs, count, most)}
 	}
-	if bytes := specOverhead + ev.Spec.TextBytes(); w.set.UserBytes > 0 && !w.holds(ev) && h.bytes+bytes > w.set.UserBytes {
+	if bytes := specOverhead + ev.Spec.TextBytes(); hs.set.UserBytes > 0 && !hs.holds(ev) && h.bytes+bytes > hs.set.UserBytes {
 		return &api.Error{Code: api.CodeTooMany, Hint: "leave out of the environment what the jobs do not need: --export=NAME,NAME; or make them one array, which counts once",
-			Message: fmt.Sprintf("scripts, environments and options of the jobs of %s that have not ended have %d bytes, this one has %d, and a user may have %d (user_bytes)", ev.User, h.bytes, bytes, w.set.UserBytes)}
+			Message: fmt.Sprintf("scripts, environments and options of the jobs of %s that have not ended have %d bytes, this one has %d, and a user may have %d (user_bytes)", ev.User, h.bytes, bytes, hs.set.UserBytes)}
 	}
 	return nil
 }
 
 // holds: the user has a job with this specification that has not ended.
-func (w *World) holds(ev *Submit) bool {
-	s := w.specs[specKey{ev.UID, ev.SpecHash}]
+func (hs *holdings) holds(ev *Submit) bool {
+	s := hs.specs.byKey[specKey{ev.UID, ev.SpecHash}]
 	return s != nil && s.live > 0
 }
 
-// countHeld counts a job that has not ended, uncountHeld one that has.
-func (w *World) countHeld(j *Job) {
-	w.live++
-	h := w.holdings[j.UID]
+// count counts a job that has not ended, uncountHeld one that has.
+func (hs *holdings) count(j *Job) {
+	hs.live++
+	h := hs.byUser[j.UID]
 	if h == nil {
 		h = &holding{}
-		w.holdings[j.UID] = h
+		hs.byUser[j.UID] = h
 	}
 	h.jobs++
-	s := w.specs[j.specKey()]
+	s := hs.specs.byKey[j.specKey()]
 	if s.live++; s.live == 1 {
 		h.bytes += specOverhead + j.TextBytes
 	}
 }
 
-func (w *World) uncountHeld(j *Job) {
-	w.live--
-	h := w.holdings[j.UID]
-	s := w.specs[j.specKey()]
+func (hs *holdings) uncount(j *Job) {
+	hs.live--
+	h := hs.byUser[j.UID]
+	s := hs.specs.byKey[j.specKey()]
 	if s.live--; s.live == 0 {
 		h.bytes -= specOverhead + j.TextBytes
 	}
 	if h.jobs--; h.jobs == 0 {
-		delete(w.holdings, j.UID)
+		delete(hs.byUser, j.UID)
 	}
 }

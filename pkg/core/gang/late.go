@@ -14,7 +14,7 @@ import (
 
 // lateResult takes what a left member of the newest epoch says of the end of its ranks.
 func (w *World) lateResult(ma *api.MemberActual) {
-	e := w.jobs[ma.Job]
+	e := w.jobs.byID[ma.Job]
 	if e == nil || e.job.Verdict != nil || e.job.Epoch != ma.Epoch || ma.Phase != api.PhaseStopped {
 		return
 	}
@@ -41,12 +41,12 @@ func ownEnd(ma *api.MemberActual, ra *api.RankActual) bool {
 }
 
 func (w *World) exitedLate(e *entry, ra *api.RankActual) {
-	r := w.editRank(e, ra.Rank)
+	r := w.jobs.editRank(e, ra.Rank)
 	r.Exited, r.Own, r.ExitCode, r.Signal, r.End, r.VRAMPeak = true, true, ra.ExitCode, ra.Signal, ra.Ended, ra.VRAMPeak
 	if r.End.IsZero() {
-		r.End = w.now.Wall
+		r.End = w.clock.now.Wall
 	}
-	w.emitExit(e.job, ra)
+	w.record.emitExit(e.job, ra)
 }
 
 // settleLate ends a waiting job whose last epoch turns out to have come to its end by itself.
@@ -58,7 +58,7 @@ func (w *World) settleLate(e *entry) {
 		v = &Verdict{State: api.JobCompleted, Cause: cause, Trigger: -1, Text: cmp.Or(endedText(asDone(j)), lateText)}
 	} else if failed {
 		cause = api.CauseCrash
-		j = w.edit(e)
+		j = w.jobs.edit(e)
 		charge(j, cause)
 		if spent(&w.set, j, cause) {
 			v = verdictOf(j, cause, i, exitText(j, &api.RankActual{Rank: i, ExitCode: j.Ranks[i].ExitCode, Signal: j.Ranks[i].Signal})+"; "+lateText)
@@ -66,11 +66,11 @@ func (w *World) settleLate(e *entry) {
 	} else {
 		return
 	}
-	w.bookEnd(e, cause)
+	w.books.end(e, cause)
 	j = e.job
 	row := epochRow(j)
-	row.Ended, row.Cause = w.now.Wall, cause
-	w.epochs[j.key()] = row
+	row.Ended, row.Cause = w.clock.now.Wall, cause
+	w.record.epochs[j.key()] = row
 	if v != nil {
 		w.end(e, v)
 	}
@@ -87,7 +87,7 @@ func (w *World) workIsDone(e *entry) {
 	}
 	for i := range as.Ranks {
 		if as.Ranks[i].State != e.job.Ranks[i].State {
-			w.editRank(e, i).State = as.Ranks[i].State
+			w.jobs.editRank(e, i).State = as.Ranks[i].State
 		}
 	}
 }

@@ -22,7 +22,7 @@ type leaver struct {
 
 // leaveIn lets an ended job leave memory after a time.
 func (w *World) leaveIn(e *entry, d time.Duration) {
-	e.leaves = w.now.Mono + max(d, 1)
+	e.leaves = w.clock.now.Mono + max(d, 1)
 	w.leaving = append(w.leaving, leaver{e.job.ID, e.leaves})
 	if len(w.leaving) == 1 {
 		w.armLeave()
@@ -31,14 +31,14 @@ func (w *World) leaveIn(e *entry, d time.Duration) {
 
 func (w *World) armLeave() {
 	if len(w.leaving) > 0 {
-		w.in(w.leaving[0].at-w.now.Mono, timer{kind: timerLeave})
+		w.clock.in(w.leaving[0].at-w.clock.now.Mono, timer{kind: timerLeave})
 	}
 }
 
 // nextLeaver is the one that leaves first; nil: nobody does.
 func (w *World) nextLeaver() *entry {
 	for ; len(w.leaving) > 0; w.leaving = w.leaving[1:] {
-		if e := w.jobs[w.leaving[0].job]; e != nil && e.leaves == w.leaving[0].at {
+		if e := w.jobs.byID[w.leaving[0].job]; e != nil && e.leaves == w.leaving[0].at {
 			return e
 		}
 	}
@@ -49,21 +49,21 @@ func (w *World) nextLeaver() *entry {
 func (w *World) purgeDue() {
 	for range mostLeave {
 		e := w.nextLeaver()
-		if e == nil || e.leaves > w.now.Mono {
+		if e == nil || e.leaves > w.clock.now.Mono {
 			w.armLeave()
 			return
 		}
 		w.leaving = w.leaving[1:]
 		w.purge(e, false)
 	}
-	w.in(leavePause, timer{kind: timerLeave})
+	w.clock.in(leavePause, timer{kind: timerLeave})
 }
 
 // makeRoom takes those that ended first out of memory where there are too many. Of some that must stay the next end finds
 // two others.
 func (w *World) makeRoom() {
 	for range 2 {
-		if len(w.jobs)-w.live <= w.mostEnded {
+		if len(w.jobs.byID)-w.site.holdings.live <= w.mostEnded {
 			return
 		}
 		e := w.nextLeaver()
@@ -82,7 +82,7 @@ func (w *World) purge(e *entry, early bool) {
 		w.leaveIn(e, w.set.KeepEnded)
 		return
 	}
-	a := w.arrays[j.ArrayID]
+	a := w.queue.arrays[j.ArrayID]
 	if a != nil && j.ID == j.ArrayID && a.live > 1 {
 		a.due = true
 		return
@@ -92,27 +92,27 @@ func (w *World) purge(e *entry, early bool) {
 		return
 	}
 	if a.live--; a.live == 0 {
-		delete(w.arrays, j.ArrayID)
-	} else if first := w.jobs[j.ArrayID]; a.live == 1 && a.due && first != nil {
+		delete(w.queue.arrays, j.ArrayID)
+	} else if first := w.jobs.byID[j.ArrayID]; a.live == 1 && a.due && first != nil {
 		w.forget(first, early)
-		delete(w.arrays, j.ArrayID)
+		delete(w.queue.arrays, j.ArrayID)
 	}
 }
 
 func (w *World) forget(e *entry, early bool) {
 	j := e.job
-	delete(w.jobs, j.ID)
+	delete(w.jobs.byID, j.ID)
 	if w.keys[j.Key] == j.ID {
 		if delete(w.keys, j.Key); early {
 			w.keepKey(j.Key, j.ID)
 		}
 	}
-	if a := w.arrays[j.ArrayID]; a != nil {
+	if a := w.queue.arrays[j.ArrayID]; a != nil {
 		a.tally(j, -1)
 	}
-	w.dropAsk(e.asked)
-	w.dropSpec(j)
-	w.purged = append(w.purged, j.ID)
+	w.specs.dropAsk(e.asked)
+	w.specs.drop(j)
+	w.jobs.purged = append(w.jobs.purged, j.ID)
 }
 
 // pastKey is the key of a job that is not in memory any more.
@@ -126,13 +126,13 @@ type pastKey struct {
 func (w *World) keepKey(key string, job int64) {
 	w.forgetKeys()
 	w.keys[key] = job
-	w.pastKeys = append(w.pastKeys, pastKey{key, job, w.now.Mono + w.set.KeepEnded})
+	w.pastKeys = append(w.pastKeys, pastKey{key, job, w.clock.now.Mono + w.set.KeepEnded})
 }
 
 // forgetKeys drops those whose time is over. A job that was recalled has its key again for itself.
 func (w *World) forgetKeys() {
-	for ; len(w.pastKeys) > 0 && w.pastKeys[0].until <= w.now.Mono; w.pastKeys = w.pastKeys[1:] {
-		if p := &w.pastKeys[0]; w.keys[p.key] == p.job && w.jobs[p.job] == nil {
+	for ; len(w.pastKeys) > 0 && w.pastKeys[0].until <= w.clock.now.Mono; w.pastKeys = w.pastKeys[1:] {
+		if p := &w.pastKeys[0]; w.keys[p.key] == p.job && w.jobs.byID[p.job] == nil {
 			delete(w.keys, p.key)
 		}
 	}

@@ -91,7 +91,7 @@ func TestWhoIsNeededStays(t *testing.T) {
 		t.Fatalf("the first is in memory: %t, the second: %t", b.w.Job(ids[0]) != nil, b.w.Job(ids[1]) != nil)
 	}
 	b.must(Cancel{Job: ids[2]})
-	if b.w.Job(ids[0]) != nil || len(b.w.arrays) != 0 {
+	if b.w.Job(ids[0]) != nil || len(b.w.queue.arrays) != 0 {
 		t.Fatal("the first stays, of none")
 	}
 	b.submitsAgain("a", ids[0])
@@ -113,12 +113,12 @@ func TestManyLeaveInTurns(t *testing.T) {
 	}
 	b.now.Mono += 2 * b.w.set.KeepEnded // as after a pause
 	for turns := 0; ; turns++ {
-		before := len(b.w.jobs)
+		before := len(b.w.jobs.byID)
 		b.must(Tick{})
-		if left := before - len(b.w.jobs); left > mostLeave+1 {
+		if left := before - len(b.w.jobs.byID); left > mostLeave+1 {
 			t.Fatalf("%d left in one turn", left)
 		}
-		if len(b.w.jobs) == 0 {
+		if len(b.w.jobs.byID) == 0 {
 			if turns != 1000/mostLeave {
 				t.Errorf("%d turns", turns)
 			}
@@ -126,7 +126,7 @@ func TestManyLeaveInTurns(t *testing.T) {
 		}
 		at, ok := b.w.NextDeadline()
 		if !ok || at != b.now.Mono+leavePause {
-			t.Fatalf("%d are left, and the next leave in %s (%t)", len(b.w.jobs), at-b.now.Mono, ok)
+			t.Fatalf("%d are left, and the next leave in %s (%t)", len(b.w.jobs.byID), at-b.now.Mono, ok)
 		}
 		b.now.Mono = at
 	}

@@ -124,9 +124,19 @@ func wasLost(c api.Cause) bool {
 	return c != "" && c != api.CauseCompleted && c != api.CauseCancelled
 }
 
+// books keep the bookings of epochs.
+type books struct {
+	clock  *clock
+	jobs   *jobs
+	nodes  *nodes
+	record *record
+
+	ledger ledger
+}
+
 // rebook changes a job's booking, and the ledger by the difference.
-func (w *World) rebook(e *entry, change func(b *Booking)) {
-	j := w.edit(e)
+func (bk *books) rebook(e *entry, change func(b *Booking)) {
+	j := bk.jobs.edit(e)
 	if j.Start.IsZero() {
 		return
 	}
@@ -136,11 +146,11 @@ func (w *World) rebook(e *entry, change func(b *Booking)) {
 		next = *old
 		next.Cards = slices.Clone(old.Cards)
 	} else {
-		old, next = nil, w.newBooking(j)
+		old, next = nil, bk.newBooking(j)
 	}
 	change(&next)
 	j.Booking = &next
-	w.ledger.move(old, &next)
+	bk.ledger.move(old, &next)
 }
 
 // ledger is what has to be added to the sums since they were last taken.
@@ -173,8 +183,8 @@ func (l ledger) take() (out []api.LedgerRow) {
 }
 
 // newBooking is that of an epoch that has just started, or that an older release started.
-func (w *World) newBooking(j *Job) Booking {
-	b := Booking{Epoch: j.Epoch, User: j.User, Account: j.Spec.Account, Partition: RunsIn(j, w.Node), Started: j.Start, Until: j.Start, Waited: max(j.Start.Sub(j.Eligible), 0)}
+func (bk *books) newBooking(j *Job) Booking {
+	b := Booking{Epoch: j.Epoch, User: j.User, Account: j.Spec.Account, Partition: RunsIn(j, bk.nodes.find), Started: j.Start, Until: j.Start, Waited: max(j.Start.Sub(j.Eligible), 0)}
 	types := map[string]int{}
 	seen := map[[2]string]bool{}
 	for i := range j.Ranks {
@@ -183,7 +193,7 @@ func (w *World) newBooking(j *Job) Booking {
 		for _, c := range s.Cards {
 			if at := [2]string{s.Node, c}; !seen[at] {
 				seen[at] = true
-				types[w.cardType(s.Node, c)]++
+				types[bk.nodes.cardType(s.Node, c)]++
 			}
 		}
 	}
@@ -196,8 +206,8 @@ func (w *World) newBooking(j *Job) Booking {
 	return b
 }
 
-func (w *World) cardType(node, uuid string) string {
-	if h := w.nodes[node]; h != nil {
+func (ns *nodes) cardType(node, uuid string) string {
+	if h := ns.byName[node]; h != nil {
 		if i := slices.IndexFunc(h.node.Res.Cards, func(c cluster.Card) bool { return c.UUID == uuid }); i >= 0 {
 			return h.node.Res.Cards[i].Model
 		}
@@ -205,22 +215,22 @@ func (w *World) cardType(node, uuid string) string {
 	return "unknown"
 }
 
-// bookStart books an epoch whose gate is opened, and what it will use each hour.
-func (w *World) bookStart(e *entry) {
-	w.rebook(e, func(*Booking) {})
-	w.in(bookEvery, bookTimer(e.job))
+// start books an epoch whose gate is opened, and what it will use each hour.
+func (bk *books) start(e *entry) {
+	bk.rebook(e, func(*Booking) {})
+	bk.clock.in(bookEvery, bookTimer(e.job))
 }
 
 func bookTimer(j *Job) timer { return timer{kind: timerBook, job: j.ID, epoch: j.Epoch} }
 
-// bookHour books what runs up to now.
-func (w *World) bookHour(e *entry, epoch int) {
+// hour books what runs up to now.
+func (bk *books) hour(e *entry, epoch int) {
 	if e == nil || e.job.Epoch != epoch || !running(e.job) {
 		return
 	}
-	w.rebook(e, func(b *Booking) { b.Until = later(b.Until, w.now.Wall) })
-	w.epochs[e.job.key()] = epochRow(e.job)
-	w.in(bookEvery, bookTimer(e.job))
+	bk.rebook(e, func(b *Booking) { b.Until = later(b.Until, bk.clock.now.Wall) })
+	bk.record.epochs[e.job.key()] = epochRow(e.job)
+	bk.clock.in(bookEvery, bookTimer(e.job))
 }
 
 // running: the gate of its epoch was opened, and it is not over.
@@ -228,14 +238,14 @@ func running(j *Job) bool {
 	return j.Verdict == nil && len(j.Members) > 0 && slices.ContainsFunc(j.Members, func(m Member) bool { return working(m.State) })
 }
 
-// bookEnd books an epoch that is over.
-func (w *World) bookEnd(e *entry, cause api.Cause) {
-	w.timers.cancel(bookTimer(e.job))
+// end books an epoch that is over.
+func (bk *books) end(e *entry, cause api.Cause) {
+	bk.clock.timers.cancel(bookTimer(e.job))
 	kept := time.Duration(0)
 	if at := LastSaved(e.job, e.job.Epoch); !at.IsZero() {
 		kept = max(at.Sub(e.job.Start), 0)
 	}
-	w.rebook(e, func(b *Booking) { b.Until, b.Cause, b.Kept = later(b.Until, w.now.Wall), cause, kept })
+	bk.rebook(e, func(b *Booking) { b.Until, b.Cause, b.Kept = later(b.Until, bk.clock.now.Wall), cause, kept })
 }
 
 func later(a, b time.Time) time.Time {
@@ -246,28 +256,28 @@ func later(a, b time.Time) time.Time {
 }
 
 // measured takes what a node says that its member used: no more than it held, whatever it says.
-func (w *World) measured(e *entry, i int, m *api.Measure) {
+func (bk *books) measured(e *entry, i int, m *api.Measure) {
 	if m == nil || e.job.Members[i].State == MemberStopped {
 		return
 	}
 	j, node := e.job, e.job.Members[i].Node
-	own := w.measureRow(node, j.key(), i, m, func(uuid string) bool {
+	own := bk.record.measured(node, j.key(), i, m, func(uuid string) bool {
 		return slices.ContainsFunc(j.Members[i].Ranks, func(r int) bool { return slices.Contains(j.Ranks[r].Slot.Cards, uuid) })
 	})
-	ran := min(max(w.now.Wall.Sub(j.Start), 0), span(own.Seconds))
+	ran := min(max(bk.clock.now.Wall.Sub(j.Start), 0), span(own.Seconds))
 	cpus := 0
 	for _, r := range j.Members[i].Ranks {
 		cpus += j.Spec.FiguresOf(r).CPUs
 	}
 	cpus = max(cpus, j.Members[i].CPUs)
-	w.rebook(e, func(b *Booking) {
+	bk.rebook(e, func(b *Booking) {
 		if own.CPUSeconds != nil {
 			b.SeenCPUMS += ran.Milliseconds() * int64(cpus)
-			most := (ran + time.Minute).Milliseconds() * int64(max(cpus, w.nodes[node].node.Res.CPUs()))
+			most := (ran + time.Minute).Milliseconds() * int64(max(cpus, bk.nodes.byName[node].node.Res.CPUs()))
 			b.UsedCPUMS += min(span(*own.CPUSeconds).Milliseconds(), most)
 		}
 		for _, c := range own.Cards {
-			at := slices.IndexFunc(b.Cards, func(t BookedCards) bool { return t.Type == w.cardType(node, c.UUID) })
+			at := slices.IndexFunc(b.Cards, func(t BookedCards) bool { return t.Type == bk.nodes.cardType(node, c.UUID) })
 			if at < 0 {
 				continue
 			}
@@ -288,8 +298,8 @@ func (w *World) measured(e *entry, i int, m *api.Measure) {
 	})
 }
 
-// measureRow records what a member used, of cards only those that were its own.
-func (w *World) measureRow(node string, k api.MemberKey, member int, m *api.Measure, had func(uuid string) bool) *api.Measure {
+// measured records what a member used, of cards only those that were its own.
+func (r *record) measured(node string, k api.MemberKey, member int, m *api.Measure, had func(uuid string) bool) *api.Measure {
 	own := *m
 	own.Node, own.Cards = node, nil
 	for _, c := range m.Cards {
@@ -297,18 +307,18 @@ func (w *World) measureRow(node string, k api.MemberKey, member int, m *api.Meas
 			own.Cards = append(own.Cards, c)
 		}
 	}
-	w.measures = append(w.measures, MeasureRow{Job: k.Job, Epoch: k.Epoch, Member: member, Measure: &own})
+	r.measures = append(r.measures, MeasureRow{Job: k.Job, Epoch: k.Epoch, Member: member, Measure: &own})
 	return &own
 }
 
 // hooksRan records what a member used once more, with what the site's epilog wrote.
-func (w *World) hooksRan(h *host, at int, m *api.Measure) {
+func (bk *books) hooksRan(h *host, at int, m *api.Measure) {
 	l := &h.node.Left[at]
 	if !l.Epilog || m == nil || len(m.Hooks) == 0 {
 		return
 	}
 	g, _ := h.node.Res.Grant(l.MemberKey)
-	w.measureRow(h.node.Name, l.MemberKey, l.Member, m, func(uuid string) bool {
+	bk.record.measured(h.node.Name, l.MemberKey, l.Member, m, func(uuid string) bool {
 		return slices.ContainsFunc(g.Cards, func(c cluster.CardGrant) bool { return c.UUID == uuid })
 	})
 }

@@ -125,7 +125,7 @@ func TestBookingsAfterARestart(t *testing.T) {
 func TestBookedWait(t *testing.T) {
 	start := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	j := &Job{Submit: start.Add(-24 * time.Hour), Eligible: start.Add(-time.Minute), Wishes: new(Wishes), Past: &Past{Start: start}, Spec: specOf(1)}
-	if b := newBench(t, 1).w.newBooking(j); b.Waited != time.Minute {
+	if b := newBench(t, 1).w.books.newBooking(j); b.Waited != time.Minute {
 		t.Errorf("waited %v", b.Waited)
 	}
 }
@@ -176,7 +176,7 @@ func TestMidnight(t *testing.T) {
 func TestMeasuresAreCut(t *testing.T) {
 	b, id := cardJob(t)
 	b.after(time.Hour)
-	e := b.w.jobs[id]
+	e := b.w.jobs.byID[id]
 	booked := func() (seen, used int64, cards BookedCards) {
 		k := e.job.Booking
 		return k.SeenCPUMS, k.UsedCPUMS, k.Cards[0]
@@ -186,28 +186,28 @@ func TestMeasuresAreCut(t *testing.T) {
 	card := api.CardMeasure{UUID: "GPU-n1-0", Utilization: &api.Figure{Seconds: far, Mean: 300}, IdleSeconds: &far, Joules: &far}
 	others := card
 	others.UUID = "GPU-n1-3"
-	b.w.measured(e, 0, nil)
+	b.w.books.measured(e, 0, nil)
 	if seen, used, cards := booked(); seen+used+cards.SeenMS != 0 {
 		t.Errorf("of nothing: %d %d %+v", seen, used, cards)
 	}
-	b.w.measured(e, 0, &api.Measure{Seconds: far, CPUSeconds: &far, Start: &api.StartParts{CardUse: &far}, Cards: []api.CardMeasure{others, card}})
+	b.w.books.measured(e, 0, &api.Measure{Seconds: far, CPUSeconds: &far, Start: &api.StartParts{CardUse: &far}, Cards: []api.CardMeasure{others, card}})
 	seen, used, cards := booked()
 	if want := (BookedCards{Type: "H200", Cards: 2, SeenMS: hour, BusyMS: hour, IdleMS: hour, Joules: 10_000 * 3660, StartMS: hour}); seen != 6*hour || used != 8*(hour+60_000) || cards != want {
 		t.Errorf("%d of %d, cards %+v", used, seen, cards)
 	}
 	little, few := 10.0, 5.0
-	b.w.measured(e, 0, &api.Measure{Seconds: 20, CPUSeconds: &little, Cards: []api.CardMeasure{{UUID: "GPU-n1-1", Utilization: &api.Figure{Seconds: 10, Mean: 50}, IdleSeconds: &few, Joules: &few}}})
-	b.w.measured(e, 0, &api.Measure{Seconds: 20, Cards: []api.CardMeasure{{UUID: "GPU-n1-1", Utilization: &api.Figure{Seconds: 10, Mean: 50}}, {UUID: "GPU-n1-1", IdleSeconds: &few}}}) // of which not all is known
+	b.w.books.measured(e, 0, &api.Measure{Seconds: 20, CPUSeconds: &little, Cards: []api.CardMeasure{{UUID: "GPU-n1-1", Utilization: &api.Figure{Seconds: 10, Mean: 50}, IdleSeconds: &few, Joules: &few}}})
+	b.w.books.measured(e, 0, &api.Measure{Seconds: 20, Cards: []api.CardMeasure{{UUID: "GPU-n1-1", Utilization: &api.Figure{Seconds: 10, Mean: 50}}, {UUID: "GPU-n1-1", IdleSeconds: &few}}}) // of which not all is known
 	seen2, used2, cards2 := booked()
 	if want := (BookedCards{Type: "H200", Cards: 2, SeenMS: hour + 10_000, BusyMS: hour + 5000, IdleMS: hour + 5000, Joules: 10_000*3660 + 5, StartMS: hour}); seen2-seen != 6*20_000 || used2-used != 10_000 || cards2 != want {
 		t.Errorf("%d of %d more, cards %+v", used2-used, seen2-seen, cards2)
 	}
-	w := b.w.measures
+	w := b.w.record.measures
 	if len(w) != 3 || len(w[0].Measure.Cards) != 1 || w[0].Measure.Node != "n1" || w[0].Epoch != 1 || w[0].Job != id {
 		t.Errorf("%s", text(w))
 	}
-	b.w.edit(e).Members[0].State = MemberStopped
-	if b.w.measured(e, 0, &api.Measure{Seconds: 20}); len(b.w.measures) != 3 {
+	b.w.jobs.edit(e).Members[0].State = MemberStopped
+	if b.w.books.measured(e, 0, &api.Measure{Seconds: 20}); len(b.w.record.measures) != 3 {
 		t.Error("taken twice")
 	}
 }

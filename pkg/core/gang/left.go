@@ -15,7 +15,7 @@ func findLeft(n *Node, k api.MemberKey) (int, bool) {
 
 // leave keeps a member's grant after its gang went on without it.
 func (w *World) leave(h *host, l Left) {
-	n := w.editNode(h)
+	n := w.nodes.edit(h)
 	at, _ := findLeft(n, l.MemberKey)
 	n.Left = slices.Insert(n.Left, at, l)
 	w.countLeft(l, 1)
@@ -29,20 +29,20 @@ func (l *Left) KeepsOut() bool { return l.Ran || l.Epilog }
 
 // countLeft keeps the gang out of the queue while a past epoch of it may live, or is being cleaned up after.
 func (w *World) countLeft(l Left, d int) {
-	e := w.jobs[l.Job]
+	e := w.jobs.byID[l.Job]
 	if e == nil || !l.KeepsOut() {
 		return
 	}
 	e.left += int32(d)
 	if e.left == 0 {
-		w.touch(e)
+		w.queue.touch(e)
 	}
 }
 
 // leftRan corrects a left member: it did start.
 func (w *World) leftRan(h *host, k api.MemberKey) {
 	if at, ok := findLeft(h.node, k); ok && !h.node.Left[at].Ran {
-		n := w.editNode(h)
+		n := w.nodes.edit(h)
 		n.Left[at].Ran = true
 		w.countLeft(n.Left[at], 1)
 	}
@@ -51,7 +51,7 @@ func (w *World) leftRan(h *host, k api.MemberKey) {
 // keptOut says what keeps a gang out.
 func (w *World) keptOut(e *entry) *api.Error {
 	j, doubt := e.job, "the site's epilog after epoch %d of job %d runs on %s"
-	for _, h := range w.byName {
+	for _, h := range w.nodes.sorted {
 		if slices.ContainsFunc(h.node.Left, func(l Left) bool { return l.Job == j.ID && l.Ran }) {
 			doubt = "epoch %d of job %d may still run on %s"
 		}
@@ -66,9 +66,9 @@ func (w *World) leftCleaned(h *host, at int) bool {
 	if l := &h.node.Left[at]; !l.Ran {
 		return false
 	}
-	l := &w.editNode(h).Left[at]
+	l := &w.nodes.edit(h).Left[at]
 	l.Ran, l.Epilog, l.Text = false, true, epilogText // it counts as it did
-	w.timers.cancel(leaseTimer(h, l.MemberKey))
+	w.clock.timers.cancel(leaseTimer(h, l.MemberKey))
 	delete(h.expired, l.MemberKey)
 	return true
 }
@@ -82,7 +82,7 @@ func (w *World) abandonEpilogs(h *host) {
 			continue
 		}
 		w.countLeft(l, -1)
-		n := w.editNode(h)
+		n := w.nodes.edit(h)
 		n.Left[i].Epilog, n.Left[i].Text = false, "its node was lost while the site's epilog ran"
 	}
 }
@@ -94,20 +94,20 @@ func (w *World) leftGone(h *host, k api.MemberKey) {
 		return
 	}
 	l := h.node.Left[at]
-	n := w.editNode(h)
+	n := w.nodes.edit(h)
 	n.Left = slices.Delete(n.Left, at, at+1)
-	w.timers.cancel(leaseTimer(h, k))
+	w.clock.timers.cancel(leaseTimer(h, k))
 	delete(h.expired, k)
-	w.desired = append(w.desired, n.Name)
+	w.nodes.woken = append(w.nodes.woken, n.Name)
 	w.free(h, k)
 	w.countLeft(l, -1)
 }
 
 // free gives a grant back.
 func (w *World) free(h *host, k api.MemberKey) {
-	n := w.editNode(h)
+	n := w.nodes.edit(h)
 	n.Res = n.Res.Release(k)
-	w.room = true
+	w.nodes.room = true
 	w.refresh(h)
 }
 
@@ -123,10 +123,10 @@ func (w *World) armLease(h *host, k api.MemberKey) {
 		return
 	}
 	grace := w.set.Grace
-	if e := w.jobs[k.Job]; e != nil {
+	if e := w.jobs.byID[k.Job]; e != nil {
 		grace = graceOf(&w.set, e.job)
 	}
-	w.in(h.contact+w.set.Lease+grace+w.set.DrainSlack-w.now.Mono, leaseTimer(h, k))
+	w.clock.in(h.contact+w.set.Lease+grace+w.set.DrainSlack-w.clock.now.Mono, leaseTimer(h, k))
 }
 
 // leaseOut counts a member gone by its lease, unless so many nodes are away that it is
@@ -135,20 +135,20 @@ func (w *World) leaseOut(h *host, k api.MemberKey) {
 	if h == nil || h.node.State != api.NodeLost {
 		return
 	}
-	if w.cutOff() {
+	if w.nodes.cutOff() {
 		if h.expired == nil {
 			h.expired = map[api.MemberKey]struct{}{}
 		}
 		h.expired[k] = struct{}{}
 		return
 	}
-	w.emit(api.Event{Type: api.EventNodeFenced, Node: h.node.Name, Jobs: []int64{k.Job}, Text: "lease ran out"})
+	w.record.emit(api.Event{Type: api.EventNodeFenced, Node: h.node.Name, Jobs: []int64{k.Job}, Text: "lease ran out"})
 	w.leftGone(h, k)
 }
 
 // cutOff: more than half of the known nodes, and at least two, are away.
-func (w *World) cutOff() bool {
-	return w.away >= 2 && 2*w.away > len(w.nodes)
+func (ns *nodes) cutOff() bool {
+	return ns.away >= 2 && 2*ns.away > len(ns.byName)
 }
 
 // A member that was counted gone (by its lease, or a person's word) and lives all the same, on

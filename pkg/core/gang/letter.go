@@ -402,13 +402,13 @@ func (o *outbox) forgetGivenUp(now time.Time) {
 	}
 }
 
-// armNotify sets when the next part of the time limit that somebody asked about is over.
-func (w *World) armNotify(e *entry) {
+// armPart sets when the next part of the time limit that somebody asked about is over.
+func (r *record) armPart(e *entry) {
 	j := e.job
 	k := timer{kind: timerNotify, job: j.ID}
-	w.timers.cancel(k)
+	r.clock.timers.cancel(k)
 	if at, _ := nextPart(j, 0); !at.IsZero() {
-		w.in(at.Sub(w.now.Wall), k)
+		r.clock.in(at.Sub(r.clock.now.Wall), k)
 	}
 }
 
@@ -428,24 +428,24 @@ func nextPart(j *Job, least int) (at time.Time, percent int) {
 	return at, percent
 }
 
-// tellTime tells what part of its time limit a gang has used: of several that passed while nobody
+// tellPart tells what part of its time limit a gang has used: of several that passed while nobody
 // looked the largest.
-func (w *World) tellTime(e *entry) {
+func (r *record) tellPart(e *entry) {
 	if e == nil {
 		return
 	}
 	percent := 0
 	for {
 		at, p := nextPart(e.job, percent)
-		if at.IsZero() || at.After(w.now.Wall) {
+		if at.IsZero() || at.After(r.clock.now.Wall) {
 			break
 		}
 		percent = p
 	}
 	if percent > 0 {
-		j := w.edit(e)
+		j := r.jobs.edit(e)
 		j.TimeTold = percent
-		w.emitJob(j, api.Event{Type: api.EventTimeLimitNear, Percent: percent, Text: fmt.Sprintf("%d %% of its %s is over", percent, limitName(j))})
+		r.emitJob(j, api.Event{Type: api.EventTimeLimitNear, Percent: percent, Text: fmt.Sprintf("%d %% of its %s is over", percent, limitName(j))})
 	}
-	w.armNotify(e)
+	r.armPart(e)
 }

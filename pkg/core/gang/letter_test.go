@@ -220,14 +220,14 @@ func TestElementsByThemselves(t *testing.T) {
 func TestALetterForMany(t *testing.T) {
 	b := newBench(t, 1)
 	for id := range int64(mostLetters) {
-		b.w.outbox.put(-id-1, &api.Letter{ID: -id - 1, User: "ada", To: "ada@uni.example", Type: api.NotifyEnd})
+		b.w.record.outbox.put(-id-1, &api.Letter{ID: -id - 1, User: "ada", To: "ada@uni.example", Type: api.NotifyEnd})
 	}
 	for range 3 {
 		b.run(b.submit(mailed(1, api.NotifyEnd)), 0)
 	}
-	more := b.w.outbox.letters[b.w.outbox.more[address{user: "ada", to: "ada@uni.example"}]]
-	if more == nil || more.More[api.NotifyEnd] != 3 || len(b.w.outbox.letters) != mostLetters+1 {
-		t.Fatalf("%d letters, the last is %+v", len(b.w.outbox.letters), more)
+	more := b.w.record.outbox.letters[b.w.record.outbox.more[address{user: "ada", to: "ada@uni.example"}]]
+	if more == nil || more.More[api.NotifyEnd] != 3 || len(b.w.record.outbox.letters) != mostLetters+1 {
+		t.Fatalf("%d letters, the last is %+v", len(b.w.record.outbox.letters), more)
 	}
 	// What was handed over before it grew is not all of it.
 	if b.step(LettersDone{Sent: []LetterRef{{ID: more.ID, Rev: 1}}}).Applied {
@@ -275,7 +275,7 @@ func TestReports(t *testing.T) {
 	// Too many that wait are nobody's news.
 	b = newBench(t, 1)
 	for id := range int64(mostLetters) {
-		b.w.outbox.put(-id-1, &api.Letter{ID: -id - 1, User: "ada", To: "n7", Type: api.NotifyReport})
+		b.w.record.outbox.put(-id-1, &api.Letter{ID: -id - 1, User: "ada", To: "n7", Type: api.NotifyReport})
 	}
 	b.run(b.submit(s), 0)
 	if all := b.w.Outbox(); len(all) != mostLetters+1 || all[mostLetters].Type != api.NotifyEnd {
@@ -353,18 +353,18 @@ func TestTheRecordOfLettersIsBounded(t *testing.T) {
 	b := newBench(t, 1)
 	b.unwritten()
 	for i := range int64(mostGivenUp + 2) {
-		b.w.outbox.put(i+1, &api.Letter{ID: i + 1, GivenUp: epoch0.Add(time.Duration(i) * time.Second)})
+		b.w.record.outbox.put(i+1, &api.Letter{ID: i + 1, GivenUp: epoch0.Add(time.Duration(i) * time.Second)})
 	}
 	left := func(want, first int64) {
 		t.Helper()
-		b.w.outbox.forgetGivenUp(b.w.now.Wall)
-		if all := b.w.outbox.givenUp(); int64(len(all)) != want || all[0].ID != first {
+		b.w.record.outbox.forgetGivenUp(b.w.clock.now.Wall)
+		if all := b.w.record.outbox.givenUp(); int64(len(all)) != want || all[0].ID != first {
 			t.Errorf("%d letters, the first is %d", len(all), all[0].ID)
 		}
 	}
 	left(mostGivenUp, 3)
-	b.w.now.Wall = epoch0.Add(2*time.Second + api.GivenUpKept)
+	b.w.clock.now.Wall = epoch0.Add(2*time.Second + api.GivenUpKept)
 	left(mostGivenUp, 3)
-	b.w.now.Wall = b.w.now.Wall.Add(1)
+	b.w.clock.now.Wall = b.w.clock.now.Wall.Add(1)
 	left(mostGivenUp-1, 4)
 }

@@ -15,12 +15,12 @@ import (
 	"gangd/pkg/core/nearest"
 )
 
-// addHost makes a node known, of which nothing was heard yet.
-func (w *World) addHost(name string) *host {
+// add makes a node known, of which nothing was heard yet.
+func (ns *nodes) add(name string) *host {
 	h := &host{node: &Node{Name: name, State: api.NodeUnknown, Res: &cluster.Node{Name: name}}, members: map[api.MemberKey]place{}}
-	w.nodes[name] = h
-	w.byName = slices.Insert(w.byName, w.hostAt(name), h)
-	w.away++
+	ns.byName[name] = h
+	ns.sorted = slices.Insert(ns.sorted, ns.at(name), h)
+	ns.away++
 	return h
 }
 
@@ -62,12 +62,12 @@ func (w *World) refresh(h *host) {
 	if n.State == state && n.Reason == reason && n.Res.NotReady == notReady && n.Res.Ready == (state == api.NodeUp) && n.Res.Away == away {
 		return
 	}
-	n = w.showNode(h) // all of it follows from what is stored, and from whether it has a session
+	n = w.nodes.show(h) // all of it follows from what is stored, and from whether it has a session
 	n.State, n.Reason = state, reason
 	res := *n.Res
 	res.Ready, res.NotReady, res.Away = state == api.NodeUp, notReady, away
 	n.Res = &res
-	w.room = true
+	w.nodes.room = true
 	w.lookAgain()
 }
 
@@ -77,34 +77,34 @@ func (w *World) hello(ev NodeHello) Outcome {
 	if name == "" {
 		return refused(api.Errorf(api.CodeInvalid, "the hello names no node"))
 	}
-	h := w.nodes[name]
+	h := w.nodes.byName[name]
 	if h == nil {
-		h = w.addHost(name)
+		h = w.nodes.add(name)
 	}
 	rebooted := h.node.BootID != "" && h.node.BootID != ev.Hello.BootID
-	wasCutOff, had := w.cutOff(), h.node.Res
+	wasCutOff, had := w.nodes.cutOff(), h.node.Res
 	w.connect(h, &ev)
 	ev2 := api.Event{Type: api.EventNodeUp, Node: name}
 	if rebooted {
 		ev2.Text = "rebooted"
 	}
-	w.emit(ev2)
+	w.record.emit(ev2)
 	w.reconcile(h, ev.Hello.Members, rebooted)
 	w.cardsMissing(h, had)
-	w.desired = append(w.desired, name)
-	if wasCutOff && !w.cutOff() {
+	w.nodes.woken = append(w.nodes.woken, name)
+	if wasCutOff && !w.nodes.cutOff() {
 		w.releaseExpired()
 	}
 	return applied()
 }
 
 func (w *World) connect(h *host, ev *NodeHello) {
-	was, n := *h.node, w.showNode(h)
+	was, n := *h.node, w.nodes.show(h)
 	if !n.Connected {
-		w.away--
+		w.nodes.away--
 	}
-	n.Connected, n.BootID, n.LastSeen = true, ev.Hello.BootID, w.now.Wall
-	h.since = w.now.Mono
+	n.Connected, n.BootID, n.LastSeen = true, ev.Hello.BootID, w.clock.now.Wall
+	h.since = w.clock.now.Mono
 	n.LostSince = time.Time{}
 	w.sick(h, ev.Hello.Health.Sick)
 	features := ev.Hello.Features
@@ -114,17 +114,17 @@ func (w *World) connect(h *host, ev *NodeHello) {
 	n.Hello = lasting(ev.Hello)
 	n.Res = resources(n.Res, ev)
 	n.Res.Features = features
-	n.Res.Partitions = w.partitionsOf(n.Name, ev.Partitions)
+	n.Res.Partitions = w.site.partitions.of(n.Name, ev.Partitions)
 	// Thousands may come back at once, as they were.
 	if !was.LostSince.IsZero() || !reflect.DeepEqual(n.Hello, was.Hello) || !slices.Equal(n.Res.Partitions, was.Res.Partitions) {
-		w.editNode(h)
+		w.nodes.edit(h)
 	}
-	w.room = true
+	w.nodes.room = true
 	h.staleLogged, h.strays = nil, nil
 	clear(h.expired)
-	w.timers.cancel(timer{kind: timerLost, node: n.Name})
+	w.clock.timers.cancel(timer{kind: timerLost, node: n.Name})
 	for _, l := range n.Left {
-		w.timers.cancel(leaseTimer(h, l.MemberKey))
+		w.clock.timers.cancel(leaseTimer(h, l.MemberKey))
 	}
 	w.refresh(h)
 }
@@ -177,7 +177,7 @@ func (w *World) cardsMissing(h *host, had *cluster.Node) {
 		if c.Fault != missingCard || was < 0 || had.Cards[was].Fault != "" {
 			continue
 		}
-		w.emit(api.Event{Type: api.EventCardState, Node: h.node.Name, Text: fmt.Sprintf("card %d %s: %s", c.Index, c.State, c.Reason)})
+		w.record.emit(api.Event{Type: api.EventCardState, Node: h.node.Name, Text: fmt.Sprintf("card %d %s: %s", c.Index, c.State, c.Reason)})
 		w.cardBroken(h, i)
 	}
 }
@@ -234,26 +234,26 @@ func (w *World) reconcile(h *host, members []api.MemberActual, rebooted bool) {
 
 // sessionCut: by itself this ends nothing that runs, the daemon may just be restarting.
 func (w *World) sessionCut(ev NodeGone) Outcome {
-	h := w.nodes[ev.Node]
+	h := w.nodes.byName[ev.Node]
 	if h == nil {
-		return refused(w.noNode(ev.Node))
+		return refused(w.nodes.unknown(ev.Node))
 	}
 	if !h.node.Connected {
 		return ignored("no session")
 	}
-	n := w.showNode(h)
-	n.Connected, n.LastSeen = false, w.now.Wall
-	h.contact = w.now.Mono
-	w.away++
+	n := w.nodes.show(h)
+	n.Connected, n.LastSeen = false, w.clock.now.Wall
+	h.contact = w.clock.now.Mono
+	w.nodes.away++
 	w.refresh(h)
-	w.in(w.set.NodeTimeout, timer{kind: timerLost, node: n.Name})
-	w.emit(api.Event{Type: api.EventNodeSuspect, Node: n.Name})
+	w.clock.in(w.set.NodeTimeout, timer{kind: timerLost, node: n.Name})
+	w.record.emit(api.Event{Type: api.EventNodeSuspect, Node: n.Name})
 	w.blindfold(h)
 	return applied()
 }
 
-func (w *World) noNode(name string) *api.Error {
-	return NoNode(name, slices.Sorted(maps.Keys(w.nodes)))
+func (ns *nodes) unknown(name string) *api.Error {
+	return NoNode(name, slices.Sorted(maps.Keys(ns.byName)))
 }
 
 // NoNode says that there is none of a name, and which there are.
@@ -270,15 +270,15 @@ func (w *World) nodeLost(h *host) {
 	if h == nil || h.node.Connected || !h.node.LostSince.IsZero() {
 		return
 	}
-	n := w.editNode(h)
-	n.LostSince = w.now.Wall
+	n := w.nodes.edit(h)
+	n.LostSince = w.clock.now.Wall
 	w.refresh(h)
 	keys := slices.SortedFunc(maps.Keys(h.members), api.MemberKey.Compare)
 	ev := api.Event{Type: api.EventNodeLost, Node: n.Name, LastSeen: n.LastSeen}
 	for _, k := range keys {
 		ev.Jobs = append(ev.Jobs, k.Job)
 	}
-	w.emit(ev)
+	w.record.emit(ev)
 	w.abandonEpilogs(h)
 	for _, l := range n.Left {
 		if l.Ran {
@@ -308,7 +308,7 @@ func (w *World) lostMember(h *host, p place) {
 
 // releaseExpired: most nodes are back, so those whose lease ran out meanwhile are gone.
 func (w *World) releaseExpired() {
-	for _, h := range w.byName {
+	for _, h := range w.nodes.sorted {
 		for _, k := range slices.SortedFunc(maps.Keys(h.expired), api.MemberKey.Compare) {
 			delete(h.expired, k)
 			w.leaseOut(h, k)
@@ -318,10 +318,10 @@ func (w *World) releaseExpired() {
 
 // fenceNode takes a person's word that nothing runs on a lost node any more.
 func (w *World) fenceNode(ev NodeFence) Outcome {
-	h := w.nodes[ev.Node]
+	h := w.nodes.byName[ev.Node]
 	switch {
 	case h == nil:
-		return refused(w.noNode(ev.Node))
+		return refused(w.nodes.unknown(ev.Node))
 	case h.node.State != api.NodeLost:
 		return refused(conflict("", "node %s is %s: only a lost node can be fenced", ev.Node, h.node.State))
 	case len(h.node.Left) == 0:
@@ -332,7 +332,7 @@ func (w *World) fenceNode(ev NodeFence) Outcome {
 	for _, l := range lefts {
 		out.Jobs = append(out.Jobs, l.Job)
 	}
-	w.emit(out)
+	w.record.emit(out)
 	for _, l := range lefts {
 		w.leftGone(h, l.MemberKey)
 	}
@@ -342,9 +342,9 @@ func (w *World) fenceNode(ev NodeFence) Outcome {
 // forgetNode drops a lost node: a machine that was scrapped is neither in tables nor an alarm for
 // ever. Nothing of it may be waited for, or what lives there would be forgotten with it.
 func (w *World) forgetNode(ev NodeForget) Outcome {
-	h := w.nodes[ev.Node]
+	h := w.nodes.byName[ev.Node]
 	if h == nil {
-		return refused(w.noNode(ev.Node))
+		return refused(w.nodes.unknown(ev.Node))
 	}
 	if h.node.State != api.NodeLost {
 		err := conflict("", "node %s is %s: only a lost node can be forgotten", ev.Node, h.node.State)
@@ -371,17 +371,17 @@ func (w *World) forgetNode(ev NodeForget) Outcome {
 		}
 	}
 	for _, kind := range []timerKind{timerLost, timerClear} {
-		w.timers.cancel(timer{kind: kind, node: ev.Node})
+		w.clock.timers.cancel(timer{kind: kind, node: ev.Node})
 	}
-	delete(w.nodes, ev.Node)
-	at := w.hostAt(ev.Node)
-	w.byName = slices.Delete(w.byName, at, at+1)
-	w.away--
-	w.dirtyNodes = slices.DeleteFunc(w.dirtyNodes, func(d *host) bool { return d == h })
-	w.forgot = append(w.forgot, ev.Node)
-	w.room = true
+	delete(w.nodes.byName, ev.Node)
+	at := w.nodes.at(ev.Node)
+	w.nodes.sorted = slices.Delete(w.nodes.sorted, at, at+1)
+	w.nodes.away--
+	w.nodes.dirty = slices.DeleteFunc(w.nodes.dirty, func(d *host) bool { return d == h })
+	w.nodes.forgot = append(w.nodes.forgot, ev.Node)
+	w.nodes.room = true
 	w.lookAgain()
-	w.emit(api.Event{Type: api.EventNodeForgotten, Node: ev.Node, Text: "by " + cmp.Or(ev.By, "hand")})
+	w.record.emit(api.Event{Type: api.EventNodeForgotten, Node: ev.Node, Text: "by " + cmp.Or(ev.By, "hand")})
 	return applied()
 }
 
@@ -407,7 +407,7 @@ func jobsOn(h *host) string {
 // run, for the site's fence hook. None while most nodes are away: this controller is the
 // likely victim then, and the hook would cut the power of all that it can not see.
 func (w *World) Fenceable() []string {
-	if w.cutOff() {
+	if w.nodes.cutOff() {
 		return nil
 	}
 	var out []string
@@ -420,24 +420,24 @@ func (w *World) Fenceable() []string {
 }
 
 func (w *World) drainNode(ev NodeDrain) Outcome {
-	h := w.nodes[ev.Node]
+	h := w.nodes.byName[ev.Node]
 	reason := cmp.Or(ev.Reason, "no reason given")
 	switch {
 	case h == nil:
-		return refused(w.noNode(ev.Node))
+		return refused(w.nodes.unknown(ev.Node))
 	case h.node.Admin == reason && h.node.Down == ev.Down && (ev.Down || h.node.DrainBy.Equal(ev.By)):
 		return ignored("out of service already")
 	}
 	if ev.Down {
-		ev.By = w.now.Wall
+		ev.By = w.clock.now.Wall
 	}
 	w.takeOut(h, ev.User, reason, ev.By, ev.Down)
 	return applied()
 }
 
 func (w *World) takeOut(h *host, user, reason string, by time.Time, down bool) {
-	n := w.editNode(h)
-	n.Admin, n.DrainUser, n.DrainTime, n.DrainBy, n.Down = reason, user, w.now.Wall, by, down
+	n := w.nodes.edit(h)
+	n.Admin, n.DrainUser, n.DrainTime, n.DrainBy, n.Down = reason, user, w.clock.now.Wall, by, down
 	w.refresh(h)
 	text := reason
 	switch {
@@ -446,43 +446,43 @@ func (w *World) takeOut(h *host, user, reason string, by time.Time, down bool) {
 	case !by.IsZero():
 		text += "; to be empty by " + timeText(by)
 	}
-	w.emit(api.Event{Type: api.EventNodeDrained, Node: n.Name, Text: text})
+	w.record.emit(api.Event{Type: api.EventNodeDrained, Node: n.Name, Text: text})
 	w.armClear(h)
 }
 
 // setFeatures is what a person says a node has. What it says of itself stays in its hello, and
 // holds again when it says something else.
 func (w *World) setFeatures(ev NodeFeatures) Outcome {
-	h := w.nodes[ev.Node]
+	h := w.nodes.byName[ev.Node]
 	switch {
 	case h == nil:
-		return refused(w.noNode(ev.Node))
+		return refused(w.nodes.unknown(ev.Node))
 	case slices.Equal(h.node.Res.Features, ev.Features):
 		return ignored("it has them already")
 	}
 	res := *h.node.Res
 	res.Features = ev.Features
-	w.editNode(h).Res = &res
-	w.room = true
-	w.emit(api.Event{Type: api.EventNodeFeatures, Node: ev.Node, Text: strings.Join(ev.Features, ",") + " (" + cmp.Or(ev.By, "by hand") + ")"})
+	w.nodes.edit(h).Res = &res
+	w.nodes.room = true
+	w.record.emit(api.Event{Type: api.EventNodeFeatures, Node: ev.Node, Text: strings.Join(ev.Features, ",") + " (" + cmp.Or(ev.By, "by hand") + ")"})
 	return applied()
 }
 
 func (w *World) resumeNode(ev NodeResume) Outcome {
-	h := w.nodes[ev.Node]
+	h := w.nodes.byName[ev.Node]
 	switch {
 	case h == nil:
-		return refused(w.noNode(ev.Node))
+		return refused(w.nodes.unknown(ev.Node))
 	case h.node.Admin == "" && h.node.Sick != "":
 		return refused(&api.Error{Code: api.CodeConflict, Message: fmt.Sprintf("node %s is out of service by its own check: %s", ev.Node, h.node.Sick),
 			Hint: "it comes back by itself when that is mended"})
 	case h.node.Admin == "":
 		return ignored("in service already")
 	}
-	n := w.editNode(h)
+	n := w.nodes.edit(h)
 	n.Admin, n.DrainUser, n.DrainTime, n.DrainBy, n.Down, n.Strikes = "", "", time.Time{}, time.Time{}, false, nil
 	w.armClear(h)
 	w.refresh(h)
-	w.emit(api.Event{Type: api.EventNodeResumed, Node: n.Name})
+	w.record.emit(api.Event{Type: api.EventNodeResumed, Node: n.Name})
 	return applied()
 }

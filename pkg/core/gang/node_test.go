@@ -216,7 +216,7 @@ func TestUnreadRecordIsTold(t *testing.T) {
 		t.Errorf("%+v", d)
 	}
 	b.step(NodeReport{Node: "n1", Actual: api.Actual{Gone: []api.MemberKey{b.key(id)}}})
-	if n := len(b.w.nodes["n1"].found); n != 1 {
+	if n := len(b.w.nodes.byName["n1"].found); n != 1 {
 		t.Errorf("%d are remembered", n)
 	}
 }
@@ -493,7 +493,7 @@ func TestNodesThatAreNotThere(t *testing.T) {
 }
 
 func TestJobsOnANode(t *testing.T) {
-	h := newBench(t, 1).w.nodes["n1"]
+	h := newBench(t, 1).w.nodes.byName["n1"]
 	for i := range 10 {
 		h.members[memberKey(int64(20-i), 1)] = place{}
 	}
@@ -516,7 +516,7 @@ func TestOnlyLostNodesAreFenced(t *testing.T) {
 		state api.NodeState
 		ran   bool
 	}{"n1": {api.NodeLost, true}, "n2": {api.NodeUp, true}, "n3": {api.NodeLost, false}} {
-		n := b.w.nodes[name].node
+		n := b.w.nodes.byName[name].node
 		n.State, n.Left = c.state, []Left{{Ran: c.ran}}
 	}
 	if got := b.w.Fenceable(); !slices.Equal(got, []string{"n1"}) {

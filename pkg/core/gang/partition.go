@@ -35,23 +35,29 @@ func (PutPartition) event()    {}
 func (DropPartition) event()   {}
 func (ResetPartitions) event() {}
 
-// partitions is what a world knows of them; one that was told
-// of none leaves jobs and nodes as they come.
+// partitions are what the site knows of them, and by whom they may be used; where it was told
+// of none jobs and nodes stay as they come.
 type partitions struct {
+	clock *clock
+	nodes *nodes
+
 	file    []api.Partition
 	changes map[string]*api.PartitionChange
-	all     []api.Partition                 // that hold, immutable
-	dirty   map[string]*api.PartitionChange // that changed, nil for one that is gone
+	all     []api.Partition     // that hold, immutable
+	groups  map[uint32][]string // those named by partitions that users are of, as far as it was told
+
+	dirty map[string]*api.PartitionChange // that changed, nil for one that is gone
+	moved bool                            // groups did since the last Take
 }
 
-// Partitions are those that hold.
-func (w *World) Partitions() []api.Partition { return w.parts.all }
+// list are those that hold.
+func (ps *partitions) list() []api.Partition { return ps.all }
 
-// PartitionChanges are what was made of them at run time, by name.
-func (w *World) PartitionChanges() []api.PartitionChange {
+// changed are what was made of them at run time, by name.
+func (ps *partitions) changed() []api.PartitionChange {
 	var out []api.PartitionChange
-	for _, name := range slices.Sorted(maps.Keys(w.parts.changes)) {
-		out = append(out, *w.parts.changes[name])
+	for _, name := range slices.Sorted(maps.Keys(ps.changes)) {
+		out = append(out, *ps.changes[name])
 	}
 	return out
 }
@@ -59,74 +65,74 @@ func (w *World) PartitionChanges() []api.PartitionChange {
 // SetPartitions gives a restored world what the configuration says.
 func (w *World) SetPartitions(file []api.Partition) {
 	w.movePartitions(func() {
-		w.parts.file = file
-		for _, name := range slices.Sorted(maps.Keys(w.parts.changes)) {
-			if c := w.parts.changes[name]; !reflect.DeepEqual(c.File, w.configured(name)) {
-				w.forgetChange(name)
-				w.emit(api.Event{Type: api.EventPartitionUpdated, Text: name + ": the configuration was edited and holds again"})
+		w.site.partitions.file = file
+		for _, name := range slices.Sorted(maps.Keys(w.site.partitions.changes)) {
+			if c := w.site.partitions.changes[name]; !reflect.DeepEqual(c.File, w.site.partitions.configured(name)) {
+				w.site.partitions.forget(name)
+				w.record.emit(api.Event{Type: api.EventPartitionUpdated, Text: name + ": the configuration was edited and holds again"})
 			}
 		}
 	})
 }
 
 // configured is what the configuration says of a partition, nil: nothing.
-func (w *World) configured(name string) *api.Partition {
-	if i := slices.IndexFunc(w.parts.file, func(p api.Partition) bool { return p.Name == name }); i >= 0 {
-		p := w.parts.file[i]
+func (ps *partitions) configured(name string) *api.Partition {
+	if i := slices.IndexFunc(ps.file, func(p api.Partition) bool { return p.Name == name }); i >= 0 {
+		p := ps.file[i]
 		return &p
 	}
 	return nil
 }
 
-func (w *World) partition(name string) *api.Partition {
-	if i := slices.IndexFunc(w.parts.all, func(p api.Partition) bool { return p.Name == name }); i >= 0 {
-		return &w.parts.all[i]
+func (ps *partitions) find(name string) *api.Partition {
+	if i := slices.IndexFunc(ps.all, func(p api.Partition) bool { return p.Name == name }); i >= 0 {
+		return &ps.all[i]
 	}
 	return nil
 }
 
-func (w *World) forgetChange(name string) {
-	delete(w.parts.changes, name)
-	w.parts.dirty[name] = nil
+func (ps *partitions) forget(name string) {
+	delete(ps.changes, name)
+	ps.dirty[name] = nil
 }
 
-func (w *World) setChange(name string, p *api.Partition, by string) {
-	file := w.configured(name)
+func (ps *partitions) set(name string, p *api.Partition, by string) {
+	file := ps.configured(name)
 	if reflect.DeepEqual(p, file) { // as configured, or neither there nor here
-		w.forgetChange(name)
+		ps.forget(name)
 		return
 	}
-	c := &api.PartitionChange{Name: name, Partition: p, File: file, By: by, Time: w.now.Wall}
-	w.parts.changes[name], w.parts.dirty[name] = c, c
+	c := &api.PartitionChange{Name: name, Partition: p, File: file, By: by, Time: ps.clock.now.Wall}
+	ps.changes[name], ps.dirty[name] = c, c
 }
 
 // movePartitions changes them, and with them what nodes are in and what jobs ask for.
 func (w *World) movePartitions(change func()) {
-	before := w.parts.all
+	before := w.site.partitions.all
 	change()
-	w.parts.all = nil
-	for _, p := range w.parts.file {
-		if w.parts.changes[p.Name] == nil {
-			w.parts.all = append(w.parts.all, p)
-		} else if c := w.parts.changes[p.Name]; c.Partition != nil {
-			w.parts.all = append(w.parts.all, *c.Partition)
+	w.site.partitions.all = nil
+	for _, p := range w.site.partitions.file {
+		if w.site.partitions.changes[p.Name] == nil {
+			w.site.partitions.all = append(w.site.partitions.all, p)
+		} else if c := w.site.partitions.changes[p.Name]; c.Partition != nil {
+			w.site.partitions.all = append(w.site.partitions.all, *c.Partition)
 		}
 	}
 	for _, c := range w.PartitionChanges() {
 		if c.File == nil && c.Partition != nil {
-			w.parts.all = append(w.parts.all, *c.Partition)
+			w.site.partitions.all = append(w.site.partitions.all, *c.Partition)
 		}
 	}
-	for _, h := range w.byName {
-		if in := w.partitionsOf(h.node.Name, nil); h.node.Res != nil && !slices.Equal(in, h.node.Res.Partitions) {
+	for _, h := range w.nodes.sorted {
+		if in := w.site.partitions.of(h.node.Name, nil); h.node.Res != nil && !slices.Equal(in, h.node.Res.Partitions) {
 			res := *h.node.Res
 			res.Partitions = in
-			w.editNode(h).Res = &res
+			w.nodes.edit(h).Res = &res
 		}
 	}
 	moved := map[string]bool{} // those of another tier, by which their jobs are ordered
-	for i := range w.parts.all {
-		p := &w.parts.all[i]
+	for i := range w.site.partitions.all {
+		p := &w.site.partitions.all[i]
 		if k := slices.IndexFunc(before, func(o api.Partition) bool { return o.Name == p.Name }); k < 0 || before[k].Tier != p.Tier {
 			moved[p.Name] = true
 		}
@@ -139,18 +145,18 @@ func (w *World) movePartitions(change func()) {
 		}
 		return false
 	})
-	w.room = true
+	w.nodes.room = true
 }
 
-// partitionsOf names the partitions of a node; one without nodes has them all. told is what to
+// of names the partitions of a node; one without nodes has them all. told is what to
 // take where no partitions are known.
-func (w *World) partitionsOf(node string, told []string) []string {
-	if w.parts.file == nil {
+func (ps *partitions) of(node string, told []string) []string {
+	if ps.file == nil {
 		return told
 	}
 	var out []string
-	for i := range w.parts.all {
-		if p := &w.parts.all[i]; len(p.Nodes) == 0 || slices.Contains(p.Nodes, node) {
+	for i := range ps.all {
+		if p := &ps.all[i]; len(p.Nodes) == 0 || slices.Contains(p.Nodes, node) {
 			out = append(out, p.Name)
 		}
 	}
@@ -159,10 +165,10 @@ func (w *World) partitionsOf(node string, told []string) []string {
 
 func (w *World) putPartition(ev PutPartition) Outcome {
 	name := ev.Ask.Name
-	old := w.partition(name)
+	old := w.site.partitions.find(name)
 	switch {
 	case old == nil && ev.Old:
-		return refused(w.noPartition(name))
+		return refused(w.site.partitions.unknown(name))
 	case old != nil && !ev.Old:
 		return refused(conflict("gctl partition update "+name+" changes it", "there is a partition %s already", name).About(api.ReasonPartition, name))
 	}
@@ -170,7 +176,7 @@ func (w *World) putPartition(ev PutPartition) Outcome {
 	if old != nil {
 		p = *old
 	}
-	if err := w.fillPartition(&p, &ev.Ask); err != nil {
+	if err := w.site.partitions.fill(&p, &ev.Ask); err != nil {
 		return refused(err)
 	}
 	if old != nil && reflect.DeepEqual(*old, p) {
@@ -181,30 +187,30 @@ func (w *World) putPartition(ev PutPartition) Outcome {
 		what = api.EventPartitionUpdated
 	}
 	w.movePartitions(func() {
-		for _, o := range w.parts.all { // there is one default
+		for _, o := range w.site.partitions.all { // there is one default
 			if p.Default && o.Default && o.Name != name {
 				o.Default = false
-				w.setChange(o.Name, &o, ev.By)
+				w.site.partitions.set(o.Name, &o, ev.By)
 			}
 		}
-		w.setChange(name, &p, ev.By)
+		w.site.partitions.set(name, &p, ev.By)
 	})
 	text := partitionText(&p)
 	if ev.By != "" {
 		text += " (" + ev.By + ")"
 	}
-	w.emit(api.Event{Type: what, Nodes: p.Nodes, Text: text})
+	w.record.emit(api.Event{Type: what, Nodes: p.Nodes, Text: text})
 	return applied()
 }
 
-// fillPartition takes what a request says, and refuses what can not be.
-func (w *World) fillPartition(p *api.Partition, r *api.PartitionRequest) *api.Error {
+// fill takes what a request says, and refuses what can not be.
+func (ps *partitions) fill(p *api.Partition, r *api.PartitionRequest) *api.Error {
 	bad := func(format string, args ...any) *api.Error { return api.Errorf(api.CodeInvalid, format, args...) }
 	if r.Nodes != nil {
 		p.Nodes = namesOrAll(*r.Nodes)
 		for _, n := range p.Nodes {
-			if w.nodes[n] == nil {
-				return w.noNode(n)
+			if ps.nodes.byName[n] == nil {
+				return ps.nodes.unknown(n)
 			}
 		}
 	}
@@ -299,10 +305,10 @@ func partitionText(p *api.Partition) string {
 	return text
 }
 
-func (w *World) noPartition(name string) *api.Error {
+func (ps *partitions) unknown(name string) *api.Error {
 	var known []string
-	for i := range w.parts.all {
-		known = append(known, w.parts.all[i].Name)
+	for i := range ps.all {
+		known = append(known, ps.all[i].Name)
 	}
 	e := api.Errorf(api.CodeNotFound, "no partition %q", name).About(api.ReasonPartition, name)
 	e.Hint = nearest.Hint(name, known, "partitions here: "+strings.Join(known, ", "))
@@ -320,27 +326,27 @@ func (w *World) of(partition string) int64 {
 }
 
 func (w *World) dropPartition(ev DropPartition) Outcome {
-	p := w.partition(ev.Name)
+	p := w.site.partitions.find(ev.Name)
 	if p == nil {
-		return refused(w.noPartition(ev.Name))
+		return refused(w.site.partitions.unknown(ev.Name))
 	}
 	if id := w.of(ev.Name); id != 0 {
 		return refused(conflict("gqueue -p "+ev.Name+" lists them; gctl partition update "+ev.Name+" --state=inactive takes no more", "job %d is of partition %s",
 			id, ev.Name).About(api.ReasonPartitionUsed, ev.Name))
 	}
 	nodes := p.Nodes
-	w.movePartitions(func() { w.setChange(ev.Name, nil, ev.By) })
+	w.movePartitions(func() { w.site.partitions.set(ev.Name, nil, ev.By) })
 	text := ev.Name
 	if ev.By != "" {
 		text += " (" + ev.By + ")"
 	}
-	w.emit(api.Event{Type: api.EventPartitionDeleted, Nodes: nodes, Text: text})
+	w.record.emit(api.Event{Type: api.EventPartitionDeleted, Nodes: nodes, Text: text})
 	return applied()
 }
 
 func (w *World) resetPartitions(ev ResetPartitions) Outcome {
-	changed := len(w.parts.changes) > 0
-	for _, h := range w.byName {
+	changed := len(w.site.partitions.changes) > 0
+	for _, h := range w.nodes.sorted {
 		if n := h.node; !slices.Equal(n.Res.Features, n.Hello.Features) {
 			changed = w.setFeatures(NodeFeatures{Node: n.Name, By: ev.By, Features: n.Hello.Features}).Applied || changed
 		}
@@ -353,8 +359,8 @@ func (w *World) resetPartitions(ev ResetPartitions) Outcome {
 			if c.File == nil && w.of(c.Name) != 0 {
 				continue
 			}
-			w.forgetChange(c.Name)
-			w.emit(api.Event{Type: api.EventPartitionUpdated, Text: c.Name + ": as configured again (" + ev.By + ")"})
+			w.site.partitions.forget(c.Name)
+			w.record.emit(api.Event{Type: api.EventPartitionUpdated, Text: c.Name + ": as configured again (" + ev.By + ")"})
 		}
 	})
 	return applied()

@@ -46,11 +46,11 @@ func TestPartitions(t *testing.T) {
 	j := &Job{Spec: specOf(1), Partition: "main,night", Wishes: new(Wishes), Past: new(Past)}
 	down := api.PartitionDown
 	put(true, api.PartitionRequest{Name: "main", State: &down})
-	if got := w.startsIn(j); inText(got) != "night" {
+	if got := w.site.partitions.startsIn(j); inText(got) != "night" {
 		t.Errorf("starts in %v with main down", got)
 	}
 	put(true, api.PartitionRequest{Name: "night", Default: new(true)})
-	if w.partition("main").Default || !w.partition("night").Default {
+	if w.site.partitions.find("main").Default || !w.site.partitions.find("night").Default {
 		t.Errorf("defaults: %+v", w.Partitions())
 	}
 	// What a store would give back, with the same file and with one that was edited.
@@ -60,12 +60,12 @@ func TestPartitions(t *testing.T) {
 	}
 	again := Restore(b.now, w.set, &Snapshot{Partitions: kept})
 	again.SetPartitions(file)
-	if p := again.partition("main"); p == nil || p.State != down || again.partition("night") == nil {
+	if p := again.site.partitions.find("main"); p == nil || p.State != down || again.site.partitions.find("night") == nil {
 		t.Errorf("after a restart: %+v", again.Partitions())
 	}
 	edited := Restore(b.now, w.set, &Snapshot{Partitions: kept})
 	edited.SetPartitions([]api.Partition{{Name: "main", Default: true, Tier: 7}})
-	if p := edited.partition("main"); p.State != api.PartitionUp || p.Tier != 7 {
+	if p := edited.site.partitions.find("main"); p.State != api.PartitionUp || p.Tier != 7 {
 		t.Errorf("after an edit: %+v", p)
 	}
 	waits := b.must(Submit{Spec: specOf(1), SpecHash: "h", User: "bob", Partition: "night"}).JobIDs[0]
@@ -73,7 +73,7 @@ func TestPartitions(t *testing.T) {
 		t.Errorf("deleted below job %d: %+v", waits, out)
 	}
 	b.must(Cancel{Job: waits})
-	if out := w.Step(b.now, DropPartition{Name: "night", By: "root"}); !out.Applied || w.partition("night") != nil {
+	if out := w.Step(b.now, DropPartition{Name: "night", By: "root"}); !out.Applied || w.site.partitions.find("night") != nil {
 		t.Errorf("delete: %+v", out)
 	}
 	if out := w.Step(b.now, NodeFeatures{Node: "n1", Features: []string{"ib"}}); !out.Applied || !slices.Equal(w.Node("n1").Res.Features, []string{"ib"}) {
@@ -124,26 +124,26 @@ func TestPartitionsHoldBackWhoWaits(t *testing.T) {
 		s := specOf(1)
 		s.TimeLimit = x.limit
 		id := b.must(Submit{Spec: s, SpecHash: "h", User: "bob", Partition: "main", TimeLimit: x.limit}).JobIDs[0]
-		e := b.w.jobs[id]
-		if !b.w.eligible(e) {
+		e := b.w.jobs.byID[id]
+		if !b.w.queue.eligible(e) {
 			t.Fatalf("%s: it is kept from the start", name)
 		}
 		x.change(b)
-		if got := KeptBy(b.w.partition("main"), EntrantOf(b.w.jobs[id].job, nil)); got != x.kept || b.w.eligible(b.w.jobs[id]) != (x.kept == "") {
+		if got := KeptBy(b.w.site.partitions.find("main"), EntrantOf(b.w.jobs.byID[id].job, nil)); got != x.kept || b.w.queue.eligible(b.w.jobs.byID[id]) != (x.kept == "") {
 			t.Errorf("%s: kept by %q, want %q", name, got, x.kept)
 		}
 		if x.back == nil {
 			continue
 		}
 		x.back(b)
-		if got := KeptBy(b.w.partition("main"), EntrantOf(b.w.jobs[id].job, nil)); got != "" || !b.w.eligible(b.w.jobs[id]) {
+		if got := KeptBy(b.w.site.partitions.find("main"), EntrantOf(b.w.jobs.byID[id].job, nil)); got != "" || !b.w.queue.eligible(b.w.jobs.byID[id]) {
 			t.Errorf("%s: still kept by %q", name, got)
 		}
 	}
 	j := &Job{Spec: specOf(1), Partition: "main,night", TimeLimit: hour, Wishes: new(Wishes), Past: new(Past)}
 	b := newBench(t, 1)
 	b.w.SetPartitions([]api.Partition{{Name: "main", MaxTime: short}, {Name: "night", MaxTime: hour}})
-	if got := b.w.startsIn(j); inText(got) != "night" {
+	if got := b.w.site.partitions.startsIn(j); inText(got) != "night" {
 		t.Errorf("of two it may be started in %v", got)
 	}
 }

@@ -28,14 +28,14 @@ func (h *host) eachPort(f func(port int)) {
 
 // takePorts chooses n ports that are free on all of the nodes, side by side where so many
 // are. turn is where in the range the search begins.
-func (w *World) takePorts(nodes []string, n int, turn int64) ([]int, *api.Error) {
-	all, err := api.ParsePortRange(w.set.Ports)
+func (ns *nodes) takePorts(nodes []string, n int, turn int64) ([]int, *api.Error) {
+	all, err := api.ParsePortRange(ns.set.Ports)
 	if err != nil || n > all.Count() {
 		return nil, portsBeyond(n, all)
 	}
 	used := map[int]bool{}
 	for _, name := range nodes {
-		if h := w.nodes[name]; h != nil {
+		if h := ns.byName[name]; h != nil {
 			h.eachPort(func(port int) { used[port] = true })
 		}
 	}
@@ -120,7 +120,7 @@ func (w *World) stepPorts(j *Job, a *api.StepAsk, parts []StepPart) ([]int, *api
 	if n <= 0 {
 		return nil, nil
 	}
-	return w.takePorts(nodes, n, j.ID+int64(j.NextStep))
+	return w.nodes.takePorts(nodes, n, j.ID+int64(j.NextStep))
 }
 
 // gangPorts are the ports of a gang that is to be admitted.
@@ -134,17 +134,17 @@ func (w *World) gangPorts(j *Job, members []Member) ([]int, *api.Error) {
 	if n <= 0 {
 		return nil, nil
 	}
-	return w.takePorts(nodes, n, j.ID+int64(j.Epoch))
+	return w.nodes.takePorts(nodes, n, j.ID+int64(j.Epoch))
 }
 
 // shortOfPorts keeps a gang from being admitted for a while: the planner does not know of
 // ports, and would choose the same nodes again at once.
 func (w *World) shortOfPorts(e *entry, err *api.Error) Outcome {
-	j := w.edit(e)
-	w.emitJob(j, api.Event{Type: api.EventRolledBack, Text: err.Message})
+	j := w.jobs.edit(e)
+	w.record.emitJob(j, api.Event{Type: api.EventRolledBack, Text: err.Message})
 	j.Rollbacks++
 	w.backoff(e, j.Rollbacks)
-	w.touch(e)
+	w.queue.touch(e)
 	return applied()
 }
 

@@ -66,7 +66,7 @@ func TestGangWaitsForPorts(t *testing.T) {
 	if !blocked(j) || !j.BackoffUntil.After(b.now.Wall) || j.Rollbacks != 1 {
 		t.Fatalf("%+v", j)
 	}
-	if ev := b.w.events[len(b.w.events)-1]; ev.Type != api.EventRolledBack || ev.Text != "3 ports asked, 2 of 12000-12004 are free on n1,n2" {
+	if ev := b.w.record.events[len(b.w.record.events)-1]; ev.Type != api.EventRolledBack || ev.Text != "3 ports asked, 2 of 12000-12004 are free on n1,n2" {
 		t.Errorf("%+v", ev)
 	}
 	b.must(Cancel{Job: one, By: "ada"})
@@ -89,13 +89,13 @@ func TestPortsOfWhatIsLeft(t *testing.T) {
 	b.after(settings().NodeTimeout)
 	b.phase(1, "n1", api.PhaseStopped)
 	b.after(settings().DrainSlack + settings().Grace)
-	if n := b.w.nodes["n2"]; len(n.node.Left) != 1 || len(n.node.Left[0].Ports) != 4 {
+	if n := b.w.nodes.byName["n2"]; len(n.node.Left) != 1 || len(n.node.Left[0].Ports) != 4 {
 		t.Fatalf("left on n2: %+v", n.node.Left)
 	}
-	if _, err := b.w.takePorts([]string{"n2"}, 2, 0); err == nil {
+	if _, err := b.w.nodes.takePorts([]string{"n2"}, 2, 0); err == nil {
 		t.Error("ports of what may still run were given out")
 	}
-	if got, err := b.w.takePorts([]string{"n1", "n3"}, 5, 0); err != nil || len(got) != 5 {
+	if got, err := b.w.nodes.takePorts([]string{"n1", "n3"}, 5, 0); err != nil || len(got) != 5 {
 		t.Errorf("elsewhere: %v %v", got, err)
 	}
 }
@@ -115,8 +115,8 @@ func TestTakePorts(t *testing.T) {
 		{nil, 5, 3, "12000-12004"},
 	} {
 		b := benchWith(t, 1, fivePorts())
-		b.w.editNode(b.w.nodes["n1"]).Left = []Left{{Ports: c.used}}
-		if got, err := b.w.takePorts([]string{"n1"}, c.n, c.turn); err != nil || hostlist.Ranges(got) != c.want {
+		b.w.nodes.edit(b.w.nodes.byName["n1"]).Left = []Left{{Ports: c.used}}
+		if got, err := b.w.nodes.takePorts([]string{"n1"}, c.n, c.turn); err != nil || hostlist.Ranges(got) != c.want {
 			t.Errorf("%d of all but %v: %s %v, want %s", c.n, c.used, hostlist.Ranges(got), err, c.want)
 		}
 	}

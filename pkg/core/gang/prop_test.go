@@ -232,8 +232,8 @@ func (s *story) truth() {
 			}
 		}
 	}
-	if held > 2 || held != s.w.pools[api.PoolKey{Kind: "licence", Name: "l"}] {
-		s.rt.Fatalf("I5: %d of 2 licences are held, counted %v", held, s.w.pools)
+	if held > 2 || held != s.w.site.pools.held[api.PoolKey{Kind: "licence", Name: "l"}] {
+		s.rt.Fatalf("I5: %d of 2 licences are held, counted %v", held, s.w.site.pools.held)
 	}
 	for _, n := range s.w.Nodes() {
 		cpus := 0
@@ -311,7 +311,7 @@ func observable(w *World) []string {
 		}
 		out = append(out, text(as))
 	}
-	return append(out, fmt.Sprint(w.nextID, w.nextSeq, len(w.keys)))
+	return append(out, fmt.Sprint(w.jobs.nextID, w.record.nextSeq, len(w.keys)))
 }
 
 func (s *story) pass(d time.Duration) {

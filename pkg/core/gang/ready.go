@@ -31,7 +31,7 @@ func AwaitsReady(j *Job) bool {
 }
 
 func (w *World) saidReady(ev Ready) Outcome {
-	e := w.jobs[ev.Job]
+	e := w.jobs.byID[ev.Job]
 	if e == nil || e.job.Epoch != ev.Epoch || !AwaitsReady(e.job) {
 		return ignored("no ready gate waits for it")
 	}
@@ -75,10 +75,10 @@ func (w *World) passReady(e *entry) {
 	} else if len(unready(e)) > 0 {
 		return
 	}
-	j := w.edit(e)
-	w.timers.cancel(timer{kind: timerReady, job: j.ID, epoch: j.Epoch})
-	j.ReadyAt = w.now.Wall
-	w.emitJob(j, api.Event{Type: api.EventReady, Size: size, Seconds: seconds(w.now.Wall.Sub(j.Start))})
+	j := w.jobs.edit(e)
+	w.clock.timers.cancel(timer{kind: timerReady, job: j.ID, epoch: j.Epoch})
+	j.ReadyAt = w.clock.now.Wall
+	w.record.emitJob(j, api.Event{Type: api.EventReady, Size: size, Seconds: seconds(w.clock.now.Wall.Sub(j.Start))})
 }
 
 // unreadyTasks lists the tasks that have not said READY=1 of the step that answers for an
@@ -113,7 +113,7 @@ func unready(e *entry) []int {
 
 func (w *World) armReady(j *Job) {
 	if j.Spec.ReadyTimeout > 0 && j.ReadyAt.IsZero() {
-		w.in(j.Spec.ReadyTimeout, timer{kind: timerReady, job: j.ID, epoch: j.Epoch})
+		w.clock.in(j.Spec.ReadyTimeout, timer{kind: timerReady, job: j.ID, epoch: j.Epoch})
 	}
 }
 
@@ -124,12 +124,12 @@ func (w *World) readyTimeout(e *entry) {
 		return
 	}
 	j, late := e.job, unready(e)
-	away := func(r int) bool { return !w.nodes[j.Ranks[r].Slot.Node].node.Connected }
+	away := func(r int) bool { return !w.nodes.byName[j.Ranks[r].Slot.Node].node.Connected }
 	if tasks, _ := unreadyTasks(e); slices.ContainsFunc(late, away) || slices.ContainsFunc(tasks, func(t int) bool {
-		h := w.nodes[TaskNode(j, api.TaskKey{Step: Widest(j).Step, Task: t})]
+		h := w.nodes.byName[TaskNode(j, api.TaskKey{Step: Widest(j).Step, Task: t})]
 		return h != nil && !h.node.Connected
 	}) {
-		w.in(w.set.NodeTimeout, timer{kind: timerReady, job: j.ID, epoch: j.Epoch})
+		w.clock.in(w.set.NodeTimeout, timer{kind: timerReady, job: j.ID, epoch: j.Epoch})
 		return
 	}
 	who, were, of := rankList(j, late), Processes(j)-len(late), Processes(j)

@@ -57,7 +57,7 @@ func TestReadyGate(t *testing.T) {
 			b.saidReady(id, 0, 1)
 			b.after(50 * time.Second)
 			b.reborn(time.Second)
-			if !b.w.timers.armed(timer{kind: timerReady, job: id, epoch: 1}) {
+			if !b.w.clock.timers.armed(timer{kind: timerReady, job: id, epoch: 1}) {
 				t.Error("it is not waited for any more")
 			}
 			b.rejoin(id)
@@ -68,7 +68,7 @@ func TestReadyGate(t *testing.T) {
 		{"the controller restarts after it was passed", func(b *bench, id int64) {
 			b.saidReady(id, 0, 1, 2)
 			b.reborn(time.Second)
-			if b.w.timers.armed(timer{kind: timerReady, job: id, epoch: 1}) {
+			if b.w.clock.timers.armed(timer{kind: timerReady, job: id, epoch: 1}) {
 				t.Error("it is waited for again")
 			}
 			b.rejoin(id)

@@ -13,7 +13,7 @@ import (
 // report takes what changed on a node. It is compared with what is known: a repeat
 // changes nothing, and a late answer of another epoch is refused.
 func (w *World) report(ev NodeReport) Outcome {
-	h := w.nodes[ev.Node]
+	h := w.nodes.byName[ev.Node]
 	if h == nil {
 		return refused(api.Errorf(api.CodeNotFound, "node %q is not known", ev.Node))
 	}
@@ -69,12 +69,12 @@ func (w *World) found(h *host, ma *api.MemberActual) {
 	}
 	h.found[ma.MemberKey] = struct{}{}
 	ev := api.Event{Type: api.EventMemberFound, Node: h.node.Name, ClaimedEpoch: ma.Epoch, Text: fmt.Sprintf("%s, %s", ma.Phase, ma.Found)}
-	if e := w.jobs[ma.Job]; e != nil {
+	if e := w.jobs.byID[ma.Job]; e != nil {
 		ev.JobID, ev.Epoch = e.job.ID, e.job.Epoch
 	} else {
 		ev.Text = fmt.Sprintf("%s, of job %d which is not known", ev.Text, ma.Job)
 	}
-	w.emit(ev)
+	w.record.emit(ev)
 }
 
 func (w *World) memberSays(h *host, ma *api.MemberActual) Outcome {
@@ -111,7 +111,7 @@ func (w *World) importing(p place, far api.Import) Outcome {
 		return ignored("known to be preparing")
 	}
 	if m.Importing != far {
-		w.edit(p.e).Members[p.i].Importing = far
+		w.jobs.edit(p.e).Members[p.i].Importing = far
 		w.extendStart(p.e.job)
 	}
 	return applied()
@@ -152,35 +152,35 @@ func (w *World) stray(h *host, ma *api.MemberActual) Outcome {
 		}
 		return applied()
 	case left && over:
-		w.hooksRan(h, at, ma.Measure)
+		w.books.hooksRan(h, at, ma.Measure)
 		w.leftGone(h, ma.MemberKey)
 		return applied()
 	case over && !w.outdated(ma.MemberKey):
-		w.desired = append(w.desired, h.node.Name)
+		w.nodes.woken = append(w.nodes.woken, h.node.Name)
 		return ignored("recorded already")
 	case left && ma.Phase == api.PhaseStuck:
 		text := survivors(ma)
 		if h.node.Left[at].Text == text {
 			return ignored("known to be stuck")
 		}
-		w.editNode(h).Left[at].Text = text
+		w.nodes.edit(h).Left[at].Text = text
 		return applied()
 	}
-	w.desired = append(w.desired, h.node.Name)
+	w.nodes.woken = append(w.nodes.woken, h.node.Name)
 	return w.stale(h, ma)
 }
 
 // outdated: the job is in another epoch now, which an ack of this one must not touch: it is
 // refused by name. While the gang waits, or is over, it is a repeat as any reconnect brings.
 func (w *World) outdated(k api.MemberKey) bool {
-	e := w.jobs[k.Job]
+	e := w.jobs.byID[k.Job]
 	return e != nil && admitted(e.job) && e.job.Epoch != k.Epoch
 }
 
 // stale refuses a claim of an epoch that is not current; once a session is enough for the
 // record, but the node is told each time, by its desired set.
 func (w *World) stale(h *host, ma *api.MemberActual) Outcome {
-	e := w.jobs[ma.Job]
+	e := w.jobs.byID[ma.Job]
 	err := api.Errorf(api.CodeStaleEpoch, "stale epoch %d of job %d", ma.Epoch, ma.Job)
 	if _, told := h.staleLogged[ma.MemberKey]; told {
 		return refused(err)
@@ -195,7 +195,7 @@ func (w *World) stale(h *host, ma *api.MemberActual) Outcome {
 	} else {
 		ev.Text = fmt.Sprintf("%s, of job %d which is not known", ma.Phase, ma.Job)
 	}
-	w.emit(ev)
+	w.record.emit(ev)
 	return refused(err)
 }
 
@@ -224,14 +224,14 @@ func (w *World) refusal(h *host, p place, ma *api.MemberActual) Outcome {
 // ownFault charges a gang that no node can prepare to the launch budget: as a strike it would
 // drain one good node after the other.
 func (w *World) ownFault(e *entry, text string) {
-	j := w.edit(e)
+	j := w.jobs.edit(e)
 	charge(j, api.CauseLaunch)
 	if spent(&w.set, j, api.CauseLaunch) {
 		w.end(e, verdictOf(j, api.CauseLaunch, -1, text))
 		return
 	}
 	w.backoff(e, used(j, api.CauseLaunch))
-	w.touch(e)
+	w.queue.touch(e)
 }
 
 // premature: a member has, or had, processes though its gate was never opened, or its
@@ -249,7 +249,7 @@ func (w *World) premature(h *host, p place, ma *api.MemberActual) Outcome {
 	w.rollback(p.e, text, []string{node}, func(i int) bool { return i == p.i && !alive && ma.Epilog == "" })
 	if alive {
 		w.leftRan(h, key)
-		w.touch(p.e)
+		w.queue.touch(p.e)
 		w.strike(h, Strike{Job: key.Job, User: p.e.job.User, Blame: api.BlameNode, Text: string(ma.Phase) + " before the start"})
 	}
 	return applied()
@@ -259,7 +259,7 @@ func (w *World) premature(h *host, p place, ma *api.MemberActual) Outcome {
 func (w *World) processes(h *host, p place, ma *api.MemberActual) Outcome {
 	e, i := p.e, p.i
 	if ma.Phase == api.PhaseStopped || ma.Phase == api.PhaseLost {
-		w.measured(e, i, ma.Measure)
+		w.books.measured(e, i, ma.Measure)
 	}
 	changed := w.noticed(e, i, ma)
 	changed = w.ownStop(e, i, ma) || changed
@@ -322,14 +322,14 @@ func (w *World) noticed(e *entry, i int, ma *api.MemberActual) bool {
 		return passed
 	}
 	first := !Noticed(e.job)
-	j := w.edit(e)
+	j := w.jobs.edit(e)
 	j.Members[i].Noticed = true
 	if first {
 		ev := api.Event{Type: api.EventNotice, Node: j.Members[i].Node, Signal: n.Signal, LeadSeconds: int64(n.Lead.Seconds()), Cause: api.CauseTimeout}
 		if j.Drain != nil {
 			ev.Cause, ev.LeadSeconds = j.Drain.Cause, int64(j.Drain.Lead.Seconds())
 		}
-		w.emitJob(j, ev)
+		w.record.emitJob(j, ev)
 	}
 	return true
 }
@@ -339,11 +339,11 @@ func (w *World) passed(e *entry, i int, ma *api.MemberActual) bool {
 	if !ma.Passed || e.job.Spec.Launch != api.LaunchBatch || e.job.Members[i].Passed {
 		return false
 	}
-	j := w.edit(e)
+	j := w.jobs.edit(e)
 	j.Members[i].Passed = true
 	for k := range j.Members {
 		if k != i && working(j.Members[k].State) {
-			w.desired = append(w.desired, j.Members[k].Node)
+			w.nodes.woken = append(w.nodes.woken, j.Members[k].Node)
 		}
 	}
 	return true
@@ -455,7 +455,7 @@ func (w *World) started(e *entry, ra *api.RankActual) bool {
 	if ra.PID == 0 || r.PID == ra.PID || r.Exited {
 		return false
 	}
-	r = w.editRank(e, ra.Rank)
+	r = w.jobs.editRank(e, ra.Rank)
 	r.PID, r.OutStart, r.ErrStart = ra.PID, ra.OutStart, ra.ErrStart
 	if !ra.Started.IsZero() {
 		r.Start = ra.Started
@@ -476,15 +476,15 @@ func (w *World) warned(e *entry, ra *api.RankActual) bool {
 	if text == "" {
 		text = "no longer"
 	}
-	w.emitJob(e.job, api.Event{Type: api.EventWarned, Rank: rankPtr(ra.Rank), Node: e.job.Ranks[ra.Rank].Slot.Node, Text: text})
+	w.record.emitJob(e.job, api.Event{Type: api.EventWarned, Rank: rankPtr(ra.Rank), Node: e.job.Ranks[ra.Rank].Slot.Node, Text: text})
 	return true
 }
 
 func (w *World) exited(e *entry, i int, ra *api.RankActual, byItself bool) {
-	r := w.editRank(e, ra.Rank)
+	r := w.jobs.editRank(e, ra.Rank)
 	r.Exited, r.ExitCode, r.Signal, r.End, r.VRAMPeak = true, ra.ExitCode, ra.Signal, ra.Ended, ra.VRAMPeak
 	if r.End.IsZero() {
-		r.End = w.now.Wall
+		r.End = w.clock.now.Wall
 	}
 	e.open--
 	if byItself || r.State == api.RankRunning {
@@ -494,19 +494,19 @@ func (w *World) exited(e *entry, i int, ra *api.RankActual, byItself bool) {
 			r.State = api.RankPreempted
 		case ra.ExitCode == 0:
 			r.State = api.RankDone
-			w.queueChanged(e)
+			w.jobs.changed(e)
 		}
 	}
-	w.emitExit(e.job, ra)
+	w.record.emitExit(e.job, ra)
 }
 
-func (w *World) emitExit(j *Job, ra *api.RankActual) {
+func (r *record) emitExit(j *Job, ra *api.RankActual) {
 	code := ra.ExitCode
 	ev := api.Event{Type: api.EventRankExited, Rank: rankPtr(ra.Rank), Node: j.Ranks[ra.Rank].Slot.Node, ExitCode: &code, Text: cmp.Or(ra.Error, strings.TrimSpace(forksText(ra)))}
 	if ra.Signal != 0 {
 		ev.Signal = fmt.Sprint(ra.Signal)
 	}
-	w.emitJob(j, ev)
+	r.emitJob(j, ev)
 }
 
 // seen: the node says that the member runs, so the launch was a success.
@@ -514,7 +514,7 @@ func (w *World) seen(h *host, e *entry, i int) bool {
 	if e.job.Members[i].State != MemberStarting {
 		return false
 	}
-	w.edit(e).Members[i].State = MemberRunning
+	w.jobs.edit(e).Members[i].State = MemberRunning
 	w.forgive(h, e.job.User)
 	return true
 }

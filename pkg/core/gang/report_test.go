@@ -148,7 +148,7 @@ func TestARankIsWarned(t *testing.T) {
 	warn("", true)
 	warn("", false)
 	warn("uses 9G of 8G", true)
-	if got := slices.Sorted(maps.Keys(b.w.jobs[id].warned)); !slices.Equal(got, []int{0}) {
+	if got := slices.Sorted(maps.Keys(b.w.jobs.byID[id].warned)); !slices.Equal(got, []int{0}) {
 		t.Errorf("%v", got)
 	}
 	b.phase(id, "n1", api.PhaseStopped, api.RankActual{PID: 100, Exited: true, Warning: "uses 10G of 8G"})

@@ -20,20 +20,20 @@ func (w *World) again(e *entry, ev Requeue) Outcome {
 		return refused(notToBeRequeued(j))
 	case j.Waits != "":
 		return refused(conflict("submit it again", "job %s waited for %s when it ended, and can't be run again", j.Ref(), j.Waits))
-	case !j.Deadline.IsZero() && !j.Deadline.After(w.now.Wall):
+	case !j.Deadline.IsZero() && !j.Deadline.After(w.clock.now.Wall):
 		return refused(conflict("submit it again", "the deadline of job %s, %s, has passed", j.Ref(), j.Deadline.Format(time.RFC3339)))
 	}
 	j = w.waitAgain(e)
 	j.Held = ev.Hold
-	w.revived = append(w.revived, j.ID)
-	w.emitJob(j, api.Event{Type: api.EventRequeued, Text: by("queued again", ev.By)})
+	w.jobs.revived = append(w.jobs.revived, j.ID)
+	w.record.emitJob(j, api.Event{Type: api.EventRequeued, Text: by("queued again", ev.By)})
 	if j.Held != "" {
-		w.emitJob(j, api.Event{Type: api.EventHeld, Text: j.Held})
+		w.record.emitJob(j, api.Event{Type: api.EventHeld, Text: j.Held})
 	}
 	w.armDeadline(e)
 	w.watch(e)
 	w.backoff(e, 1) // who queues again whatever fails, by a hook, must not do so as fast as it fails
-	w.touch(e)
+	w.queue.touch(e)
 	w.tellDependents(j)
 	return applied()
 }
@@ -45,10 +45,10 @@ func (w *World) waitAgain(e *entry) *Job {
 	if j.Elsewhere {
 		w.changeAsk(e, func(j *Job) { j.Elsewhere = false })
 	}
-	j = w.edit(e)
-	w.retally(j, func() { j.Verdict, j.End = nil, time.Time{} })
+	j = w.jobs.edit(e)
+	w.queue.retally(j, func() { j.Verdict, j.End = nil, time.Time{} })
 	for i := range j.Ranks {
-		w.editRank(e, i).State = api.RankBlocked
+		w.jobs.editRank(e, i).State = api.RankBlocked
 		j.Ranks[i].Own = false
 	}
 	j.Members, j.Ports, j.Steps, j.NextStep, j.ReservedAt = nil, nil, nil, 0, time.Time{}
@@ -56,17 +56,17 @@ func (w *World) waitAgain(e *entry) *Job {
 	j.Used, j.Refusals, j.Avoid, j.Rollbacks, j.BackoffUntil = nil, nil, nil, 0, time.Time{}
 	j.Checkpoint, j.TaskCheckpoint, j.Acked, j.Kept, j.Ran = nil, nil, 0, 0, 0
 	j.CutTimeLimit, j.Turn = 0, sched.NoTurn
-	j.Queued, j.Eligible = w.now.Wall, w.now.Wall
-	if a := w.arrays[j.ArrayID]; a != nil {
+	j.Queued, j.Eligible = w.clock.now.Wall, w.clock.now.Wall
+	if a := w.queue.arrays[j.ArrayID]; a != nil {
 		a.due = a.due && j.ID != j.ArrayID
 		if len(a.waiting) > 0 {
-			j.Array = w.jobs[a.waiting[0]].job.Array // its limit may have been changed since
+			j.Array = w.jobs.byID[a.waiting[0]].job.Array // its limit may have been changed since
 		} else {
 			a.limit = j.Array.Limit
 		}
 		at, _ := slices.BinarySearch(a.waiting, j.ID)
 		a.waiting = slices.Insert(a.waiting, at, j.ID)
 	}
-	w.countHeld(j)
+	w.site.holdings.count(j)
 	return j
 }

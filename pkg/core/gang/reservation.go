@@ -40,13 +40,25 @@ type reservation struct {
 	active bool             // it has begun; its end is an armed timer
 }
 
+// reservations are all there are.
+type reservations struct {
+	set   *api.Settings
+	clock *clock
+	jobs  *jobs
+	nodes *nodes
+
+	byName map[string]*reservation
+	seen   []sched.Reservation         // what the scheduler sees of them; nil: to be made
+	dirty  map[string]*api.Reservation // those that changed, nil for one that is gone
+}
+
 func reservationTimer(name string) timer { return timer{kind: timerReservation, node: name} }
 
-// Reservations are all there are, by name.
-func (w *World) Reservations() []*api.Reservation {
-	out := make([]*api.Reservation, 0, len(w.reservations))
-	for _, name := range slices.Sorted(maps.Keys(w.reservations)) {
-		out = append(out, w.reservations[name].r)
+// list are all there are, by name.
+func (rs *reservations) list() []*api.Reservation {
+	out := make([]*api.Reservation, 0, len(rs.byName))
+	for _, name := range slices.Sorted(maps.Keys(rs.byName)) {
+		out = append(out, rs.byName[name].r)
 	}
 	return out
 }
@@ -54,15 +66,15 @@ func (w *World) Reservations() []*api.Reservation {
 func (w *World) putReservation(ev PutReservation) Outcome {
 	r := ev.R
 	r.Active = false
-	old := w.reservations[r.Name]
+	old := w.site.reservations.byName[r.Name]
 	if ev.Count > 0 {
-		nodes, err := w.chooseNodes(&r, old, ev.Count)
+		nodes, err := w.site.reservations.chooseNodes(&r, old, ev.Count)
 		if err != nil {
 			return refused(err)
 		}
 		r.Nodes = nodes
 	}
-	err := w.bookable(&r, old, &ev)
+	err := w.site.reservations.bookable(&r, old, &ev)
 	if err != nil {
 		return refused(err)
 	}
@@ -73,12 +85,12 @@ func (w *World) putReservation(ev PutReservation) Outcome {
 	if old != nil {
 		what = api.EventReservationUpdated
 	}
-	w.setReservation(&reservation{r: &r, active: !r.Start.After(w.now.Wall)})
+	w.site.reservations.put(&reservation{r: &r, active: !r.Start.After(w.clock.now.Wall)})
 	text := reservationText(&r)
 	if ev.By != "" {
 		text += " (" + ev.By + ")"
 	}
-	w.emit(api.Event{Type: what, Reservation: r.Name, Nodes: r.Nodes, Text: text})
+	w.record.emit(api.Event{Type: what, Reservation: r.Name, Nodes: r.Nodes, Text: text})
 	nodes := r.Nodes
 	if old != nil {
 		nodes = append(slices.Clone(nodes), old.r.Nodes...)
@@ -87,28 +99,28 @@ func (w *World) putReservation(ev PutReservation) Outcome {
 	return applied()
 }
 
-// setReservation keeps one, and the moment at which something becomes of it.
-func (w *World) setReservation(b *reservation) {
-	w.reservations[b.r.Name] = b
-	w.reserved[b.r.Name] = b.r
+// put keeps one, and the moment at which something becomes of it.
+func (rs *reservations) put(b *reservation) {
+	rs.byName[b.r.Name] = b
+	rs.dirty[b.r.Name] = b.r
 	next := b.r.Start
 	if b.active {
 		next = b.r.End
 	}
-	w.in(next.Sub(w.now.Wall), reservationTimer(b.r.Name))
+	rs.clock.in(next.Sub(rs.clock.now.Wall), reservationTimer(b.r.Name))
 }
 
 // reservationMoved says to all whom it concerns that a reservation is another.
 func (w *World) reservationMoved(name string, nodes []string) {
-	w.room = true
-	w.schedReservations = nil
-	for _, id := range slices.Sorted(maps.Keys(w.jobs)) {
-		if e := w.jobs[id]; e.job.Spec.Reservation == name && blocked(e.job) {
-			w.touch(e)
+	w.nodes.room = true
+	w.site.reservations.seen = nil
+	for _, id := range slices.Sorted(maps.Keys(w.jobs.byID)) {
+		if e := w.jobs.byID[id]; e.job.Spec.Reservation == name && blocked(e.job) {
+			w.queue.touch(e)
 		}
 	}
 	for _, n := range unique(slices.Clone(nodes)) {
-		if h := w.nodes[n]; h != nil {
+		if h := w.nodes.byName[n]; h != nil {
 			w.armClear(h)
 		}
 	}
@@ -116,15 +128,15 @@ func (w *World) reservationMoved(name string, nodes []string) {
 
 // chooseNodes gives a reservation so many nodes that no other one has at its times and that jobs will have left:
 // those that it has first, then those in service, each in the order of their names.
-func (w *World) chooseNodes(r *api.Reservation, old *reservation, count int) ([]string, *api.Error) {
+func (rs *reservations) chooseNodes(r *api.Reservation, old *reservation, count int) ([]string, *api.Error) {
 	pool := r.Nodes
 	if len(pool) == 0 {
-		pool = slices.Collect(maps.Keys(w.nodes))
+		pool = slices.Collect(maps.Keys(rs.nodes.byName))
 	}
 	var free []string
 	for _, n := range pool {
 		one := *r
-		if one.Nodes = []string{n}; w.nodes[n] != nil && w.overlaps(&one) == nil && w.inTheWay(&one) == nil {
+		if one.Nodes = []string{n}; rs.nodes.byName[n] != nil && rs.overlaps(&one) == nil && rs.inTheWay(&one) == nil {
 			free = append(free, n)
 		}
 	}
@@ -137,7 +149,7 @@ func (w *World) chooseNodes(r *api.Reservation, old *reservation, count int) ([]
 		switch {
 		case old != nil && old.r.Holds(n):
 			return 0
-		case w.nodes[n].node.Res.Ready:
+		case rs.nodes.byName[n].node.Res.Ready:
 			return 1
 		}
 		return 2
@@ -183,7 +195,7 @@ func reservationText(r *api.Reservation) string {
 }
 
 // bookable refuses a reservation that can not be.
-func (w *World) bookable(r *api.Reservation, old *reservation, ev *PutReservation) *api.Error {
+func (rs *reservations) bookable(r *api.Reservation, old *reservation, ev *PutReservation) *api.Error {
 	bad := func(hint, format string, args ...any) *api.Error {
 		e := api.Errorf(api.CodeInvalid, format, args...)
 		e.Hint = hint
@@ -192,12 +204,12 @@ func (w *World) bookable(r *api.Reservation, old *reservation, ev *PutReservatio
 	length := r.End.Sub(r.Start)
 	switch {
 	case old == nil && ev.Old:
-		return w.noReservation(r.Name)
+		return rs.unknown(r.Name)
 	case old != nil && !ev.Old:
 		return conflict("gctl show reservation "+r.Name+" shows it, gctl update reservationname="+r.Name+" changes it", "there is a reservation %s already", r.Name).About(api.ReasonReserved, r.Name)
 	case length <= 0:
 		return bad("give a later endtime, or a duration", "reservation %s would end at %s, which is not after its start at %s", r.Name, timeText(r.End), timeText(r.Start))
-	case !r.End.After(w.now.Wall):
+	case !r.End.After(rs.clock.now.Wall):
 		return bad("give a later time", "reservation %s would be over already: it ends at %s", r.Name, timeText(r.End))
 	case len(r.Nodes) == 0:
 		return bad("name some: nodes=n[1-4], or nodes=ALL", "reservation %s has no nodes", r.Name)
@@ -209,18 +221,18 @@ func (w *World) bookable(r *api.Reservation, old *reservation, ev *PutReservatio
 		return bad("make it shorter", "reservation %s lasts %s, longer than the %s until its next one", r.Name, length, r.Every())
 	}
 	for _, n := range r.Nodes {
-		if w.nodes[n] == nil {
-			return w.noNode(n)
+		if rs.nodes.byName[n] == nil {
+			return rs.nodes.unknown(n)
 		}
 	}
-	if err := w.overlaps(r); err != nil {
+	if err := rs.overlaps(r); err != nil {
 		return err
 	}
-	return w.inTheWay(r)
+	return rs.inTheWay(r)
 }
 
-func (w *World) noReservation(name string) *api.Error {
-	return NoReservation(name, slices.Sorted(maps.Keys(w.reservations)))
+func (rs *reservations) unknown(name string) *api.Error {
+	return NoReservation(name, slices.Sorted(maps.Keys(rs.byName)))
 }
 
 // NoReservation says that there is none of a name, and which there are.
@@ -234,11 +246,11 @@ func NoReservation(name string, known []string) *api.Error {
 
 // overlaps refuses two reservations on one node at a time, but for maintenance: nodes that
 // are worked on are nobody's.
-func (w *World) overlaps(r *api.Reservation) *api.Error {
+func (rs *reservations) overlaps(r *api.Reservation) *api.Error {
 	if r.Has(api.FlagMaint) {
 		return nil
 	}
-	for _, o := range w.Reservations() {
+	for _, o := range rs.list() {
 		if o.Name == r.Name || o.Has(api.FlagMaint) || !coincide(o, r) {
 			continue
 		}
@@ -282,7 +294,7 @@ func coincide(a, b *api.Reservation) bool {
 }
 
 // inTheWay refuses a reservation that gangs on its nodes would outlast the start of.
-func (w *World) inTheWay(r *api.Reservation) *api.Error {
+func (rs *reservations) inTheWay(r *api.Reservation) *api.Error {
 	if r.Has(api.FlagIgnoreJobs) || r.Has(api.FlagDrain) {
 		return nil
 	}
@@ -290,8 +302,8 @@ func (w *World) inTheWay(r *api.Reservation) *api.Error {
 	var last time.Time
 	unlimited := false
 	for _, name := range r.Nodes {
-		for _, g := range w.nodes[name].node.Res.Grants {
-			if e := w.jobs[g.Job]; e != nil && e.job.Spec.Reservation == r.Name || !g.Until.IsZero() && !g.Until.After(r.Start) {
+		for _, g := range rs.nodes.byName[name].node.Res.Grants {
+			if e := rs.jobs.byID[g.Job]; e != nil && e.job.Spec.Reservation == r.Name || !g.Until.IsZero() && !g.Until.After(r.Start) {
 				continue
 			}
 			ids = append(ids, g.Job)
@@ -325,46 +337,46 @@ func (w *World) inTheWay(r *api.Reservation) *api.Error {
 }
 
 func (w *World) dropReservation(ev DropReservation) Outcome {
-	b := w.reservations[ev.Name]
+	b := w.site.reservations.byName[ev.Name]
 	if b == nil {
-		return refused(w.noReservation(ev.Name))
+		return refused(w.site.reservations.unknown(ev.Name))
 	}
-	w.removeReservation(b)
+	w.site.reservations.remove(b)
 	text := ""
 	if ev.By != "" {
 		text = "by " + ev.By
 	}
-	w.emit(api.Event{Type: api.EventReservationDeleted, Reservation: ev.Name, Nodes: b.r.Nodes, Text: text})
+	w.record.emit(api.Event{Type: api.EventReservationDeleted, Reservation: ev.Name, Nodes: b.r.Nodes, Text: text})
 	w.reservationMoved(ev.Name, b.r.Nodes)
 	return applied()
 }
 
-func (w *World) removeReservation(b *reservation) {
-	delete(w.reservations, b.r.Name)
-	w.reserved[b.r.Name] = nil
-	w.timers.cancel(reservationTimer(b.r.Name))
+func (rs *reservations) remove(b *reservation) {
+	delete(rs.byName, b.r.Name)
+	rs.dirty[b.r.Name] = nil
+	rs.clock.timers.cancel(reservationTimer(b.r.Name))
 }
 
 // reservationDue: one begins, or ends.
 func (w *World) reservationDue(name string) {
-	b := w.reservations[name]
-	switch now := w.now.Wall; {
+	b := w.site.reservations.byName[name]
+	switch now := w.clock.now.Wall; {
 	case b == nil:
 	case now.Before(b.r.Start):
 		// The wall clock was set back meanwhile: wait on.
-		w.setReservation(&reservation{r: b.r})
+		w.site.reservations.put(&reservation{r: b.r})
 	case now.Before(b.r.End):
 		if !b.active {
-			w.emit(api.Event{Type: api.EventReservationBegan, Reservation: name, Nodes: b.r.Nodes, Text: "until " + timeText(b.r.End)})
+			w.record.emit(api.Event{Type: api.EventReservationBegan, Reservation: name, Nodes: b.r.Nodes, Text: "until " + timeText(b.r.End)})
 		}
-		w.setReservation(&reservation{r: b.r, active: true})
+		w.site.reservations.put(&reservation{r: b.r, active: true})
 		w.reservationMoved(name, b.r.Nodes)
 	default:
-		w.emit(api.Event{Type: api.EventReservationEnded, Reservation: name, Nodes: b.r.Nodes})
+		w.record.emit(api.Event{Type: api.EventReservationEnded, Reservation: name, Nodes: b.r.Nodes})
 		if next := nextOccurrence(b.r, now); next != nil {
-			w.setReservation(&reservation{r: next, active: !next.Start.After(now)})
+			w.site.reservations.put(&reservation{r: next, active: !next.Start.After(now)})
 		} else {
-			w.removeReservation(b)
+			w.site.reservations.remove(b)
 		}
 		w.reservationMoved(name, b.r.Nodes)
 	}
@@ -383,37 +395,37 @@ func nextOccurrence(r *api.Reservation, now time.Time) *api.Reservation {
 	return &next
 }
 
-// inReservation: a gang that asked for a reservation waits until that has begun.
-func (w *World) inReservation(j *Job) bool {
+// lets: a gang that asked for a reservation waits until that has begun.
+func (rs *reservations) lets(j *Job) bool {
 	if j.Spec.Reservation == "" {
 		return true
 	}
-	b := w.reservations[j.Spec.Reservation]
+	b := rs.byName[j.Spec.Reservation]
 	return b != nil && b.active && b.r.Admits(j.User, j.Spec.Account)
 }
 
 // bars reports whether a reservation keeps gangs off its nodes that are of another one, or of none: who is of
 // maintenance is kept off by nothing, as in Slurm.
-func (w *World) bars(r *api.Reservation, own string) bool {
+func (rs *reservations) bars(r *api.Reservation, own string) bool {
 	if r.Name == own {
 		return false
 	}
-	b := w.reservations[own]
+	b := rs.byName[own]
 	return own == "" || b == nil || !b.r.Has(api.FlagMaint)
 }
 
 // barred is why a gang that would have ended by then (zero: nobody knows) may not be
 // admitted to a node, nil when it may.
-func (w *World) barred(j *Job, node string, until time.Time) *api.Error {
+func (rs *reservations) barred(j *Job, node string, until time.Time) *api.Error {
 	own := j.Spec.Reservation
-	if b := w.reservations[own]; own != "" && (b == nil || !b.r.Holds(node)) {
+	if b := rs.byName[own]; own != "" && (b == nil || !b.r.Holds(node)) {
 		return api.Errorf(api.CodeConflict, "node %s is not in reservation %s", node, own)
 	}
 	if !until.IsZero() {
-		until = until.Add(w.set.StartTimeout + max(0, j.Spec.GraceMax-graceOf(&w.set, j)))
+		until = until.Add(rs.set.StartTimeout + max(0, j.Spec.GraceMax-graceOf(rs.set, j)))
 	}
-	for _, r := range w.Reservations() {
-		if w.bars(r, own) && r.Holds(node) && (until.IsZero() || until.After(r.Start)) {
+	for _, r := range rs.list() {
+		if rs.bars(r, own) && r.Holds(node) && (until.IsZero() || until.After(r.Start)) {
 			return api.Errorf(api.CodeConflict, "node %s is reserved: %s from %s to %s", node, r.Name, timeText(r.Start), timeText(r.End))
 		}
 	}
@@ -422,23 +434,23 @@ func (w *World) barred(j *Job, node string, until time.Time) *api.Error {
 
 // longerIntoReservation refuses a longer limit for a gang on nodes that it would then not
 // have left when they are others'. A gang that is in the way already stays as it is.
-func (w *World) longerIntoReservation(e *entry, limit time.Duration, by time.Time) *api.Error {
+func (rs *reservations) longerIntoReservation(e *entry, limit time.Duration, by time.Time) *api.Error {
 	j := e.job
-	if len(w.reservations) == 0 || !admitted(j) {
+	if len(rs.byName) == 0 || !admitted(j) {
 		return nil
 	}
 	as := j.Copy()
 	as.Deadline = by
-	until := endsBy(&w.set, as, limit, j.ReservedAt)
+	until := endsBy(rs.set, as, limit, j.ReservedAt)
 	for i := range j.Members {
 		name := j.Members[i].Node
-		g, ok := w.nodes[name].node.Res.Grant(j.key())
+		g, ok := rs.nodes.byName[name].node.Res.Grant(j.key())
 		if !ok || g.Until.IsZero() || !until.IsZero() && !until.After(g.Until) {
 			continue
 		}
-		for _, r := range w.Reservations() {
-			if w.bars(r, j.Spec.Reservation) && r.Holds(name) && !g.Until.After(r.Start) && (until.IsZero() || until.After(r.Start)) {
-				return conflict(fmt.Sprintf("at most --time=%d (minutes)", int(r.Start.Sub(j.ReservedAt)-graceOf(&w.set, j)-w.set.StartTimeout)/int(time.Minute)),
+		for _, r := range rs.list() {
+			if rs.bars(r, j.Spec.Reservation) && r.Holds(name) && !g.Until.After(r.Start) && (until.IsZero() || until.After(r.Start)) {
+				return conflict(fmt.Sprintf("at most --time=%d (minutes)", int(r.Start.Sub(j.ReservedAt)-graceOf(rs.set, j)-rs.set.StartTimeout)/int(time.Minute)),
 					"job %d is on %s, which is reserved from %s on: %s", j.ID, name, timeText(r.Start), r.Name)
 			}
 		}
@@ -447,9 +459,9 @@ func (w *World) longerIntoReservation(e *entry, limit time.Duration, by time.Tim
 }
 
 // clearing is a reservation that empties its nodes.
-func (w *World) clearing(h *host, j *Job, g *cluster.Grant) (by time.Time, text string) {
-	for _, r := range w.Reservations() {
-		if !r.Has(api.FlagDrain) || !w.bars(r, j.Spec.Reservation) || !r.Holds(h.node.Name) {
+func (rs *reservations) clearing(h *host, j *Job, g *cluster.Grant) (by time.Time, text string) {
+	for _, r := range rs.list() {
+		if !r.Has(api.FlagDrain) || !rs.bars(r, j.Spec.Reservation) || !r.Holds(h.node.Name) {
 			continue
 		}
 		// Who ends by himself before it is not in its way.
@@ -461,13 +473,13 @@ func (w *World) clearing(h *host, j *Job, g *cluster.Grant) (by time.Time, text 
 	return by, text
 }
 
-// SchedReservations are the reservations as the scheduler sees them; not to be written to.
-func (w *World) SchedReservations() []sched.Reservation {
-	if w.schedReservations == nil {
-		for _, r := range w.Reservations() {
-			w.schedReservations = append(w.schedReservations, sched.Reservation{Name: r.Name, Nodes: r.Nodes, Start: r.Start, End: r.End, Every: r.Every(), Maint: r.Has(api.FlagMaint),
-				ClearBy: r.Start.Add(-w.set.StartTimeout)})
+// forSched are the reservations as the scheduler sees them; not to be written to.
+func (rs *reservations) forSched() []sched.Reservation {
+	if rs.seen == nil {
+		for _, r := range rs.list() {
+			rs.seen = append(rs.seen, sched.Reservation{Name: r.Name, Nodes: r.Nodes, Start: r.Start, End: r.End, Every: r.Every(), Maint: r.Has(api.FlagMaint),
+				ClearBy: r.Start.Add(-rs.set.StartTimeout)})
 		}
 	}
-	return w.schedReservations
+	return rs.seen
 }

@@ -129,7 +129,7 @@ func TestReservationsByNumber(t *testing.T) {
 		if out := b.step(PutReservation{R: r, Old: old, Count: n}); out.Refused != nil {
 			return string(out.Refused.Reason) + ": " + out.Refused.Message
 		}
-		return strings.Join(b.w.reservations[name].r.Nodes, ",")
+		return strings.Join(b.w.site.reservations.byName[name].r.Nodes, ",")
 	}
 	for _, c := range []struct{ got, want string }{
 		{count("talk", 3, false), "node_count: 3 nodes asked for, and of 4 there are 2 free for all of that time"},

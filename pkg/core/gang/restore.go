@@ -17,8 +17,8 @@ import (
 // address renews them).
 func Restore(now Instant, s api.Settings, saved *Snapshot) *World {
 	w := New(s)
-	w.now = now
-	w.nextID, w.nextSeq = max(saved.NextID, 1), max(saved.NextSeq, 1)
+	w.clock.now = now
+	w.jobs.nextID, w.record.nextSeq = max(saved.NextID, 1), max(saved.NextSeq, 1)
 	for _, n := range saved.Nodes {
 		w.restoreNode(n)
 	}
@@ -28,39 +28,39 @@ func Restore(now Instant, s api.Settings, saved *Snapshot) *World {
 		w.restoreJob(j)
 	}
 	for _, key := range slices.Sorted(maps.Keys(saved.Keys)) {
-		if first := saved.Keys[key]; w.jobs[first] == nil {
+		if first := saved.Keys[key]; w.jobs.byID[first] == nil {
 			w.keepKey(key, first)
 		}
 	}
 	for _, r := range saved.Reservations {
-		w.setReservation(&reservation{r: r, active: !r.Start.After(now.Wall)})
+		w.site.reservations.put(&reservation{r: r, active: !r.Start.After(now.Wall)})
 	}
-	clear(w.reserved)
+	clear(w.site.reservations.dirty)
 	for _, c := range saved.Partitions {
-		w.parts.changes[c.Name] = c
+		w.site.partitions.changes[c.Name] = c
 	}
 	for _, t := range saved.Crontabs {
-		w.crons[t.User] = t
+		w.site.crontabs.byUser[t.User] = t
 	}
-	w.outbox.restore(saved.Letters)
-	for _, h := range w.nodes {
+	w.record.outbox.restore(saved.Letters)
+	for _, h := range w.nodes.byName {
 		w.restoreGrants(h)
 	}
-	for _, e := range w.jobs {
+	for _, e := range w.jobs.byID {
 		w.rearm(e)
 	}
 	slices.SortFunc(w.leaving, func(a, b leaver) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.job, b.job)) })
 	w.armLeave()
 	for _, j := range jobs {
-		w.watch(w.jobs[j.ID])
+		w.watch(w.jobs.byID[j.ID])
 	}
-	for _, a := range w.arrays {
+	for _, a := range w.queue.arrays {
 		if a.limit > 0 {
-			w.offer(a) // again: a restart is not when they could first start
+			w.queue.offer(a) // again: a restart is not when they could first start
 		}
 	}
 	// All of it is as it was stored: nodes are told when they come, and who plans begins with every job.
-	w.queue, w.desired = slices.Collect(maps.Keys(w.jobs)), nil
+	w.jobs.touched, w.nodes.woken = slices.Collect(maps.Keys(w.jobs.byID)), nil
 	return w
 }
 
@@ -73,33 +73,33 @@ func (w *World) restoreNode(saved *Node) {
 	if n.Res == nil {
 		n.Res = &cluster.Node{Name: n.Name}
 	}
-	h := w.addHost(n.Name)
-	h.node, h.contact = &n, w.now.Mono
+	h := w.nodes.add(n.Name)
+	h.node, h.contact = &n, w.clock.now.Mono
 	if n.LostSince.IsZero() {
-		w.in(w.set.NodeTimeout, timer{kind: timerLost, node: n.Name})
+		w.clock.in(w.set.NodeTimeout, timer{kind: timerLost, node: n.Name})
 	}
 }
 
 func (w *World) restoreJob(j *Job) {
-	w.keepSpec(j)
-	e := &entry{job: j, asked: w.ask(j), epoch: w.noEpoch}
-	w.jobs[j.ID] = e
+	w.specs.keep(j)
+	e := &entry{job: j, asked: w.specs.ask(j), epoch: w.jobs.noEpoch}
+	w.jobs.byID[j.ID] = e
 	if len(j.Refusals) > 0 {
 		w.refusedJobs[j.ID] = e
 	}
 	if j.Key != "" {
 		w.keys[j.Key] = j.ID
 	}
-	w.enlist(e)
+	w.queue.enlist(e)
 	if j.Verdict == nil {
-		w.countHeld(j)
+		w.site.holdings.count(j)
 	}
 	if !admitted(j) {
 		return
 	}
-	w.countPools(j, 1)
+	w.site.pools.count(j, 1)
 	for i := range j.Members {
-		if name := j.Members[i].Node; w.nodes[name] == nil {
+		if name := j.Members[i].Node; w.nodes.byName[name] == nil {
 			w.restoreNode(&Node{Name: name})
 		}
 	}
@@ -128,52 +128,52 @@ func (w *World) restoreGrants(h *host) {
 	n.Res = res
 	w.refresh(h)
 	w.armClear(h)
-	h.owned, h.stored, w.dirtyNodes = false, false, nil
+	h.owned, h.stored, w.nodes.dirty = false, false, nil
 }
 
 // rearm sets the timers of a job.
 func (w *World) rearm(e *entry) {
 	j := e.job
 	w.armDeadline(e)
-	w.armNotify(e)
+	w.record.armPart(e)
 	if running(j) {
 		began := j.Start
 		if b := j.Booking; b != nil && b.Epoch == j.Epoch {
 			began = b.Until
 		}
-		w.remaining(began, bookEvery, bookTimer(j))
+		w.clock.remaining(began, bookEvery, bookTimer(j))
 	}
 	switch {
 	case j.Verdict != nil:
-		w.leaveIn(e, min(w.set.KeepEnded-w.now.Wall.Sub(j.End), w.set.KeepEnded))
+		w.leaveIn(e, min(w.set.KeepEnded-w.clock.now.Wall.Sub(j.End), w.set.KeepEnded))
 	case j.Drain != nil:
 		// How long it has lasted only the wall clock knows, which may have jumped.
-		e.drainAt = w.now.Mono - min(max(w.now.Wall.Sub(j.Drain.Started), 0), drainTime(&w.set, j))
+		e.drainAt = w.clock.now.Mono - min(max(w.clock.now.Wall.Sub(j.Drain.Started), 0), drainTime(&w.set, j))
 		w.armForce(e)
 	case reserved(j):
 		if slices.ContainsFunc(j.Members, func(m Member) bool { return m.Importing != api.Import{} }) {
 			w.extendStart(j)
 		} else {
-			w.remaining(j.ReservedAt, w.set.StartTimeout, timer{kind: timerStart, job: j.ID, epoch: j.Epoch})
+			w.clock.remaining(j.ReservedAt, w.set.StartTimeout, timer{kind: timerStart, job: j.ID, epoch: j.Epoch})
 		}
 	case admitted(j):
 		w.armReady(j)
 		starting := func(m Member) bool { return m.State == MemberStarting }
 		if slices.ContainsFunc(j.Members, starting) {
-			w.in(w.set.StartTimeout, timer{kind: timerLaunch, job: j.ID, epoch: j.Epoch})
+			w.clock.in(w.set.StartTimeout, timer{kind: timerLaunch, job: j.ID, epoch: j.Epoch})
 		}
 	case begins(j):
-		if d := j.Eligible.Sub(w.now.Wall); d > 0 {
-			w.in(d, timer{kind: timerEligible, job: j.ID})
+		if d := j.Eligible.Sub(w.clock.now.Wall); d > 0 {
+			w.clock.in(d, timer{kind: timerEligible, job: j.ID})
 		}
-	case j.BackoffUntil.After(w.now.Wall):
-		d := min(j.BackoffUntil.Sub(w.now.Wall), w.set.RetryBackoffMax)
-		w.in(d, timer{kind: timerEligible, job: j.ID})
+	case j.BackoffUntil.After(w.clock.now.Wall):
+		d := min(j.BackoffUntil.Sub(w.clock.now.Wall), w.set.RetryBackoffMax)
+		w.clock.in(d, timer{kind: timerEligible, job: j.ID})
 	}
 }
 
 // remaining arms what is left of a duration that began at a wall time: within [0, full]
 // whatever that clock did.
-func (w *World) remaining(began time.Time, full time.Duration, k timer) {
-	w.in(min(full-w.now.Wall.Sub(began), full), k)
+func (c *clock) remaining(began time.Time, full time.Duration, k timer) {
+	c.in(min(full-c.now.Wall.Sub(began), full), k)
 }

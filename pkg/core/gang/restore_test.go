@@ -11,12 +11,12 @@ import (
 // hello yet.
 func (b *bench) reborn(down time.Duration) {
 	b.t.Helper()
-	saved := &Snapshot{Keys: map[string]int64{}, NextID: b.w.nextID, NextSeq: b.w.nextSeq}
+	saved := &Snapshot{Keys: map[string]int64{}, NextID: b.w.jobs.nextID, NextSeq: b.w.record.nextSeq}
 	for j := range b.w.Jobs() {
 		saved.Jobs = append(saved.Jobs, j)
 	}
 	saved.Nodes, saved.Reservations = b.w.Nodes(), b.w.Reservations()
-	for _, t := range b.w.crons {
+	for _, t := range b.w.site.crontabs.byUser {
 		saved.Crontabs = append(saved.Crontabs, t)
 	}
 	b.now.Wall, b.now.Mono = b.now.Wall.Add(down), 5*time.Second // another machine: its own clock

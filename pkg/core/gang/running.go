@@ -9,7 +9,7 @@ import (
 
 // Running is an admitted gang as the scheduler sees it, nil for one that holds no nodes.
 func (w *World) Running(id int64) *sched.Running {
-	e := w.jobs[id]
+	e := w.jobs.byID[id]
 	if e == nil || !admitted(e.job) {
 		return nil
 	}
@@ -62,4 +62,4 @@ func keep(j *Job) {
 }
 
 // told says that what the scheduler knows of an admitted gang has changed.
-func (w *World) queueChanged(e *entry) { w.queue = append(w.queue, e.job.ID) }
+func (js *jobs) changed(e *entry) { js.touched = append(js.touched, e.job.ID) }

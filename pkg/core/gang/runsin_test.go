@@ -3,13 +3,14 @@ package gang
 import (
 	"testing"
 
+	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
 )
 
 func TestRunsIn(t *testing.T) {
-	w := &World{nodes: map[string]*host{}}
+	w := New(api.Settings{})
 	for name, in := range map[string][]string{"n1": {"main", "short"}, "n2": {"main", "gpu", "long"}, "n3": {"main", "long"}} {
-		w.nodes[name] = &host{node: &Node{Res: &cluster.Node{Name: name, Partitions: in}}}
+		w.nodes.byName[name] = &host{node: &Node{Res: &cluster.Node{Name: name, Partitions: in}}}
 	}
 	for _, x := range []struct {
 		partitions string

@@ -37,7 +37,7 @@ func TestLaterCauses(t *testing.T) {
 	id := b.submit(specOf(1))
 	b.start(id)
 	b.must(Preempt{Job: id, For: "job 9"})
-	e := b.w.jobs[id]
+	e := b.w.jobs.byID[id]
 	b.w.drain(e, api.CausePreempted, -1, "again")
 	b.w.drain(e, api.CauseNodeLost, -1, "second")
 	b.w.drain(e, api.CauseNodeLost, -1, "third")
@@ -255,15 +255,15 @@ func TestAsksAreToldApart(t *testing.T) {
 		edit(j)
 		return j
 	}
-	plain := b.w.keyOfAsk(job(func(*Job) {}))
-	if again := b.w.keyOfAsk(job(func(*Job) {})); again != plain {
+	plain := b.w.specs.keyOfAsk(job(func(*Job) {}))
+	if again := b.w.specs.keyOfAsk(job(func(*Job) {})); again != plain {
 		t.Errorf("%+v and %+v", plain, again)
 	}
 	for name, edit := range map[string]func(*Job){
 		"constraint": func(j *Job) { j.Constraint = new("ib") }, "prefer": func(j *Job) { j.Prefer = new("ib") },
 		"elsewhere": func(j *Job) { j.Elsewhere = true }, "spec": func(j *Job) { j.Spec = specOf(1) },
 	} {
-		if b.w.keyOfAsk(job(edit)) == plain {
+		if b.w.specs.keyOfAsk(job(edit)) == plain {
 			t.Errorf("%s makes no difference", name)
 		}
 	}
@@ -322,13 +322,13 @@ func TestImagesOfSteps(t *testing.T) {
 	b := stepBench(t)
 	b.unwritten()
 	begin(b, api.StepAsk{Container: &api.Container{Image: "one"}})
-	e := b.w.jobs[1]
+	e := b.w.jobs.byID[1]
 	found := func(digest string) bool { return b.w.stepImage(e, 0, 0, &api.StepActual{Image: digest}) }
 	if imageOf(e.job, "one") != "" || found("") || !found("sha256:1") || found("sha256:2") || imageOf(e.job, "one") != "sha256:1" {
 		t.Errorf("%+v", e.job.StepImages)
 	}
 	for n, want := range map[int]bool{maxStepImages - 1: true, maxStepImages: false} {
-		b.w.edit(e).StepImages = make([]StepImage, n)
+		b.w.jobs.edit(e).StepImages = make([]StepImage, n)
 		if found("sha256:3") != want {
 			t.Errorf("one more than %d: %v", n, !want)
 		}
@@ -402,7 +402,7 @@ func TestTimesOfAPartition(t *testing.T) {
 	b.submit(specOf(1))
 	b.w.Step(b.now, PutPartition{Ask: api.PartitionRequest{Name: "main", State: new(api.PartitionDown)}, Old: true})
 	b.w.Step(b.now, ResetPartitions{By: "root"})
-	if p := b.w.partition("main"); p.State != api.PartitionUp && p.State != "" || p.MaxTime != 0 {
+	if p := b.w.site.partitions.find("main"); p.State != api.PartitionUp && p.State != "" || p.MaxTime != 0 {
 		t.Errorf("%+v", p)
 	}
 }
@@ -423,7 +423,7 @@ func TestOutdated(t *testing.T) {
 // TestPassed: that a script does not take its notice is told to the other nodes, once.
 func TestPassed(t *testing.T) {
 	b := stepBench(t)
-	e := b.w.jobs[1]
+	e := b.w.jobs.byID[1]
 	b.w.Take()
 	if !b.w.passed(e, 0, &api.MemberActual{Passed: true}) || b.w.passed(e, 0, &api.MemberActual{Passed: true}) || b.w.passed(e, 1, &api.MemberActual{}) {
 		t.Error("it is said once")
@@ -440,8 +440,8 @@ func TestCutOff(t *testing.T) {
 		want        bool
 	}{{1, 1, false}, {2, 1, false}, {2, 2, true}, {3, 2, true}, {4, 2, false}, {4, 3, true}} {
 		b := newBench(t, c.nodes)
-		b.w.away = c.away
-		if b.w.cutOff() != c.want {
+		b.w.nodes.away = c.away
+		if b.w.nodes.cutOff() != c.want {
 			t.Errorf("%+v", c)
 		}
 	}
@@ -494,11 +494,11 @@ func TestALaterDeadlineIntoAReservation(t *testing.T) {
 	admit.TimeLimit = 20 * time.Minute
 	b.must(admit)
 	b.must(PutReservation{R: b.reservation("talk", time.Hour, time.Hour, []string{"n1"})})
-	e := b.w.jobs[id]
-	if err := b.w.longerIntoReservation(e, 4*time.Hour, epoch0.Add(50*time.Minute)); err != nil {
+	e := b.w.jobs.byID[id]
+	if err := b.w.site.reservations.longerIntoReservation(e, 4*time.Hour, epoch0.Add(50*time.Minute)); err != nil {
 		t.Errorf("before it begins: %v", err)
 	}
-	if err := b.w.longerIntoReservation(e, 4*time.Hour, epoch0.Add(2*time.Hour)); err == nil {
+	if err := b.w.site.reservations.longerIntoReservation(e, 4*time.Hour, epoch0.Add(2*time.Hour)); err == nil {
 		t.Error("into it")
 	}
 }
@@ -562,7 +562,7 @@ func TestSpecsLeaveWithTheirJobs(t *testing.T) {
 	for i, id := range []int64{one, two} {
 		b.must(Cancel{Job: id})
 		b.after(b.w.set.KeepEnded + time.Second)
-		if left := len(b.w.specs); left != 1-i {
+		if left := len(b.w.specs.byKey); left != 1-i {
 			t.Errorf("%d specs after job %d has left", left, id)
 		}
 	}

@@ -41,10 +41,10 @@ func (w *World) compare(e *entry, last bool) {
 			return
 		}
 	}
-	j := w.edit(e)
-	found := CompareStacks(j, w.now, func(i int) *api.MemberStacks { return e.stacks[i] })
+	j := w.jobs.edit(e)
+	found := CompareStacks(j, w.clock.now, func(i int) *api.MemberStacks { return e.stacks[i] })
 	j.Drain.Stacks = &found
-	w.emitJob(j, api.Event{Type: api.EventStacks, Cause: d.Cause, Text: found.Text})
+	w.record.emitJob(j, api.Event{Type: api.EventStacks, Cause: d.Cause, Text: found.Text})
 }
 
 // CompareStacks compares what was seen of the members of a gang; of, by a member's place, is nil where it did not say.

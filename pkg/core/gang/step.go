@@ -160,8 +160,8 @@ func (w *World) beginStep(ev StepBegin) Outcome {
 	if err != nil {
 		return refused(err)
 	}
-	j := w.edit(e)
-	s := Step{ID: j.NextStep, Key: ev.Key, Ask: ev.Ask, Secret: ev.Secret, Parts: parts, Ports: ports, Start: w.now.Wall}
+	j := w.jobs.edit(e)
+	s := Step{ID: j.NextStep, Key: ev.Key, Ask: ev.Ask, Secret: ev.Secret, Parts: parts, Ports: ports, Start: w.clock.now.Wall}
 	j.NextStep++
 	s.From = stepFrom(j, s.Size())
 	widen(j, &s)
@@ -172,7 +172,7 @@ func (w *World) beginStep(ev StepBegin) Outcome {
 
 // stepJob finds a job in which steps may be started or ended now.
 func (w *World) stepJob(id int64, epoch int) (*entry, *api.Error) {
-	e, err := w.living(id)
+	e, err := w.jobs.living(id)
 	if err != nil {
 		return nil, err
 	}
@@ -190,7 +190,7 @@ func (w *World) stepJob(id int64, epoch int) (*entry, *api.Error) {
 func (w *World) wakeStep(e *entry, s *Step) {
 	for i := range s.Parts {
 		if !s.Parts[i].Over {
-			w.desired = append(w.desired, e.job.Members[s.Parts[i].Member].Node)
+			w.nodes.woken = append(w.nodes.woken, e.job.Members[s.Parts[i].Member].Node)
 		}
 	}
 }
@@ -209,7 +209,7 @@ func (w *World) stopStep(ev StepStop) Outcome {
 	case e.job.Steps[at].Stop:
 		return ignored("already being ended")
 	}
-	s := &w.edit(e).Steps[at]
+	s := &w.jobs.edit(e).Steps[at]
 	s.Stop, s.By, s.Late = true, ev.By, ev.Late
 	w.wakeStep(e, s)
 	return applied()
@@ -256,10 +256,10 @@ func (w *World) stepsSaid(e *entry, member int, said []api.StepActual) (changed 
 		if !a.Over {
 			continue
 		}
-		p := &w.edit(e).Steps[at].Parts[part]
+		p := &w.jobs.edit(e).Steps[at].Parts[part]
 		p.Over, p.Known, p.ExitCode, p.Signal, p.OOM, p.Text = true, true, a.ExitCode, a.Signal, a.OOM, a.Error
 		p.MaxRSS, p.CPUTime = a.MaxRSS, a.CPUTime
-		w.desired = append(w.desired, e.job.Members[member].Node)
+		w.nodes.woken = append(w.nodes.woken, e.job.Members[member].Node)
 		changed = true
 	}
 	if changed {
@@ -271,14 +271,14 @@ func (w *World) stepsSaid(e *entry, member int, said []api.StepActual) (changed 
 // stepImage takes how far the import of a step's image is, and what was found.
 func (w *World) stepImage(e *entry, at, part int, a *api.StepActual) (changed bool) {
 	if e.job.Steps[at].Parts[part].Importing != a.Importing {
-		w.edit(e).Steps[at].Parts[part].Importing = a.Importing
+		w.jobs.edit(e).Steps[at].Parts[part].Importing = a.Importing
 		changed = true
 	}
 	c := e.job.Steps[at].Ask.Container
 	if c == nil || a.Image == "" || imageOf(e.job, c.Image) != "" || len(e.job.StepImages) >= maxStepImages {
 		return changed
 	}
-	j := w.edit(e)
+	j := w.jobs.edit(e)
 	j.StepImages = append(slices.Clip(j.StepImages), StepImage{c.Image, a.Image})
 	return true
 }
@@ -298,7 +298,7 @@ func (w *World) stepsLeft(e *entry, member int) {
 	for i := range e.job.Steps {
 		for p := range e.job.Steps[i].Parts {
 			if q := &e.job.Steps[i].Parts[p]; q.Member == member && !q.Over {
-				w.edit(e).Steps[i].Parts[p].Over = true
+				w.jobs.edit(e).Steps[i].Parts[p].Over = true
 				hit = true
 			}
 		}
@@ -310,14 +310,14 @@ func (w *World) stepsLeft(e *entry, member int) {
 
 // endSteps puts the steps on record of which every part is over.
 func (w *World) endSteps(e *entry) {
-	j := w.edit(e)
+	j := w.jobs.edit(e)
 	kept := j.Steps[:0:0]
 	for i := range j.Steps {
 		if slices.ContainsFunc(j.Steps[i].Parts, func(p StepPart) bool { return !p.Over }) {
 			kept = append(kept, j.Steps[i])
 			continue
 		}
-		s := ShowStep(w.judged(j), &j.Steps[i], w.now.Wall)
+		s := ShowStep(w.judged(j), &j.Steps[i], w.clock.now.Wall)
 		s.Partition = RunsIn(j, w.Node)
 		w.steps = append(w.steps, s)
 	}

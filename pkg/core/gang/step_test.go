@@ -412,8 +412,8 @@ func TestImagesOfStepsAreBounded(t *testing.T) {
 	b := newBench(t, 1)
 	id := b.submit(specOf(1))
 	b.start(id)
-	e := b.w.jobs[id]
-	j := b.w.edit(e)
+	e := b.w.jobs.byID[id]
+	j := b.w.jobs.edit(e)
 	j.StepImages = make([]StepImage, maxStepImages-1)
 	for i, want := range []bool{true, false} {
 		j.Steps = []Step{{Parts: make([]StepPart, 1)}}

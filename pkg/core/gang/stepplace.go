@@ -40,7 +40,7 @@ func (w *World) rooms(e *entry, counts func(*Step) bool) []room {
 		if per := j.Spec.PartAt(m.Ranks[0]).MemoryPerNode; per > 0 {
 			r.mem = per
 		}
-		if n := w.nodes[m.Node]; j.Spec.Exclusive && n != nil && n.node.Res != nil {
+		if n := w.nodes.byName[m.Node]; j.Spec.Exclusive && n != nil && n.node.Res != nil {
 			r.cpus = max(r.cpus, n.node.Res.CPUs())
 		}
 		r.cpusFree, r.memFree, r.cardFree = r.cpus, r.mem, slices.Clone(r.cards)

@@ -34,7 +34,7 @@ func (w *World) submit(ev Submit) Outcome {
 	if e := w.recall(ev.Spec.Dependency, ev.Recalled); e != nil {
 		return refused(e)
 	}
-	if e := w.knownPartitions(ev.Partition); e != nil {
+	if e := w.site.partitions.known(ev.Partition); e != nil {
 		return refused(e)
 	}
 	if ev.Groups != nil {
@@ -44,18 +44,18 @@ func (w *World) submit(ev Submit) Outcome {
 	if ev.Array != nil {
 		ids = make([]int64, len(ev.Array.Indices))
 	}
-	if e := w.mayHold(&ev, len(ids)); e != nil {
+	if e := w.site.holdings.mayHold(&ev, len(ids)); e != nil {
 		return refused(e)
 	}
 	info := arrayInfo(ev.Array)
 	spec := ev.Spec.WithoutTexts()
-	if w.whole == nil {
-		w.whole = map[string]*api.Spec{}
+	if w.specs.whole == nil {
+		w.specs.whole = map[string]*api.Spec{}
 	}
-	w.whole[ev.SpecHash] = ev.Spec
+	w.specs.whole[ev.SpecHash] = ev.Spec
 	for i := range ids {
-		ids[i] = w.nextID
-		w.nextID++
+		ids[i] = w.jobs.nextID
+		w.jobs.nextID++
 		j := w.newJob(&ev, spec, ids[i])
 		if info != nil {
 			j.ArrayID, j.ArrayIndex, j.Array = ids[0], ev.Array.Indices[i], info
@@ -64,20 +64,20 @@ func (w *World) submit(ev Submit) Outcome {
 			j.Key = ev.Key
 			w.keys[ev.Key] = j.ID
 		}
-		w.keepSpec(j)
+		w.specs.keep(j)
 		warned := ""
 		if i == 0 {
 			warned = strings.Join(ev.Warned, "; ")
 		}
-		w.queueNew(&entry{job: j, asked: w.ask(j), epoch: w.noEpoch, owned: true}, warned)
+		w.queueNew(&entry{job: j, asked: w.specs.ask(j), epoch: w.jobs.noEpoch, owned: true}, warned)
 	}
 	return Outcome{Applied: true, JobIDs: ids}
 }
 
-func (w *World) knownPartitions(names string) *api.Error {
+func (ps *partitions) known(names string) *api.Error {
 	for name := range strings.SplitSeq(names, ",") {
-		if w.parts.file != nil && w.partition(name) == nil {
-			return w.noPartition(name)
+		if ps.file != nil && ps.find(name) == nil {
+			return ps.unknown(name)
 		}
 	}
 	return nil
@@ -94,7 +94,7 @@ func (w *World) submitted(key string) []int64 {
 		return nil
 	}
 	ids := []int64{first}
-	if e := w.jobs[first]; e != nil && e.job.Array != nil {
+	if e := w.jobs.byID[first]; e != nil && e.job.Array != nil {
 		for id := first + 1; id < first+int64(e.job.Array.Count); id++ {
 			ids = append(ids, id)
 		}
@@ -127,16 +127,16 @@ func (w *World) newJob(ev *Submit, s *api.Spec, id int64) *Job {
 	j := &Job{
 		ID: id, ArrayIndex: -1, User: ev.User, UID: ev.UID, GID: ev.GID, Spec: s, SpecHash: ev.SpecHash, TextBytes: ev.Spec.TextBytes(),
 		Name: s.Name, Partition: ev.Partition, Priority: ev.Priority, TimeLimit: ev.TimeLimit,
-		Submit: w.now.Wall, Eligible: w.now.Wall, Ranks: BlankRanks(s.Size), Past: new(Past), Wishes: &Wishes{Deadline: s.Deadline},
+		Submit: w.clock.now.Wall, Eligible: w.clock.now.Wall, Ranks: BlankRanks(s.Size), Past: new(Past), Wishes: &Wishes{Deadline: s.Deadline},
 	}
 	if s.Hold {
 		j.Held = HeldUser
 	}
-	if s.Begin.After(w.now.Wall) {
+	if s.Begin.After(w.clock.now.Wall) {
 		j.Eligible = s.Begin
 	}
 	if s.Cron != nil {
-		j.Eligible = w.due(s.Cron, w.now.Wall)
+		j.Eligible = w.site.crontabs.due(s.Cron, w.clock.now.Wall)
 	}
 	if d := s.Dependency; d != nil {
 		j.Dependency = d
@@ -147,32 +147,32 @@ func (w *World) newJob(ev *Submit, s *api.Spec, id int64) *Job {
 
 func (w *World) queueNew(e *entry, warned string) {
 	j := e.job
-	w.jobs[j.ID] = e
-	w.dirtyJobs = append(w.dirtyJobs, e)
-	w.enlist(e)
-	w.countHeld(j)
-	w.emitJob(j, api.Event{Type: api.EventSubmitted, Size: len(j.Ranks), Text: warned})
+	w.jobs.byID[j.ID] = e
+	w.jobs.dirty = append(w.jobs.dirty, e)
+	w.queue.enlist(e)
+	w.site.holdings.count(j)
+	w.record.emitJob(j, api.Event{Type: api.EventSubmitted, Size: len(j.Ranks), Text: warned})
 	if j.Held != "" {
-		w.emitJob(j, api.Event{Type: api.EventHeld, Text: j.Held})
+		w.record.emitJob(j, api.Event{Type: api.EventHeld, Text: j.Held})
 	}
-	if d := j.Eligible.Sub(w.now.Wall); d > 0 {
-		w.in(d, timer{kind: timerEligible, job: j.ID})
+	if d := j.Eligible.Sub(w.clock.now.Wall); d > 0 {
+		w.clock.in(d, timer{kind: timerEligible, job: j.ID})
 	}
 	w.armDeadline(e)
 	w.watch(e)
-	w.touch(e)
+	w.queue.touch(e)
 }
 
 // enlist counts an element into its array.
-func (w *World) enlist(e *entry) {
+func (q *queue) enlist(e *entry) {
 	j := e.job
 	if j.ArrayID == 0 {
 		return
 	}
-	a := w.arrays[j.ArrayID]
+	a := q.arrays[j.ArrayID]
 	if a == nil {
 		a = &array{}
-		w.arrays[j.ArrayID] = a
+		q.arrays[j.ArrayID] = a
 	}
 	a.live++
 	a.tally(j, 1)
@@ -209,15 +209,15 @@ func arrayInfo(a *api.Array) *ArrayInfo {
 }
 
 // ask is shared by all jobs of one spec and partition that were changed alike.
-func (w *World) ask(j *Job) *sharedAsk {
-	k := w.keyOfAsk(j)
-	a := w.asks[k]
+func (sp *specs) ask(j *Job) *sharedAsk {
+	k := sp.keyOfAsk(j)
+	a := sp.asks[k]
 	if a == nil {
-		a = &sharedAsk{ask: cluster.AskIn(askSpec(j), w.askedIn(j)), key: k}
+		a = &sharedAsk{ask: cluster.AskIn(askSpec(j), sp.askedIn(j)), key: k}
 		if j.Elsewhere {
 			a.ask.Leave(RefusedBy(j))
 		}
-		w.asks[k] = a
+		sp.asks[k] = a
 	}
 	a.jobs++
 	return a
@@ -225,8 +225,8 @@ func (w *World) ask(j *Job) *sharedAsk {
 
 // askedIn are the partitions of a job's ask: those it may be started in, and all of them where it
 // may be in none, which keeps it from being a candidate.
-func (w *World) askedIn(j *Job) []cluster.In {
-	if open := w.startsIn(j); len(open) > 0 {
+func (sp *specs) askedIn(j *Job) []cluster.In {
+	if open := sp.partitions.startsIn(j); len(open) > 0 {
 		return open
 	}
 	return unboundedIn(j.Partition)
@@ -244,14 +244,14 @@ func askSpec(j *Job) *api.Spec {
 }
 
 // dropAsk is the other end of ask.
-func (w *World) dropAsk(a *sharedAsk) {
+func (sp *specs) dropAsk(a *sharedAsk) {
 	if a.jobs--; a.jobs == 0 {
-		delete(w.asks, a.key)
+		delete(sp.asks, a.key)
 	}
 }
 
 // askAgain is to follow whatever may change what a job asks for.
-func (w *World) askAgain(e *entry) {
-	w.dropAsk(e.asked)
-	e.asked = w.ask(e.job)
+func (sp *specs) askAgain(e *entry) {
+	sp.dropAsk(e.asked)
+	e.asked = sp.ask(e.job)
 }

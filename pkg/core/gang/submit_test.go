@@ -31,18 +31,18 @@ func TestAsksAreForgottenWithTheirJobs(t *testing.T) {
 	b := newBench(t, 1)
 	s := specOf(1)
 	x, y := b.submit(s), b.submit(s)
-	if len(b.w.asks) != 1 {
-		t.Fatalf("%d asks of two equal jobs", len(b.w.asks))
+	if len(b.w.specs.asks) != 1 {
+		t.Fatalf("%d asks of two equal jobs", len(b.w.specs.asks))
 	}
 	b.must(Cancel{Job: x})
 	b.after(settings().KeepEnded)
-	if len(b.w.asks) != 1 {
+	if len(b.w.specs.asks) != 1 {
 		t.Error("the ask of a job that waits is forgotten")
 	}
 	b.must(Cancel{Job: y})
 	b.after(settings().KeepEnded)
-	if len(b.w.asks) != 0 {
-		t.Errorf("%d asks of no job", len(b.w.asks))
+	if len(b.w.specs.asks) != 0 {
+		t.Errorf("%d asks of no job", len(b.w.specs.asks))
 	}
 }
 

@@ -19,7 +19,7 @@ const tableFile = "../../../docs/state-table.md"
 
 // gangStateOf is the column that a job is in.
 func gangStateOf(w *World, id int64) GangState {
-	e := w.jobs[id]
+	e := w.jobs.byID[id]
 	switch {
 	case e == nil:
 		return GangNone
@@ -39,7 +39,7 @@ func gangStateOf(w *World, id int64) GangState {
 		return GangHeld
 	case e.left > 0:
 		return GangBarred
-	case !w.eligible(e):
+	case !w.queue.eligible(e):
 		return GangDeferred
 	}
 	return GangBlocked
@@ -150,7 +150,7 @@ func happenings() map[string]func(b *bench) Outcome {
 		"session cut": send(NodeGone{Node: "n2"}),
 		"node lost": func(b *bench) Outcome {
 			b.must(NodeGone{Node: "n2"})
-			b.w.timers.set(timer{kind: timerLost, node: "n2"}, b.now.Mono)
+			b.w.clock.timers.set(timer{kind: timerLost, node: "n2"}, b.now.Mono)
 			return b.step(Tick{})
 		},
 		"node drained by an admin": send(NodeDrain{Node: "n2", Reason: "disk"}),
@@ -158,7 +158,7 @@ func happenings() map[string]func(b *bench) Outcome {
 		"node fenced":              send(NodeFence{Node: "n2"}),
 		"lost node fenced": func(b *bench) Outcome {
 			b.must(NodeGone{Node: "n2"})
-			b.w.timers.set(timer{kind: timerLost, node: "n2"}, b.now.Mono)
+			b.w.clock.timers.set(timer{kind: timerLost, node: "n2"}, b.now.Mono)
 			b.must(Tick{})
 			return b.step(NodeFence{Node: "n2"})
 		},
@@ -174,8 +174,8 @@ func happenings() map[string]func(b *bench) Outcome {
 			return b.step(Update{Job: 1, Deadline: new(b.now.Wall.Add(30 * time.Minute))})
 		},
 		"deadline passes": func(b *bench) Outcome {
-			if e := b.w.jobs[1]; e != nil && (blocked(e.job) || reserved(e.job)) {
-				b.w.edit(e).Deadline = b.now.Wall.Add(2 * time.Second)
+			if e := b.w.jobs.byID[1]; e != nil && (blocked(e.job) || reserved(e.job)) {
+				b.w.jobs.edit(e).Deadline = b.now.Wall.Add(2 * time.Second)
 				b.w.armDeadline(e)
 			}
 			return late(2 * time.Second)(b)
@@ -200,9 +200,9 @@ func happenings() map[string]func(b *bench) Outcome {
 		},
 		"step is over on its node": func(b *bench) Outcome {
 			b.step(StepBegin{Job: 1, Key: "s", Ask: api.StepAsk{StepComponent: api.StepComponent{Tasks: 1, NodeList: []string{"n2"}}}})
-			if e := b.w.jobs[1]; e != nil && len(e.job.Steps) == 0 && len(e.job.Members) > 0 {
-				b.w.edit(e).Steps = []Step{{Parts: []StepPart{{Member: 1, Tasks: []int{0}}}}} // begun before the stop
-				b.w.edit(e).NextStep = 1
+			if e := b.w.jobs.byID[1]; e != nil && len(e.job.Steps) == 0 && len(e.job.Members) > 0 {
+				b.w.jobs.edit(e).Steps = []Step{{Parts: []StepPart{{Member: 1, Tasks: []int{0}}}}} // begun before the stop
+				b.w.jobs.edit(e).NextStep = 1
 			}
 			return b.say("n2", api.MemberActual{MemberKey: key(b), Phase: api.PhaseRunning, Steps: []api.StepActual{{ID: 0, Over: true}}})
 		},

@@ -198,11 +198,11 @@ func TestTaskSparedInARow(t *testing.T) {
 		}
 	}
 	b.stepOver(s)
-	if n := len(b.w.jobs[1].guard.spared); n != 1 {
+	if n := len(b.w.jobs.byID[1].guard.spared); n != 1 {
 		t.Fatalf("%d rows", n)
 	}
 	b.must(Watched{Job: 1, Epoch: 1, Node: "n1"})
-	if n := len(b.w.jobs[1].guard.spared); n != 0 {
+	if n := len(b.w.jobs.byID[1].guard.spared); n != 0 {
 		t.Errorf("%d rows of a step that is over", n)
 	}
 }

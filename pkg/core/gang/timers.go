@@ -124,11 +124,17 @@ func (h *timerHeap) Pop() any {
 	return x
 }
 
+// clock is the moment of the step, and what becomes due.
+type clock struct {
+	now    Instant
+	timers timers
+}
+
 // tick fires what is due, at most maxFire timers; NextDeadline says whether more are.
 func (w *World) tick() Outcome {
 	fired := 0
 	for ; fired < maxFire; fired++ {
-		t, ok := w.timers.pop(w.now.Mono)
+		t, ok := w.clock.timers.pop(w.clock.now.Mono)
 		if !ok {
 			break
 		}
@@ -143,37 +149,37 @@ func (w *World) tick() Outcome {
 func (w *World) fire(t timer) {
 	switch t.kind {
 	case timerStart:
-		w.startTimeout(w.jobs[t.job])
+		w.startTimeout(w.jobs.byID[t.job])
 	case timerLaunch:
-		w.launchTimeout(w.jobs[t.job])
+		w.launchTimeout(w.jobs.byID[t.job])
 	case timerReady:
-		w.readyTimeout(w.jobs[t.job])
+		w.readyTimeout(w.jobs.byID[t.job])
 	case timerForce:
-		w.force(w.jobs[t.job])
+		w.force(w.jobs.byID[t.job])
 	case timerEligible:
-		w.becomeEligible(w.jobs[t.job])
+		w.queue.becomeEligible(w.jobs.byID[t.job])
 	case timerLeave:
 		w.purgeDue()
 	case timerLost:
-		w.nodeLost(w.nodes[t.node])
+		w.nodeLost(w.nodes.byName[t.node])
 	case timerWatch:
-		w.watchTimeout(w.jobs[t.job], t.epoch)
+		w.watchTimeout(w.jobs.byID[t.job], t.epoch)
 	case timerClear:
-		w.clearNode(w.nodes[t.node])
+		w.clearNode(w.nodes.byName[t.node])
 	case timerReservation:
 		w.reservationDue(t.node)
 	case timerDeadline:
-		w.missDeadline(w.jobs[t.job])
+		w.missDeadline(w.jobs.byID[t.job])
 	case timerNotify:
-		w.tellTime(w.jobs[t.job])
+		w.record.tellPart(w.jobs.byID[t.job])
 	case timerBook:
-		w.bookHour(w.jobs[t.job], t.epoch)
+		w.books.hour(w.jobs.byID[t.job], t.epoch)
 	case timerDepend:
-		w.judge(w.jobs[t.job])
+		w.judge(w.jobs.byID[t.job])
 	case timerLease:
-		w.leaseOut(w.nodes[t.node], memberKey(t.job, t.epoch))
+		w.leaseOut(w.nodes.byName[t.node], memberKey(t.job, t.epoch))
 	}
 }
 
 // in arms a timer after d.
-func (w *World) in(d time.Duration, k timer) { w.timers.set(k, w.now.Mono+max(d, 0)) }
+func (c *clock) in(d time.Duration, k timer) { c.timers.set(k, c.now.Mono+max(d, 0)) }

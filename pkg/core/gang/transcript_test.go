@@ -59,7 +59,7 @@ func (b *bench) asOne(what string, f func()) {
 type marks struct{ events, desired, queue, steps, measures int }
 
 func (w *World) marks() marks {
-	return marks{len(w.events), len(w.desired), len(w.queue), len(w.steps), len(w.measures)}
+	return marks{len(w.record.events), len(w.nodes.woken), len(w.jobs.touched), len(w.steps), len(w.record.measures)}
 }
 
 func eventText(ev Event) string {
@@ -72,7 +72,7 @@ func eventText(ev Event) string {
 
 func (b *bench) tell(what string, out Outcome, m marks) {
 	tr := b.witness
-	if tr == nil || len(b.w.jobs) > mostTold {
+	if tr == nil || len(b.w.jobs.byID) > mostTold {
 		return
 	}
 	tr.Printf("%v %s", b.now.Wall.Sub(epoch0), what)
@@ -84,7 +84,7 @@ func (b *bench) tell(what string, out Outcome, m marks) {
 	case out.JobIDs != nil:
 		tr.Printf("  jobs %v", out.JobIDs)
 	}
-	for _, e := range b.w.events[m.events:] {
+	for _, e := range b.w.record.events[m.events:] {
 		t := e.Type
 		if e.Seq, e.Type = 0, ""; e.Time.Equal(b.now.Wall) {
 			e.Time = time.Time{}
@@ -94,14 +94,14 @@ func (b *bench) tell(what string, out Outcome, m marks) {
 	for _, s := range b.w.steps[m.steps:] {
 		tr.Printf("  step %s", printer.Value(s))
 	}
-	for _, s := range b.w.measures[m.measures:] {
+	for _, s := range b.w.record.measures[m.measures:] {
 		tr.Printf("  measure %s", printer.Value(s))
 	}
 	tr.changes(objectsOf(b.w))
-	if names := unique(slices.Clone(b.w.desired[m.desired:])); len(names) > 0 {
+	if names := unique(slices.Clone(b.w.nodes.woken[m.desired:])); len(names) > 0 {
 		tr.Printf("  tells %s", strings.Join(names, " "))
 	}
-	if ids := unique(slices.Clone(b.w.queue[m.queue:])); len(ids) > 0 {
+	if ids := unique(slices.Clone(b.w.jobs.touched[m.queue:])); len(ids) > 0 {
 		tr.Printf("  to be planned anew: %v", ids)
 	}
 }
@@ -161,10 +161,10 @@ func objectsOf(w *World) map[object]map[string]string {
 		}
 		out[object{kind, name}] = m
 	}
-	if len(w.jobs) > mostTold {
+	if len(w.jobs.byID) > mostTold {
 		return out
 	}
-	for id, e := range w.jobs {
+	for id, e := range w.jobs.byID {
 		name, j := fmt.Sprint(id), *e.job
 		j.Past, j.Spec, j.SpecHash = new(Past), nil, ""
 		*j.Past = *e.job.Past
@@ -183,7 +183,7 @@ func objectsOf(w *World) map[object]map[string]string {
 			put("running", name, printer.Fields(r))
 		}
 	}
-	for name, h := range w.nodes {
+	for name, h := range w.nodes.byName {
 		n := *h.node
 		n.Res, n.Hello = nil, api.Hello{}
 		fields := printer.Fields(n)
@@ -221,15 +221,15 @@ func objectsOf(w *World) map[object]map[string]string {
 	for _, l := range w.Outbox() {
 		put("letter", fmt.Sprint(l.ID), printer.Fields(l))
 	}
-	for k, at := range w.timers.due {
+	for k, at := range w.clock.timers.due {
 		name := strings.TrimSpace(fmt.Sprintf("%d.%d %s", k.job, k.epoch, k.node))
 		put("timer "+timerNames[k.kind], name, []transcript.Field{{Name: "at", Value: (at - mono0).String()}})
 	}
-	for k, r := range w.epochs {
+	for k, r := range w.record.epochs {
 		r.Slots, r.Booking = nil, nil // as the ranks and the job have it
 		put("row of attempt", fmt.Sprintf("%d.%d", k.Job, k.Epoch), printer.Fields(r))
 	}
-	for k, f := range w.ledger {
+	for k, f := range w.books.ledger {
 		put("row of ledger", printer.Value(k), printer.Fields(f))
 	}
 	return out

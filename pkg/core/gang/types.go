@@ -88,7 +88,7 @@ type Past struct {
 	NextStep       int             // the smallest step id of the current epoch never given out
 	Widest         StepSet         // see [Widest]
 	LastRun        bool            // its line is not in the cron table any more, so that it does not come again
-	TimeTold       int             // percent of the time limit of the current or last epoch that was told of, see [World.tellTime]
+	TimeTold       int             // percent of the time limit of the current or last epoch that was told of, see [record.tellPart]
 	Image          string          // digest of its container's image, as the first epoch found it; empty: not known
 	StepImages     []StepImage     // of its steps, likewise
 	Booking        *Booking        // of the current or last epoch in the ledger; nil: none started

@@ -41,7 +41,7 @@ type Update struct {
 func (Update) event() {}
 
 func (w *World) update(ev Update) Outcome {
-	e, err := w.living(ev.Job)
+	e, err := w.jobs.living(ev.Job)
 	if err == nil && Recurs(e.job) && ev.Message == nil {
 		err = conflict("change its line: gcron -e", "job %s is of a cron table and is changed there", e.job.Ref()).About(api.ReasonCronJob, "")
 	}
@@ -60,15 +60,15 @@ func (w *World) update(ev Update) Outcome {
 	w.relimit(e, &ev, say)
 	if p := ev.Priority; p != nil && *p != e.job.Priority {
 		say("priority %d, was %d", *p, e.job.Priority)
-		w.edit(e).Priority = *p
+		w.jobs.edit(e).Priority = *p
 	}
 	if n := ev.Nice; n != nil && *n != NiceOf(e.job) {
 		say("nice %d, was %d", *n, NiceOf(e.job))
-		w.edit(e).Nice = n
+		w.jobs.edit(e).Nice = n
 	}
 	if c := ev.Comment; c != nil && *c != CommentOf(e.job) {
 		say("comment %q, was %q", *c, CommentOf(e.job))
-		w.edit(e).Comment = c
+		w.jobs.edit(e).Comment = c
 	}
 	w.move(e, ev.Partition, say)
 	w.reconstrain(e, &ev, say)
@@ -77,7 +77,7 @@ func (w *World) update(ev Update) Outcome {
 	w.limitArray(e, ev.ArrayLimit, say)
 	w.depend(e, ev.Dependency, say)
 	if m := ev.Message; m != nil {
-		w.emitJob(e.job, api.Event{Type: api.EventMessage, Text: Signed(*m, ev.By)})
+		w.record.emitJob(e.job, api.Event{Type: api.EventMessage, Text: Signed(*m, ev.By)})
 	}
 	switch {
 	case said == nil && ev.Message != nil:
@@ -85,9 +85,9 @@ func (w *World) update(ev Update) Outcome {
 	case said == nil:
 		return ignored("it is so already")
 	}
-	w.emitJob(e.job, api.Event{Type: api.EventUpdated, Text: Signed(strings.Join(said, "; "), ev.By)})
+	w.record.emitJob(e.job, api.Event{Type: api.EventUpdated, Text: Signed(strings.Join(said, "; "), ev.By)})
 	e.body = nil // as a restarted gangd would make it
-	w.touch(e)
+	w.queue.touch(e)
 	return applied()
 }
 
@@ -138,11 +138,11 @@ func (w *World) updatable(e *entry, ev *Update) *api.Error {
 		return waiting("request")
 	case ev.Spec != nil && ev.Spec.Size != j.Spec.Size && j.Epoch > 0:
 		return conflict("submit it once more", "job %s has been started with %s, and stays of that size", j.Ref(), api.Count(j.Spec.Size, "rank"))
-	case ev.ArrayLimit != nil && w.arrays[j.ArrayID] == nil:
+	case ev.ArrayLimit != nil && w.queue.arrays[j.ArrayID] == nil:
 		return conflict("", "job %s is not of an array", j.Ref())
 	}
 	if ev.Spec != nil {
-		if err := w.mayHold(&Submit{Spec: ev.Spec, SpecHash: ev.SpecHash, UID: j.UID, User: j.User}, 0); err != nil {
+		if err := w.site.holdings.mayHold(&Submit{Spec: ev.Spec, SpecHash: ev.SpecHash, UID: j.UID, User: j.User}, 0); err != nil {
 			return err
 		}
 	}
@@ -157,7 +157,7 @@ func (w *World) updatable(e *entry, ev *Update) *api.Error {
 		if ev.Deadline != nil {
 			by = *ev.Deadline
 		}
-		if err := w.longerIntoReservation(e, limit, by); err != nil {
+		if err := w.site.reservations.longerIntoReservation(e, limit, by); err != nil {
 			return err
 		}
 	}
@@ -182,7 +182,7 @@ func (w *World) rename(e *entry, name *string, say reportFunc) {
 	waiting := e.waiting
 	w.unwatch(e)
 	w.leaveName(e)
-	w.edit(e).Name = *name
+	w.jobs.edit(e).Name = *name
 	w.joinName(e)
 	if waiting {
 		w.watch(e)
@@ -197,7 +197,7 @@ func (w *World) relimit(e *entry, ev *Update, say reportFunc) {
 	if !longer && !later {
 		return
 	}
-	j := w.edit(e)
+	j := w.jobs.edit(e)
 	if longer {
 		say("time limit %s, was %s", limitText(*limit), limitText(j.TimeLimit))
 		// A person's word: what a plan made of the old one does not count any more.
@@ -208,17 +208,17 @@ func (w *World) relimit(e *entry, ev *Update, say reportFunc) {
 		j.Deadline = *by
 	}
 	w.armDeadline(e)
-	w.armNotify(e)
+	w.record.armPart(e)
 	if !admitted(j) {
 		return
 	}
 	until := endsBy(&w.set, j, baseLimit(j), j.ReservedAt)
 	for i := range j.Members {
-		h := w.nodes[j.Members[i].Node]
-		w.desired = append(w.desired, h.node.Name)
+		h := w.nodes.byName[j.Members[i].Node]
+		w.nodes.woken = append(w.nodes.woken, h.node.Name)
 		if g, ok := h.node.Res.Grant(j.key()); ok {
 			g.Until = until
-			n := w.editNode(h)
+			n := w.nodes.edit(h)
 			n.Res = n.Res.Release(j.key()).Restore(g)
 		}
 	}
@@ -236,9 +236,9 @@ func (w *World) move(e *entry, partition *string, say reportFunc) {
 		return
 	}
 	say("partition %s, was %s", *partition, e.job.Partition)
-	j := w.edit(e)
+	j := w.jobs.edit(e)
 	j.Partition = *partition
-	w.askAgain(e)
+	w.specs.askAgain(e)
 }
 
 // reconstrain changes which nodes a waiting gang may have. Its spec is shared: the change
@@ -250,7 +250,7 @@ func (w *World) reconstrain(e *entry, ev *Update, say reportFunc) {
 	if !constrained && !prefers {
 		return
 	}
-	j := w.edit(e)
+	j := w.jobs.edit(e)
 	if constrained {
 		say("constraint %s, was %s", orNone(*ev.Constraint), orNone(s.Constraint))
 		j.Constraint = ev.Constraint
@@ -259,7 +259,7 @@ func (w *World) reconstrain(e *entry, ev *Update, say reportFunc) {
 		say("prefers %s, was %s", orNone(*ev.Prefer), orNone(s.Prefer))
 		j.Prefer = ev.Prefer
 	}
-	w.askAgain(e)
+	w.specs.askAgain(e)
 }
 
 // respec gives a waiting gang another spec: its own from then on, where it was that of an array.
@@ -275,22 +275,22 @@ func (w *World) respec(e *entry, ev *Update, say reportFunc) {
 	for _, text := range changes {
 		say("%s", text)
 	}
-	j := w.edit(e)
-	w.uncountHeld(j)
-	w.dropSpec(j)
+	j := w.jobs.edit(e)
+	w.site.holdings.uncount(j)
+	w.specs.drop(j)
 	j.Spec, j.SpecHash, j.TextBytes = ev.Spec.WithoutTexts(), ev.SpecHash, ev.Spec.TextBytes()
 	j.Constraint, j.Prefer = nil, nil // the spec has them
-	if w.whole == nil {
-		w.whole = map[string]*api.Spec{}
+	if w.specs.whole == nil {
+		w.specs.whole = map[string]*api.Spec{}
 	}
-	w.whole[ev.SpecHash] = ev.Spec
-	w.keepSpec(j)
-	w.countHeld(j)
+	w.specs.whole[ev.SpecHash] = ev.Spec
+	w.specs.keep(j)
+	w.site.holdings.count(j)
 	if len(j.Ranks) != j.Spec.Size {
 		j.Ranks = BlankRanks(j.Spec.Size)
 		e.ownRanks = true
 	}
-	w.askAgain(e)
+	w.specs.askAgain(e)
 }
 
 // specChanges says what is other in a spec than it was, for what people can change of one.
@@ -437,18 +437,18 @@ func (w *World) delay(e *entry, begin *time.Time, say reportFunc) {
 		return
 	}
 	at := *begin
-	if at.Before(w.now.Wall) {
-		at = w.now.Wall
+	if at.Before(w.clock.now.Wall) {
+		at = w.clock.now.Wall
 	}
 	if at.Equal(e.job.Eligible) {
 		return
 	}
 	say("begins at %s", at.Format(time.RFC3339))
-	w.edit(e).Eligible = at
+	w.jobs.edit(e).Eligible = at
 	k := timer{kind: timerEligible, job: e.job.ID}
-	w.timers.cancel(k)
-	if d := at.Sub(w.now.Wall); d > 0 {
-		w.in(d, k)
+	w.clock.timers.cancel(k)
+	if d := at.Sub(w.clock.now.Wall); d > 0 {
+		w.clock.in(d, k)
 	}
 }
 
@@ -457,33 +457,33 @@ func (w *World) limitArray(e *entry, limit *int, say reportFunc) {
 	if limit == nil {
 		return
 	}
-	a := w.arrays[e.job.ArrayID]
+	a := w.queue.arrays[e.job.ArrayID]
 	if a.limit == *limit {
 		return
 	}
 	say("at most %d elements at once, was %d (0: no limit)", *limit, a.limit)
 	var kept []*entry // that could not start before, for the limit alone
 	for _, id := range a.waiting {
-		el := w.jobs[id]
-		if !w.inTurn(el) {
+		el := w.jobs.byID[id]
+		if !w.queue.inTurn(el) {
 			kept = append(kept, el)
 		}
-		j := w.edit(el)
+		j := w.jobs.edit(el)
 		info := *j.Array
 		info.Limit = *limit
 		j.Array = &info
 		if el.offered {
-			w.withdraw(a, el)
+			w.queue.withdraw(a, el)
 		}
-		w.queue = append(w.queue, id)
+		w.jobs.touched = append(w.jobs.touched, id)
 	}
 	a.limit, a.above = *limit, a.active
 	if a.limit > 0 {
-		w.offer(a)
+		w.queue.offer(a)
 	}
 	for _, el := range kept {
-		if w.eligible(el) && w.inTurn(el) {
-			w.eligibleNow(el)
+		if w.queue.eligible(el) && w.queue.inTurn(el) {
+			w.queue.eligibleNow(el)
 		}
 	}
 }
@@ -499,7 +499,7 @@ func (w *World) depend(e *entry, d *api.Dependency, say reportFunc) {
 	}
 	say("dependency %s", orNone(d.String()))
 	w.unwatch(e)
-	j := w.edit(e)
+	j := w.jobs.edit(e)
 	j.Dependency, j.Waits, j.Hopeless = nil, "", false
 	if len(d.On) > 0 {
 		j.Dependency, j.Waits = d, d.String()
@@ -531,7 +531,7 @@ func (w *World) leaveName(e *entry) {
 		n.live = slices.Delete(n.live, at, at+1)
 	}
 	for _, id := range slices.Clone(n.live) {
-		w.judge(w.jobs[id])
+		w.judge(w.jobs.byID[id])
 	}
 }
 

@@ -128,8 +128,8 @@ func TestALimitBelowWhatRuns(t *testing.T) {
 		if bad := b.w.Verify(); len(bad) > 0 {
 			t.Errorf("three run, two may: %q", bad)
 		}
-		if b.w.Candidate(first+4) != nil || b.w.arrays[first].limit != 2 {
-			t.Errorf("limit %d, the fifth is a candidate: %t", b.w.arrays[first].limit, b.w.Candidate(first+4) != nil)
+		if b.w.Candidate(first+4) != nil || b.w.queue.arrays[first].limit != 2 {
+			t.Errorf("limit %d, the fifth is a candidate: %t", b.w.queue.arrays[first].limit, b.w.Candidate(first+4) != nil)
 		}
 		b.reborn(time.Second)
 		b.hello("n1", api.MemberActual{MemberKey: b.key(first + 1), Phase: api.PhaseRunning}, api.MemberActual{MemberKey: b.key(first + 2), Phase: api.PhaseRunning},
@@ -243,7 +243,7 @@ func TestWhatIsBeingStoppedIsNotChanged(t *testing.T) {
 	b.start(id)
 	for what, ev := range map[string]Update{"partition": {Partition: new("night")}, "constraint": {Constraint: new("ib")}, "begin time": {Begin: new(epoch0)}, "dependency": {Dependency: &api.Dependency{}}} {
 		ev.Job = id
-		if err := b.w.updatable(b.w.jobs[id], &ev); err == nil || err.Message != fmt.Sprintf("job %d is running: its %s can be changed only while it waits", id, what) {
+		if err := b.w.updatable(b.w.jobs.byID[id], &ev); err == nil || err.Message != fmt.Sprintf("job %d is running: its %s can be changed only while it waits", id, what) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}

@@ -13,19 +13,19 @@ import (
 // walks everything: for tests, and for `gangd verify`.
 func (w *World) Verify() []string {
 	v := &verifier{w: w}
-	for _, id := range slices.Sorted(maps.Keys(w.jobs)) {
-		v.job(w.jobs[id])
+	for _, id := range slices.Sorted(maps.Keys(w.jobs.byID)) {
+		v.job(w.jobs.byID[id])
 	}
 	away := 0
-	for i, h := range w.byName {
-		v.check(w.nodes[h.node.Name] == h && w.hostAt(h.node.Name) == i, "node %s is not where its name belongs", h.node.Name)
+	for i, h := range w.nodes.sorted {
+		v.check(w.nodes.byName[h.node.Name] == h && w.nodes.at(h.node.Name) == i, "node %s is not where its name belongs", h.node.Name)
 		if !h.node.Connected {
 			away++
 		}
 		v.node(h)
 	}
-	v.check(len(w.byName) == len(w.nodes), "%d nodes, listed %d", len(w.nodes), len(w.byName))
-	v.check(away == w.away, "%d nodes away, counted %d", away, w.away)
+	v.check(len(w.nodes.sorted) == len(w.nodes.byName), "%d nodes, listed %d", len(w.nodes.byName), len(w.nodes.sorted))
+	v.check(away == w.nodes.away, "%d nodes away, counted %d", away, w.nodes.away)
 	v.shared()
 	v.arrays()
 	v.holdings()
@@ -50,7 +50,7 @@ func (v *verifier) check(ok bool, format string, args ...any) {
 // shared: nobody wrote to what all waiting gangs share.
 func (v *verifier) shared() {
 	v.check(isZero(noPast) && isZero(noWishes), "the past and the wishes of the gangs that have none are %+v, %+v", *noPast, *noWishes)
-	v.check(isZero(v.w.noEpoch), "the epoch of the gangs that have none is %+v", *v.w.noEpoch)
+	v.check(isZero(v.w.jobs.noEpoch), "the epoch of the gangs that have none is %+v", *v.w.jobs.noEpoch)
 	for i := range blank {
 		r := &blank[i]
 		if r.State == api.RankBlocked && r.Slot.Node == "" && r.Slot.Cards == nil && r.PID == 0 && !r.Exited && !r.Own && r.Start.IsZero() && r.End.IsZero() {
@@ -62,18 +62,18 @@ func (v *verifier) shared() {
 
 func (v *verifier) pools() {
 	again := map[api.PoolKey]int{}
-	for _, e := range v.w.jobs {
+	for _, e := range v.w.jobs.byID {
 		if admitted(e.job) {
 			for i := range e.job.Spec.Pools {
 				again[e.job.Spec.Pools[i].Key()] += e.job.Spec.Pools[i].Count
 			}
 		}
 	}
-	v.check(maps.Equal(v.w.pools, again), "of pools %v are held, counted %v", again, v.w.pools)
+	v.check(maps.Equal(v.w.site.pools.held, again), "of pools %v are held, counted %v", again, v.w.site.pools.held)
 }
 
 func (v *verifier) outbox() {
-	o, again := &v.w.outbox, newOutbox()
+	o, again := &v.w.record.outbox, newOutbox()
 	for id, l := range o.letters {
 		v.check(l.ID == id, "letter %d has the id %d", id, l.ID)
 		again.put(id, l)
@@ -84,9 +84,9 @@ func (v *verifier) outbox() {
 
 func (v *verifier) job(e *entry) {
 	j := e.job
-	v.check(j.ID < v.w.nextID, "job %d: id not below the next one, %d", j.ID, v.w.nextID)
-	key := v.w.keyOfAsk(j)
-	v.check(e.asked.key == key && v.w.asks[key] == e.asked, "job %d asks for %+v, judged anew %+v", j.ID, e.asked.key, key)
+	v.check(j.ID < v.w.jobs.nextID, "job %d: id not below the next one, %d", j.ID, v.w.jobs.nextID)
+	key := v.w.specs.keyOfAsk(j)
+	v.check(e.asked.key == key && v.w.specs.asks[key] == e.asked, "job %d asks for %+v, judged anew %+v", j.ID, e.asked.key, key)
 	states := map[api.RankState]int{}
 	for i := range j.Ranks {
 		states[j.Ranks[i].State]++
@@ -114,7 +114,7 @@ func (v *verifier) job(e *entry) {
 	}
 	v.deadline(j)
 	left := 0
-	for _, h := range v.w.nodes {
+	for _, h := range v.w.nodes.byName {
 		for _, l := range h.node.Left {
 			if l.Job == j.ID && l.KeepsOut() {
 				left++
@@ -127,7 +127,7 @@ func (v *verifier) job(e *entry) {
 // deadline checks that a gang runs no longer than its deadline allows, and no shorter than
 // it takes.
 func (v *verifier) deadline(j *Job) {
-	armed := v.w.timers.armed(timer{kind: timerDeadline, job: j.ID})
+	armed := v.w.clock.timers.armed(timer{kind: timerDeadline, job: j.ID})
 	v.check(armed == (!j.Deadline.IsZero() && (blocked(j) || reserved(j))), "job %d: %s, deadline watched: %t", j.ID, JobState(j), armed)
 	if blocked(j) {
 		v.check(j.CutTimeLimit == 0, "job %d: waits with a limit of %s", j.ID, j.CutTimeLimit)
@@ -152,7 +152,7 @@ func (v *verifier) members(e *entry) {
 			v.check(j.Ranks[r].Slot.Node == m.Node, "job %d rank %d: slot on %s, member on %s", j.ID, r, j.Ranks[r].Slot.Node, m.Node)
 			v.check(memberFits(m.State, j.Ranks[r].State), "job %d rank %d: %s in a member that is %s", j.ID, r, j.Ranks[r].State, m.State)
 		}
-		h := v.w.nodes[m.Node]
+		h := v.w.nodes.byName[m.Node]
 		p, live := h.members[j.key()]
 		if m.State == MemberStopped || m.State == MemberFenced {
 			v.check(!live, "job %d: %s member on %s is listed", j.ID, m.State, m.Node)
@@ -174,7 +174,7 @@ func (v *verifier) members(e *entry) {
 		preparedRanks += len(j.Members[i].Ranks)
 	}
 	v.check(preparedRanks == e.ranks, "job %d: %d of its ranks are prepared, counted %d", j.ID, preparedRanks, e.ranks)
-	v.check(len(e.prepared) < len(j.Members) || slices.ContainsFunc(j.Members, v.w.isAway), "job %d: prepared, and its gate is not open", j.ID)
+	v.check(len(e.prepared) < len(j.Members) || slices.ContainsFunc(j.Members, v.w.nodes.isAway), "job %d: prepared, and its gate is not open", j.ID)
 	v.check(alive > 0, "job %d: admitted without a member", j.ID)
 }
 
@@ -197,7 +197,7 @@ func (v *verifier) node(h *host) {
 	held := map[api.MemberKey]bool{}
 	for k, p := range h.members {
 		held[k] = true
-		v.check(v.w.jobs[k.Job] == p.e && p.e.job.Epoch == k.Epoch, "node %s: lists epoch %d of job %d, which is at %d", n.Name, k.Epoch, k.Job, p.e.job.Epoch)
+		v.check(v.w.jobs.byID[k.Job] == p.e && p.e.job.Epoch == k.Epoch, "node %s: lists epoch %d of job %d, which is at %d", n.Name, k.Epoch, k.Job, p.e.job.Epoch)
 	}
 	for _, l := range n.Left {
 		v.check(!held[l.MemberKey], "node %s: job %d epoch %d is both live and left", n.Name, l.Job, l.Epoch)
@@ -211,7 +211,7 @@ func (v *verifier) node(h *host) {
 	v.check(n.DrainBy.IsZero() || n.Admin != "", "node %s: in service, to be empty by %s", n.Name, n.DrainBy)
 	v.check(!n.Down || !n.DrainBy.IsZero(), "node %s: down, and nothing says since when", n.Name)
 	for _, p := range h.members {
-		armed := v.w.timers.armed(timer{kind: timerClear, node: n.Name})
+		armed := v.w.clock.timers.armed(timer{kind: timerClear, node: n.Name})
 		v.check(n.DrainBy.IsZero() || armed || p.e.job.Drain != nil, "node %s: to be empty, and nobody will tell job %d", n.Name, p.e.job.ID)
 	}
 	v.check(n.Res.Ready == (n.State == api.NodeUp), "node %s: %s, ready %t", n.Name, n.State, n.Res.Ready)
@@ -221,34 +221,34 @@ func (v *verifier) node(h *host) {
 
 // holdings recounts what users hold.
 func (v *verifier) holdings() {
-	again := &World{holdings: map[uint32]*holding{}, specs: map[specKey]*sharedSpec{}}
-	for _, e := range v.w.jobs {
+	again := New(api.Settings{})
+	for _, e := range v.w.jobs.byID {
 		k := e.job.specKey()
-		if again.specs[k] == nil {
-			again.specs[k] = &sharedSpec{}
+		if again.specs.byKey[k] == nil {
+			again.specs.byKey[k] = &sharedSpec{}
 		}
-		again.specs[k].jobs++
+		again.specs.byKey[k].jobs++
 		if e.job.Verdict == nil {
-			again.countHeld(e.job)
+			again.site.holdings.count(e.job)
 		}
 	}
-	for k, s := range v.w.specs {
-		is := again.specs[k]
+	for k, s := range v.w.specs.byKey {
+		is := again.specs.byKey[k]
 		v.check(is != nil && is.jobs == s.jobs && is.live == s.live, "jobs with the spec of %v: %+v, counted %+v", k, is, s)
 	}
-	v.check(len(again.specs) == len(v.w.specs), "%d specs, counted %d", len(again.specs), len(v.w.specs))
-	v.check(again.live == v.w.live, "%d jobs have not ended, counted %d", again.live, v.w.live)
-	for uid, h := range v.w.holdings {
-		is := again.holdings[uid]
+	v.check(len(again.specs.byKey) == len(v.w.specs.byKey), "%d specs, counted %d", len(again.specs.byKey), len(v.w.specs.byKey))
+	v.check(again.site.holdings.live == v.w.site.holdings.live, "%d jobs have not ended, counted %d", again.site.holdings.live, v.w.site.holdings.live)
+	for uid, h := range v.w.site.holdings.byUser {
+		is := again.site.holdings.byUser[uid]
 		v.check(is != nil && is.jobs == h.jobs && is.bytes == h.bytes, "user %d holds %+v, counted %+v", uid, is, h)
 	}
-	v.check(len(again.holdings) == len(v.w.holdings), "%d users hold jobs, counted %d", len(again.holdings), len(v.w.holdings))
+	v.check(len(again.site.holdings.byUser) == len(v.w.site.holdings.byUser), "%d users hold jobs, counted %d", len(again.site.holdings.byUser), len(v.w.site.holdings.byUser))
 }
 
 func (v *verifier) arrays() {
 	type counts struct{ active, offered, live, waiting, begun, over, bad int }
 	real := map[int64]counts{}
-	for _, e := range v.w.jobs {
+	for _, e := range v.w.jobs.byID {
 		c := real[e.job.ArrayID]
 		c.live++
 		if admitted(e.job) {
@@ -265,8 +265,8 @@ func (v *verifier) arrays() {
 		c.begun, c.over, c.bad = c.begun+t.begun, c.over+t.over, c.bad+t.bad
 		real[e.job.ArrayID] = c
 	}
-	for _, id := range slices.Sorted(maps.Keys(v.w.arrays)) {
-		a := v.w.arrays[id]
+	for _, id := range slices.Sorted(maps.Keys(v.w.queue.arrays)) {
+		a := v.w.queue.arrays[id]
 		got := counts{a.active, a.offered, a.live, len(a.waiting), a.begun, a.over, a.bad}
 		v.check(got == real[id], "array %d: is %+v, counted %+v", id, real[id], got)
 		v.check(a.limit == 0 || a.active <= max(a.limit, a.above), "array %d: %d admitted, limit %d", id, a.active, a.limit)
@@ -276,8 +276,8 @@ func (v *verifier) arrays() {
 // dependencies recounts who waits for whom, and that nobody waits for what is met.
 func (v *verifier) dependencies() {
 	watched := map[int64]int{}
-	for _, id := range slices.Sorted(maps.Keys(v.w.jobs)) {
-		e := v.w.jobs[id]
+	for _, id := range slices.Sorted(maps.Keys(v.w.jobs.byID)) {
+		e := v.w.jobs.byID[id]
 		j := e.job
 		v.check(j.Waits == "" || blocked(j) || j.Verdict != nil, "job %d: admitted, and waits for %s", id, j.Waits)
 		v.check(e.waiting == (j.Waits != "" && j.Verdict == nil), "job %d: waits for %q, watching: %t", id, j.Waits, e.waiting)

@@ -116,9 +116,9 @@ func WatchOf(s *api.Settings, j *Job) api.Watch {
 
 // watched takes in what a node sees, and judges.
 func (w *World) watched(ev Watched) Outcome {
-	h := w.nodes[ev.Node]
+	h := w.nodes.byName[ev.Node]
 	if h == nil {
-		return refused(w.noNode(ev.Node))
+		return refused(w.nodes.unknown(ev.Node))
 	}
 	p, ok := h.members[memberKey(ev.Job, ev.Epoch)]
 	if !ok || reserved(p.e.job) || p.e.job.Drain != nil {
@@ -130,7 +130,7 @@ func (w *World) watched(ev Watched) Outcome {
 	}
 	g := e.guard
 	if was := g.seen[ev.Node]; ev.Watch.Blind > 0 && (was == nil || was.Watch.Blind == 0) {
-		w.emitJob(e.job, api.Event{Type: api.EventWatchBlind, Node: ev.Node,
+		w.record.emitJob(e.job, api.Event{Type: api.EventWatchBlind, Node: ev.Node,
 			Text: fmt.Sprintf("%s: %s for %s: no watchdog can act there", ev.Node, unseenText(ev.Watch.Unseen), ev.Watch.Blind)})
 	}
 	g.seen[ev.Node] = &ev
@@ -228,16 +228,16 @@ func (w *World) judgeSilence(e *entry) {
 func (w *World) suspect(e *entry, who speaker, node string) {
 	j, g := e.job, e.guard
 	nodes := carded(j)
-	w.emitJob(j, who.event(api.Event{Type: api.EventStallSuspected, Node: node, Samples: w.figures(j),
+	w.record.emitJob(j, who.event(api.Event{Type: api.EventStallSuspected, Node: node, Samples: w.figures(j),
 		Text: fmt.Sprintf("%s has not beaten for %s", who.text(j), WatchOf(&w.set, j).StallTimeout)}))
-	g.check = &check{round: w.nextSeq, who: who, answers: map[string]*api.Finding{}} // no event has that number yet, and no check had it
+	g.check = &check{round: w.record.nextSeq, who: who, answers: map[string]*api.Finding{}} // no event has that number yet, and no check had it
 	if len(nodes) == 0 {
 		w.spare(e, nil, "the gang has no cards that could show whether it works")
 		return
 	}
-	w.desired = append(w.desired, nodes...)
+	w.nodes.woken = append(w.nodes.woken, nodes...)
 	n := time.Duration(max(w.set.StallConfirmSamples, 1))
-	w.in(n*(w.set.StallConfirmInterval+w.set.Heartbeat)+answerPatience, watchTimer(j))
+	w.clock.in(n*(w.set.StallConfirmInterval+w.set.Heartbeat)+answerPatience, watchTimer(j))
 }
 
 func watchTimer(j *Job) timer { return timer{kind: timerWatch, job: j.ID, epoch: j.Epoch} }
@@ -277,7 +277,7 @@ func (w *World) spare(e *entry, f *api.Finding, why string) {
 	if n := len(blind) - 1; n > 0 {
 		who += fmt.Sprintf(" and %d more", n)
 	}
-	w.emitJob(j, blind[0].event(seen(f, api.Event{Type: api.EventWatchBlind, Node: blind[0].node,
+	w.record.emitJob(j, blind[0].event(seen(f, api.Event{Type: api.EventWatchBlind, Node: blind[0].node,
 		Text: fmt.Sprintf("%s: silent, and spared %d times in a row: %s", who, watchdog.BlindWindows, why)})))
 }
 
@@ -285,10 +285,10 @@ func (w *World) spare(e *entry, f *api.Finding, why string) {
 // silent for as long once more.
 func (w *World) dismiss(e *entry, f *api.Finding, why string) {
 	g := e.guard
-	w.emitJob(e.job, g.check.who.event(seen(f, api.Event{Type: api.EventStallDismissed, Text: why})))
-	w.desired = append(w.desired, carded(e.job)...) // the question is taken back
+	w.record.emitJob(e.job, g.check.who.event(seen(f, api.Event{Type: api.EventStallDismissed, Text: why})))
+	w.nodes.woken = append(w.nodes.woken, carded(e.job)...) // the question is taken back
 	g.check, g.rests = nil, true
-	w.in(WatchOf(&w.set, e.job).StallTimeout, watchTimer(e.job))
+	w.clock.in(WatchOf(&w.set, e.job).StallTimeout, watchTimer(e.job))
 }
 
 // watchTimeout: a node did not answer, or a dismissal has had its time.
@@ -348,13 +348,13 @@ func (w *World) judgeIdle(e *entry) {
 	switch {
 	case stage == 0 && g.warned:
 		g.warned = false
-		w.emitJob(j, api.Event{Type: api.EventIdleOver, Text: "its cards work again"})
+		w.record.emitJob(j, api.Event{Type: api.EventIdleOver, Text: "its cards work again"})
 	case stage > 0 && !g.warned:
 		g.warned = true
 		if rules.IdleEnd > 0 {
 			text += fmt.Sprintf("; it is ended when they stay so for %s more", rules.IdleEnd)
 		}
-		w.emitJob(j, api.Event{Type: api.EventIdleWarned, Samples: w.figures(j), Text: text})
+		w.record.emitJob(j, api.Event{Type: api.EventIdleWarned, Samples: w.figures(j), Text: text})
 	}
 	if stage == 2 {
 		w.trip(e, api.CauseIdle, -1, fmt.Sprintf("its cards were idle for %s, the site's limit of %s and %s more",
@@ -367,7 +367,7 @@ func (w *World) judgeIdle(e *entry) {
 func (w *World) trip(e *entry, cause api.Cause, rank int, text string) {
 	j := e.job
 	for i := range j.Members {
-		w.clearFigures(w.nodes[j.Members[i].Node], memberCards(j, &j.Members[i]))
+		w.clearFigures(w.nodes.byName[j.Members[i].Node], memberCards(j, &j.Members[i]))
 	}
 	if cause == api.CauseIdle {
 		w.drain(e, cause, rank, text)
@@ -387,14 +387,14 @@ func (w *World) clearFigures(h *host, uuids []string) {
 			res.Cards[i].UsedBytes, res.Cards[i].Utilization = 0, 0
 		}
 	}
-	w.showNode(h).Res = res.Counted()
+	w.nodes.show(h).Res = res.Counted()
 }
 
 // unguard forgets a guard: the epoch ends, or a new one begins.
 func (w *World) unguard(e *entry) {
 	if e.guard != nil {
 		e.guard = nil
-		w.timers.cancel(watchTimer(e.job))
+		w.clock.timers.cancel(watchTimer(e.job))
 	}
 }
 
@@ -422,7 +422,7 @@ func (w *World) figures(j *Job) []api.CardFinding {
 	f := watchdog.Merge(carded(j), func(node string) *api.Finding {
 		i := slices.IndexFunc(j.Members, func(m Member) bool { return m.Node == node })
 		s := watchdog.NewSeries(watchdog.IdleOf(&w.set), memberCards(j, &j.Members[i]))
-		s.Add(0, watchdog.Sight{Card: func(uuid string) watchdog.Reading { return lastFigure(w.nodes[node].node.Res, uuid) }})
+		s.Add(0, watchdog.Sight{Card: func(uuid string) watchdog.Reading { return lastFigure(w.nodes.byName[node].node.Res, uuid) }})
 		return s.Finding()
 	})
 	return f.Cards

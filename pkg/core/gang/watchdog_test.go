@@ -330,7 +330,7 @@ func TestSparedInARow(t *testing.T) {
 
 // mute are the ranks that a node has said are silent.
 func (b *bench) mute(node string) []int {
-	if s := b.w.jobs[1].guard.seen[node]; s != nil {
+	if s := b.w.jobs.byID[1].guard.seen[node]; s != nil {
 		return s.Silent
 	}
 	return nil

@@ -72,7 +72,7 @@ func TestAdmissionsThatAreRefused(t *testing.T) {
 	for limit, fits := range map[time.Duration]bool{time.Minute - 1: false, time.Minute: true, time.Hour - 1: true, time.Hour: false} {
 		ev := b.spread(id)
 		ev.TimeLimit = limit
-		err := b.w.admissible(b.w.jobs[id], ev)
+		err := b.w.admissible(b.w.jobs.byID[id], ev)
 		if (err == nil) != fits || err != nil && err.Message != fmt.Sprintf("the time limit of job %d can't be cut to %s", id, limit) {
 			t.Errorf("%s: %v", limit, err)
 		}
@@ -81,7 +81,7 @@ func TestAdmissionsThatAreRefused(t *testing.T) {
 	unlimited.TimeMin = time.Minute
 	ev := b.spread(b.submit(unlimited))
 	ev.TimeLimit = time.Hour
-	if err := b.w.admissible(b.w.jobs[ev.Job], ev); err != nil {
+	if err := b.w.admissible(b.w.jobs.byID[ev.Job], ev); err != nil {
 		t.Errorf("a limit for a job without one: %v", err)
 	}
 	held := b.submit(specOf(1))
@@ -313,7 +313,7 @@ func TestAdmissionsOfOtherCards(t *testing.T) {
 	whole.GPUsPerRank, whole.Exclusive, whole.Launch = 1, true, api.LaunchBatch
 	id = b.submit(whole)
 	for n, fits := range map[int]bool{0: false, 1: true, 4: true} {
-		if err := b.w.admissible(b.w.jobs[id], cards(n)); (err == nil) != fits {
+		if err := b.w.admissible(b.w.jobs.byID[id], cards(n)); (err == nil) != fits {
 			t.Errorf("%d cards: %v", n, err)
 		}
 	}
@@ -376,14 +376,14 @@ func TestWhatWaitsAgainBeginsAnew(t *testing.T) {
 	id := b.submit(specOf(1))
 	b.run(id, 1)
 	b.after(time.Minute)
-	e := b.w.jobs[id]
-	j := b.w.edit(e)
+	e := b.w.jobs.byID[id]
+	j := b.w.jobs.edit(e)
 	was := *j.Past
 	j.Cancelled, j.CancelledBy, j.Elsewhere, j.Used, j.Rollbacks, j.BackoffUntil = true, "ada", true, map[api.Cause]int{api.CauseCrash: 1}, 2, epoch0
 	j.Refusals, j.Avoid, j.Checkpoint, j.TaskCheckpoint, j.Acked, j.Kept, j.Ran = []Refusal{{Node: "n1"}}, []string{"n1"}, &Checkpoint{}, &TaskCheckpoint{}, 1, 2, 3
 	j.CutTimeLimit, j.Turn, j.Ports, j.Steps, j.NextStep, j.ReservedAt, j.Held = 1, sched.NoTurn+1, []int{1}, []Step{{}}, 4, epoch0, HeldAdmin
-	b.w.editRank(e, 0).Own = true
-	b.w.now = b.now
+	b.w.jobs.editRank(e, 0).Own = true
+	b.w.clock.now = b.now
 	j = b.w.waitAgain(e)
 	want := Past{Start: was.Start, Epoch: was.Epoch, Booking: was.Booking, Queued: b.now.Wall}
 	if text(*j.Past) != text(want) || j.Held != "" || !j.Eligible.Equal(b.now.Wall) || j.Ranks[0].State != api.RankBlocked || j.Ranks[0].Own {
@@ -424,9 +424,9 @@ func TestWhereAJobIsFenced(t *testing.T) {
 	b := newBench(t, 4)
 	b.unwritten()
 	for name, l := range map[string]Left{"n1": {MemberKey: memberKey(7, 1), Ran: true}, "n2": {MemberKey: memberKey(8, 1), Ran: true}, "n3": {MemberKey: memberKey(7, 2)}, "n4": {MemberKey: memberKey(7, 2), Ran: true}} {
-		b.w.nodes[name].node.Left = []Left{l}
+		b.w.nodes.byName[name].node.Left = []Left{l}
 	}
-	b.w.jobs[7] = &entry{left: 2}
+	b.w.jobs.byID[7] = &entry{left: 2}
 	if got := b.w.Fenced(7); !slices.Equal(got, []string{"n1", "n4"}) {
 		t.Errorf("%v", got)
 	}
@@ -435,8 +435,8 @@ func TestWhereAJobIsFenced(t *testing.T) {
 // TestTheFirstWorld: ids and events begin with 1.
 func TestTheFirstWorld(t *testing.T) {
 	w := Restore(Instant{Wall: epoch0, Mono: mono0}, settings(), &Snapshot{})
-	if w.NextID() != 1 || w.nextSeq != 1 {
-		t.Errorf("job %d, event %d", w.NextID(), w.nextSeq)
+	if w.NextID() != 1 || w.record.nextSeq != 1 {
+		t.Errorf("job %d, event %d", w.NextID(), w.record.nextSeq)
 	}
 }
 
@@ -463,7 +463,7 @@ func TestWhoIsInTheWayOfAnEmptying(t *testing.T) {
 	j := b.w.Job(b.submit(specOf(1)))
 	start := epoch0.Add(time.Hour)
 	for until, in := range map[time.Time]bool{{}: true, start: false, start.Add(-time.Hour): false, start.Add(1): true} {
-		by, text := b.w.clearing(b.w.nodes["n1"], j, &cluster.Grant{Until: until})
+		by, text := b.w.site.reservations.clearing(b.w.nodes.byName["n1"], j, &cluster.Grant{Until: until})
 		if by.Equal(start) != in || by.IsZero() == in || (text == "node n1 is to be empty by 2026-03-01T13:00:00Z for reservation talk") != in {
 			t.Errorf("until %s: by %s, %q", until, by, text)
 		}

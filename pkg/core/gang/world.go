@@ -18,60 +18,23 @@ import (
 // World is everything the controller knows. It is not safe for concurrent use: the engine
 // owns it, readers use what [World.Take] published.
 type World struct {
-	set     api.Settings
-	now     Instant
-	jobs    map[int64]*entry
-	noEpoch *epoch // nothing is written to it
-	nodes   map[string]*host
-	byName  []*host // the same, ascending: each plan asks for all of them
-	arrays  map[int64]*array
-	keys    map[string]int64 // submission key -> first job, in memory or one of pastKeys
-	specs   map[specKey]*sharedSpec
-	options map[optionsKey]*sharedOptions
-	// optionsBy finds those of a start again, whose jobs share them as they were read.
-	optionsBy map[*api.Spec]*sharedOptions
-	asks      map[askKey]*sharedAsk
-	deps      dependencies
-	// reservations by name; schedReservations is what the scheduler sees of them, nil: to be made.
-	reservations      map[string]*reservation
-	schedReservations []sched.Reservation
-	parts             partitions
-	groupsMoved       bool                    // since the last Take
-	groups            map[uint32][]string     // of the partitions' groups, those that users are of, as far as it was told
-	crons             map[string]*api.Crontab // by user
-	zones             func(name string) *time.Location
-	paths             map[string]string // the switches above each node, for the environment of ranks
-	timers            timers
-	leaving           []leaver  // ended jobs, by when they leave memory
-	pastKeys          []pastKey // of jobs that left memory before their time, by when they are forgotten
-	mostEnded         int       // ended jobs in memory: [MostEnded]
-	outbox            outbox
-	holdings          map[uint32]*holding // by user, of jobs that have not ended
-	live              int                 // jobs that have not ended
-	nextID            int64
-	nextSeq           int64
-	away              int                 // nodes without a session
-	pools             map[api.PoolKey]int // what gangs hold of what the site has altogether
-	refusedJobs       map[int64]*entry    // that have [Job.Refusals]
+	set    api.Settings
+	clock  clock
+	record record
+	jobs   jobs
+	nodes  nodes
+	specs  specs
+	site   site
+	queue  queue
+	books  books
 
-	// What Take will give out.
-	dirtyJobs  []*entry
-	dirtyNodes []*host
-	forgot     []string // nodes
-	epochs     map[api.MemberKey]EpochRow
-	measures   []MeasureRow
-	ledger     ledger
-	reserved   map[string]*api.Reservation // those that changed, nil for one that is gone
-	cronsDirty map[string]*api.Crontab     // the same
-	events     []api.Event
-	steps      []api.Step
-	whole      map[string]*api.Spec // specs of new jobs by hash; nil: there are none
-	purged     []int64
-	revived    []int64
-	desired    []string           // with repeats: a map that was once large stays slow to walk
-	queue      []int64            // with repeats
-	room       bool               // a node offers something else than at the last TakeQueue
-	prepared   map[int64]struct{} // gangs of which another number of ranks is prepared
+	keys        map[string]int64 // submission key -> first job, in memory or one of pastKeys
+	deps        dependencies
+	leaving     []leaver         // ended jobs, by when they leave memory
+	pastKeys    []pastKey        // of jobs that left memory before their time, by when they are forgotten
+	mostEnded   int              // ended jobs in memory: [MostEnded]
+	refusedJobs map[int64]*entry // that have [Job.Refusals]
+	steps       []api.Step       // that have ended, for Take
 }
 
 // entry is a job with what is derived from it; nothing in here is stored.
@@ -142,9 +105,9 @@ type askKey struct {
 	without            string // nodes that are out of the question for now
 }
 
-func (w *World) keyOfAsk(j *Job) askKey {
+func (sp *specs) keyOfAsk(j *Job) askKey {
 	s := j.Spec
-	k := askKey{spec: s, partition: inText(w.startsIn(j)), constraint: s.Constraint, prefer: s.Prefer}
+	k := askKey{spec: s, partition: inText(sp.partitions.startsIn(j)), constraint: s.Constraint, prefer: s.Prefer}
 	if j.Constraint != nil {
 		k.constraint = *j.Constraint
 	}
@@ -155,6 +118,19 @@ func (w *World) keyOfAsk(j *Job) askKey {
 		k.without = strings.Join(RefusedBy(j), ",")
 	}
 	return k
+}
+
+// specs are what jobs ask for, kept once for all that ask the same.
+type specs struct {
+	partitions *partitions
+
+	byKey   map[specKey]*sharedSpec
+	options map[optionsKey]*sharedOptions
+	// optionsBy finds those of a start again, whose jobs share them as they were read.
+	optionsBy map[*api.Spec]*sharedOptions
+	asks      map[askKey]*sharedAsk
+
+	whole map[string]*api.Spec // of new jobs by hash, for the store; nil: there are none
 }
 
 // sharedSpec counts the jobs of a user in memory that have a spec: whoever submits the same once more, a
@@ -182,20 +158,20 @@ type sharedOptions struct {
 
 type optionsKey [sha256.Size]byte
 
-// keepSpec counts a job in, and gives it the options that others have which say the same.
-func (w *World) keepSpec(j *Job) {
-	s := w.specs[j.specKey()]
+// keep counts a job in, and gives it the options that others have which say the same.
+func (sp *specs) keep(j *Job) {
+	s := sp.byKey[j.specKey()]
 	if s == nil {
-		s = &sharedSpec{options: w.optionsOf(j.Spec)}
+		s = &sharedSpec{options: sp.optionsOf(j.Spec)}
 		s.options.specs++
-		w.specs[j.specKey()] = s
+		sp.byKey[j.specKey()] = s
 	}
 	s.jobs++
 	j.Spec = s.options.spec
 }
 
-func (w *World) optionsOf(s *api.Spec) *sharedOptions {
-	if o := w.optionsBy[s]; o != nil {
+func (sp *specs) optionsOf(s *api.Spec) *sharedOptions {
+	if o := sp.optionsBy[s]; o != nil {
 		return o
 	}
 	if s.Name != "" {
@@ -208,23 +184,23 @@ func (w *World) optionsOf(s *api.Spec) *sharedOptions {
 		panic("gang: a spec is plain data: " + err.Error())
 	}
 	key := optionsKey(sha256.Sum256(text))
-	o := w.options[key]
+	o := sp.options[key]
 	if o == nil {
 		o = &sharedOptions{spec: s, key: key}
-		w.options[key], w.optionsBy[s] = o, o
+		sp.options[key], sp.optionsBy[s] = o, o
 	}
 	return o
 }
 
-func (w *World) dropSpec(j *Job) {
-	s := w.specs[j.specKey()]
+func (sp *specs) drop(j *Job) {
+	s := sp.byKey[j.specKey()]
 	if s.jobs--; s.jobs > 0 {
 		return
 	}
-	delete(w.specs, j.specKey())
+	delete(sp.byKey, j.specKey())
 	if s.options.specs--; s.options.specs == 0 {
-		delete(w.options, s.options.key)
-		delete(w.optionsBy, s.options.spec)
+		delete(sp.options, s.options.key)
+		delete(sp.optionsBy, s.options.spec)
 	}
 }
 
@@ -239,20 +215,28 @@ type sharedAsk struct {
 func (a *sharedAsk) open() bool { return a.key.partition != "" }
 
 // New is an empty world.
-func New(s api.Settings) *World {
-	return &World{
-		set: s, mostEnded: MostEnded, jobs: map[int64]*entry{}, noEpoch: new(epoch), nodes: map[string]*host{}, arrays: map[int64]*array{}, keys: map[string]int64{}, pools: map[api.PoolKey]int{}, holdings: map[uint32]*holding{},
-		specs: map[specKey]*sharedSpec{}, options: map[optionsKey]*sharedOptions{}, optionsBy: map[*api.Spec]*sharedOptions{}, asks: map[askKey]*sharedAsk{}, deps: newDepends(), timers: timers{due: map[timer]time.Duration{}}, outbox: newOutbox(), nextID: 1, nextSeq: 1,
-		prepared: map[int64]struct{}{}, epochs: map[api.MemberKey]EpochRow{}, ledger: ledger{}, reservations: map[string]*reservation{}, reserved: map[string]*api.Reservation{},
-		groups: map[uint32][]string{}, refusedJobs: map[int64]*entry{}, crons: map[string]*api.Crontab{}, cronsDirty: map[string]*api.Crontab{}, parts: partitions{changes: map[string]*api.PartitionChange{}, dirty: map[string]*api.PartitionChange{}},
-	}
+func New(set api.Settings) *World {
+	w := &World{set: set, mostEnded: MostEnded, keys: map[string]int64{}, deps: newDepends(), refusedJobs: map[int64]*entry{}}
+	w.clock = clock{timers: timers{due: map[timer]time.Duration{}}}
+	w.jobs = jobs{byID: map[int64]*entry{}, noEpoch: new(epoch), nextID: 1, prepared: map[int64]struct{}{}}
+	w.nodes = nodes{set: &w.set, byName: map[string]*host{}}
+	w.record = record{set: &w.set, clock: &w.clock, jobs: &w.jobs, queue: &w.queue, outbox: newOutbox(), nextSeq: 1, epochs: map[api.MemberKey]EpochRow{}}
+	w.site.partitions = partitions{clock: &w.clock, nodes: &w.nodes, changes: map[string]*api.PartitionChange{}, dirty: map[string]*api.PartitionChange{}, groups: map[uint32][]string{}}
+	w.site.reservations = reservations{set: &w.set, clock: &w.clock, jobs: &w.jobs, nodes: &w.nodes, byName: map[string]*reservation{}, dirty: map[string]*api.Reservation{}}
+	w.site.crontabs = crontabs{byUser: map[string]*api.Crontab{}, dirty: map[string]*api.Crontab{}}
+	w.site.pools = pools{set: &w.set, held: map[api.PoolKey]int{}}
+	w.site.holdings = holdings{set: &w.set, specs: &w.specs, byUser: map[uint32]*holding{}}
+	w.specs = specs{partitions: &w.site.partitions, byKey: map[specKey]*sharedSpec{}, options: map[optionsKey]*sharedOptions{}, optionsBy: map[*api.Spec]*sharedOptions{}, asks: map[askKey]*sharedAsk{}}
+	w.queue = queue{clock: &w.clock, jobs: &w.jobs, reservations: &w.site.reservations, pools: &w.site.pools, arrays: map[int64]*array{}}
+	w.books = books{clock: &w.clock, jobs: &w.jobs, nodes: &w.nodes, record: &w.record, ledger: ledger{}}
+	return w
 }
 
 // Step applies one event. It never panics; what it did not apply has changed nothing.
 func (w *World) Step(now Instant, ev Event) Outcome {
 	// The monotonic clock never goes back; a caller's slip must not make a timer late.
-	now.Mono = max(now.Mono, w.now.Mono)
-	w.now = now
+	now.Mono = max(now.Mono, w.clock.now.Mono)
+	w.clock.now = now
 	switch ev := ev.(type) {
 	case Submit:
 		return w.submit(ev)
@@ -321,9 +305,9 @@ func (w *World) Step(now Instant, ev Event) Outcome {
 	case Named:
 		return w.named(ev)
 	case LettersDone:
-		return w.outbox.settle(ev, w.now.Wall)
+		return w.record.outbox.settle(ev, w.clock.now.Wall)
 	case Stalled:
-		w.timers.delay(ev.For, timerStart, timerLaunch, timerForce)
+		w.clock.timers.delay(ev.For, timerStart, timerLaunch, timerForce)
 		return applied()
 	case Tick:
 		return w.tick()
@@ -336,30 +320,30 @@ func ignored(why string) Outcome   { return Outcome{Ignored: why} }
 func refused(e *api.Error) Outcome { return Outcome{Refused: e} }
 
 // edit gives the job to write to: cloned once between two Takes.
-func (w *World) edit(e *entry) *Job {
+func (js *jobs) edit(e *entry) *Job {
 	if !e.owned {
 		e.job = clone(e.job)
 		e.owned = true
-		w.dirtyJobs = append(w.dirtyJobs, e)
+		js.dirty = append(js.dirty, e)
 	}
 	return e.job
 }
 
 // editRank gives the rank to write to.
-func (w *World) editRank(e *entry, i int) *Rank {
+func (js *jobs) editRank(e *entry, i int) *Rank {
 	if !e.allDirty {
 		if e.dirty == nil {
 			e.dirty = map[int]struct{}{}
 		}
 		e.dirty[i] = struct{}{}
 	}
-	return &w.editRanks(e)[i]
+	return &js.editRanks(e)[i]
 }
 
 // editRanks gives all ranks to write to. A job is edited each time that one of its members says something, and
 // what most say is not of the ranks, of which there may be thousands.
-func (w *World) editRanks(e *entry) []Rank {
-	j := w.edit(e)
+func (js *jobs) editRanks(e *entry) []Rank {
+	j := js.edit(e)
 	if !e.ownRanks {
 		j.Ranks = slices.Clone(j.Ranks)
 		e.ownRanks = true
@@ -367,7 +351,7 @@ func (w *World) editRanks(e *entry) []Rank {
 	return j.Ranks
 }
 
-// clone copies a job but for its ranks: see [World.editRanks].
+// clone copies a job but for its ranks: see [jobs.editRanks].
 func clone(j *Job) *Job {
 	c := j.Copy()
 	c.Members = slices.Clone(j.Members)
@@ -385,57 +369,57 @@ func clone(j *Job) *Job {
 	return c
 }
 
-// editNode gives the node to write to.
-func (w *World) editNode(h *host) *Node {
+// edit gives the node to write to.
+func (ns *nodes) edit(h *host) *Node {
 	h.stored = true
-	return w.showNode(h)
+	return ns.show(h)
 }
 
-// showNode is editNode for what is shown but not stored.
-func (w *World) showNode(h *host) *Node {
+// show is editNode for what is shown but not stored.
+func (ns *nodes) show(h *host) *Node {
 	if !h.owned {
 		c := *h.node
 		c.Left = slices.Clone(c.Left)
 		h.node = &c
 		h.owned = true
-		w.dirtyNodes = append(w.dirtyNodes, h)
+		ns.dirty = append(ns.dirty, h)
 	}
 	return h.node
 }
 
 // emit puts one line into the story.
-func (w *World) emit(ev api.Event) {
-	ev.Seq, ev.Time = w.nextSeq, w.now.Wall
-	w.nextSeq++
-	w.events = append(w.events, ev)
+func (r *record) emit(ev api.Event) {
+	ev.Seq, ev.Time = r.nextSeq, r.clock.now.Wall
+	r.nextSeq++
+	r.events = append(r.events, ev)
 }
 
 // emitJob is emit for the current epoch of a job.
-func (w *World) emitJob(j *Job, ev api.Event) {
+func (r *record) emitJob(j *Job, ev api.Event) {
 	ev.JobID, ev.Epoch = j.ID, j.Epoch
-	w.emit(ev)
+	r.emit(ev)
 	if len(j.Spec.Notify) > 0 {
-		a := w.arrays[j.ArrayID]
-		w.outbox.notify(j, &w.events[len(w.events)-1], w.set.StallDump > 0, a == nil || len(a.waiting) == 0)
+		a := r.queue.arrays[j.ArrayID]
+		r.outbox.notify(j, &r.events[len(r.events)-1], r.set.StallDump > 0, a == nil || len(a.waiting) == 0)
 	}
 	if j.Spec.Report && ev.Type == api.EventEnded && j.Booking != nil {
-		w.outbox.postReport(j, &w.events[len(w.events)-1])
+		r.outbox.postReport(j, &r.events[len(r.events)-1])
 	}
 }
 
 // Take gives what changed since the last Take. What it gives is never changed again.
 func (w *World) Take() Changes {
-	ch := Changes{Forgot: unique(w.forgot), Events: w.events, Steps: w.steps, Measures: w.measures, Ledger: w.ledger.take(), Letters: w.outbox.take(), Specs: w.whole, Purged: w.purged, Revived: unique(w.revived), NextID: w.nextID, NextSeq: w.nextSeq}
-	slices.SortFunc(w.dirtyJobs, func(a, b *entry) int { return int(a.job.ID - b.job.ID) })
-	for _, e := range w.dirtyJobs {
+	ch := Changes{Forgot: unique(w.nodes.forgot), Events: w.record.events, Steps: w.steps, Measures: w.record.measures, Ledger: w.books.ledger.take(), Letters: w.record.outbox.take(), Specs: w.specs.whole, Purged: w.jobs.purged, Revived: unique(w.jobs.revived), NextID: w.jobs.nextID, NextSeq: w.record.nextSeq}
+	slices.SortFunc(w.jobs.dirty, func(a, b *entry) int { return int(a.job.ID - b.job.ID) })
+	for _, e := range w.jobs.dirty {
 		e.job.Share()
 		// One that has left memory since is here too: its end must reach the store.
 		ch.Jobs = append(ch.Jobs, e.job)
 		ch.Ranks = e.appendRanks(ch.Ranks)
 		e.owned, e.ownRanks, e.allDirty, e.dirty = false, false, false, nil
 	}
-	slices.SortFunc(w.dirtyNodes, func(a, b *host) int { return strings.Compare(a.node.Name, b.node.Name) })
-	for _, h := range w.dirtyNodes {
+	slices.SortFunc(w.nodes.dirty, func(a, b *host) int { return strings.Compare(a.node.Name, b.node.Name) })
+	for _, h := range w.nodes.dirty {
 		if h.stored {
 			ch.Nodes = append(ch.Nodes, h.node)
 		} else {
@@ -443,46 +427,46 @@ func (w *World) Take() Changes {
 		}
 		h.owned, h.stored = false, false
 	}
-	for _, k := range slices.SortedFunc(maps.Keys(w.epochs), api.MemberKey.Compare) {
-		ch.Epochs = append(ch.Epochs, w.epochs[k])
+	for _, k := range slices.SortedFunc(maps.Keys(w.record.epochs), api.MemberKey.Compare) {
+		ch.Epochs = append(ch.Epochs, w.record.epochs[k])
 	}
-	for _, name := range slices.Sorted(maps.Keys(w.reserved)) {
-		ch.Reservations = append(ch.Reservations, ReservationRow{name, w.reserved[name]})
+	for _, name := range slices.Sorted(maps.Keys(w.site.reservations.dirty)) {
+		ch.Reservations = append(ch.Reservations, ReservationRow{name, w.site.reservations.dirty[name]})
 	}
-	clear(w.reserved)
-	for _, name := range slices.Sorted(maps.Keys(w.parts.dirty)) {
-		ch.Partitions = append(ch.Partitions, PartitionRow{name, w.parts.dirty[name]})
+	clear(w.site.reservations.dirty)
+	for _, name := range slices.Sorted(maps.Keys(w.site.partitions.dirty)) {
+		ch.Partitions = append(ch.Partitions, PartitionRow{name, w.site.partitions.dirty[name]})
 	}
-	clear(w.parts.dirty)
-	ch.Groups, w.groupsMoved = w.groupsMoved, false
-	for _, user := range slices.Sorted(maps.Keys(w.cronsDirty)) {
-		ch.Crontabs = append(ch.Crontabs, CrontabRow{user, w.cronsDirty[user]})
+	clear(w.site.partitions.dirty)
+	ch.Groups, w.site.partitions.moved = w.site.partitions.moved, false
+	for _, user := range slices.Sorted(maps.Keys(w.site.crontabs.dirty)) {
+		ch.Crontabs = append(ch.Crontabs, CrontabRow{user, w.site.crontabs.dirty[user]})
 	}
-	clear(w.cronsDirty)
+	clear(w.site.crontabs.dirty)
 	slices.Sort(ch.Purged)
-	ch.Dirty = unique(w.desired)
-	ch.Queue = unique(w.queue)
-	ch.Prepared = w.takePrepared()
-	w.dirtyJobs, w.dirtyNodes, w.forgot, w.events, w.steps, w.measures, w.whole, w.purged, w.revived = nil, nil, nil, nil, nil, nil, nil, nil, nil
-	if len(w.epochs) > 0 {
-		w.epochs = map[api.MemberKey]EpochRow{}
+	ch.Dirty = unique(w.nodes.woken)
+	ch.Queue = unique(w.jobs.touched)
+	ch.Prepared = w.jobs.takePrepared()
+	w.jobs.dirty, w.nodes.dirty, w.nodes.forgot, w.record.events, w.steps, w.record.measures, w.specs.whole, w.jobs.purged, w.jobs.revived = nil, nil, nil, nil, nil, nil, nil, nil, nil
+	if len(w.record.epochs) > 0 {
+		w.record.epochs = map[api.MemberKey]EpochRow{}
 	}
-	w.desired, w.queue = nil, nil
+	w.nodes.woken, w.jobs.touched = nil, nil
 	return ch
 }
 
 // takePrepared counts the prepared ranks of gangs of which that has changed.
-func (w *World) takePrepared() map[int64]int {
-	if len(w.prepared) == 0 {
+func (js *jobs) takePrepared() map[int64]int {
+	if len(js.prepared) == 0 {
 		return nil
 	}
 	out := map[int64]int{}
-	for id := range w.prepared {
-		if e := w.jobs[id]; e != nil && reserved(e.job) {
+	for id := range js.prepared {
+		if e := js.byID[id]; e != nil && reserved(e.job) {
 			out[id] = e.ranks
 		}
 	}
-	clear(w.prepared)
+	clear(js.prepared)
 	return out
 }
 
@@ -508,72 +492,72 @@ func (e *entry) appendRanks(rows []RankRow) []RankRow {
 
 // SkipIDs makes next the smallest id to be given out, unless that would go back: the store
 // was put back in time, and ids above its own may have been given out since.
-func (w *World) SkipIDs(next int64) { w.nextID = max(w.nextID, next) }
+func (w *World) SkipIDs(next int64) { w.jobs.nextID = max(w.jobs.nextID, next) }
 
 // SetPaths says which switches are above each node: see [sched.SwitchPath].
-func (w *World) SetPaths(paths map[string]string) { w.paths = paths }
+func (w *World) SetPaths(paths map[string]string) { w.nodes.paths = paths }
 
 // NextID is the smallest id never given out.
-func (w *World) NextID() int64 { return w.nextID }
+func (w *World) NextID() int64 { return w.jobs.nextID }
 
 // TakeQueue gives the jobs whose candidacy may have changed since it or Take was last
 // called, and whether a node has come to offer something else: what a planner must look at
 // between steps that go into one commit.
 func (w *World) TakeQueue() (ids []int64, room bool) {
-	ids, room = unique(w.queue), w.room
-	w.queue, w.room = nil, false
+	ids, room = unique(w.jobs.touched), w.nodes.room
+	w.jobs.touched, w.nodes.room = nil, false
 	return ids, room
 }
 
 // Outbox are the letters by id.
-func (w *World) Outbox() []*api.Letter { return w.outbox.list() }
+func (w *World) Outbox() []*api.Letter { return w.record.outbox.list() }
 
-// Job is the newest form of a job in memory, nil when there is none.
-func (w *World) Job(id int64) *Job {
-	if e := w.jobs[id]; e != nil {
+// find is the newest form of a job in memory, nil when there is none.
+func (js *jobs) find(id int64) *Job {
+	if e := js.byID[id]; e != nil {
 		return e.job
 	}
 	return nil
 }
 
-// Jobs walks the jobs in memory by id.
-func (w *World) Jobs() iter.Seq[*Job] {
+// all walks the jobs in memory by id.
+func (js *jobs) all() iter.Seq[*Job] {
 	return func(yield func(*Job) bool) {
-		for _, id := range slices.Sorted(maps.Keys(w.jobs)) {
-			if !yield(w.jobs[id].job) {
+		for _, id := range slices.Sorted(maps.Keys(js.byID)) {
+			if !yield(js.byID[id].job) {
 				return
 			}
 		}
 	}
 }
 
-// Node is the newest form of a node, nil when it is not known.
-func (w *World) Node(name string) *Node {
-	if h := w.nodes[name]; h != nil {
+// find is the newest form of a node, nil when it is not known.
+func (ns *nodes) find(name string) *Node {
+	if h := ns.byName[name]; h != nil {
 		return h.node
 	}
 	return nil
 }
 
-// Nodes are all known nodes by name.
-func (w *World) Nodes() []*Node {
-	out := make([]*Node, len(w.byName))
-	for i, h := range w.byName {
+// all are all known nodes by name.
+func (ns *nodes) all() []*Node {
+	out := make([]*Node, len(ns.sorted))
+	for i, h := range ns.sorted {
 		out[i] = h.node
 	}
 	return out
 }
 
-// hostAt is where the node of a name is among all, or belongs.
-func (w *World) hostAt(name string) int {
-	i, _ := slices.BinarySearchFunc(w.byName, name, func(h *host, name string) int { return strings.Compare(h.node.Name, name) })
+// at is where the node of a name is among all, or belongs.
+func (ns *nodes) at(name string) int {
+	i, _ := slices.BinarySearchFunc(ns.sorted, name, func(h *host, name string) int { return strings.Compare(h.node.Name, name) })
 	return i
 }
 
 // Candidate is the job as the scheduler sees it, nil when it may not be admitted now.
 func (w *World) Candidate(id int64) *sched.Candidate {
-	e := w.jobs[id]
-	if e == nil || !w.eligible(e) || !w.inTurn(e) {
+	e := w.jobs.byID[id]
+	if e == nil || !w.queue.eligible(e) || !w.queue.inTurn(e) {
 		return nil
 	}
 	j := e.job
@@ -586,7 +570,7 @@ func (w *World) Candidate(id int64) *sched.Candidate {
 // Fenced names the nodes on which something of a past epoch of the job may still run, or the site's epilog does; it
 // is not admitted before that is over.
 func (w *World) Fenced(id int64) []string {
-	e := w.jobs[id]
+	e := w.jobs.byID[id]
 	if e == nil || e.left == 0 {
 		return nil
 	}
@@ -600,4 +584,37 @@ func (w *World) Fenced(id int64) []string {
 }
 
 // NextDeadline is when the next timer is due; the engine sends a [Tick] then.
-func (w *World) NextDeadline() (mono time.Duration, ok bool) { return w.timers.next() }
+func (w *World) NextDeadline() (mono time.Duration, ok bool) { return w.clock.timers.next() }
+
+// Job is the newest form of a job in memory, nil when there is none.
+func (w *World) Job(id int64) *Job { return w.jobs.find(id) }
+
+// Jobs walks the jobs in memory by id.
+func (w *World) Jobs() iter.Seq[*Job] { return w.jobs.all() }
+
+// Node is the newest form of a node, nil when it is not known.
+func (w *World) Node(name string) *Node { return w.nodes.find(name) }
+
+// Nodes are all known nodes by name.
+func (w *World) Nodes() []*Node { return w.nodes.all() }
+
+// Desired is all that a node shall have: see [nodes.desired].
+func (w *World) Desired(node string) []api.Assignment { return w.nodes.desired(node) }
+
+// Partitions are those that hold.
+func (w *World) Partitions() []api.Partition { return w.site.partitions.all }
+
+// PartitionChanges are what was made of them at run time, by name.
+func (w *World) PartitionChanges() []api.PartitionChange { return w.site.partitions.changed() }
+
+// Reservations are all there are, by name.
+func (w *World) Reservations() []*api.Reservation { return w.site.reservations.list() }
+
+// SchedReservations are the reservations as the scheduler sees them; not to be written to.
+func (w *World) SchedReservations() []sched.Reservation { return w.site.reservations.forSched() }
+
+// Crontab is that of a user, nil: none.
+func (w *World) Crontab(user string) *api.Crontab { return w.site.crontabs.byUser[user] }
+
+// Crontabs are those of all users, by name.
+func (w *World) Crontabs() map[string]*api.Crontab { return w.site.crontabs.list() }
