@@ -7,17 +7,17 @@ func backsOff(c api.Cause) bool { return charged(c) && c != api.CauseNodeLost }
 
 // backoff keeps a gang from being admitted for a time that doubles with the n-th of its
 // failures.
-func (w *World) backoff(e *entry, n int) {
-	d := w.set.RetryBackoff
-	for ; n > 1 && d < w.set.RetryBackoffMax; n-- {
+func (ln *launches) backoff(e *entry, n int) {
+	d := ln.set.RetryBackoff
+	for ; n > 1 && d < ln.set.RetryBackoffMax; n-- {
 		d *= 2
 	}
-	d = min(d, w.set.RetryBackoffMax)
+	d = min(d, ln.set.RetryBackoffMax)
 	if d <= 0 {
 		return
 	}
-	j := w.jobs.edit(e)
-	j.BackoffUntil = w.clock.now.Wall.Add(d)
+	j := ln.jobs.edit(e)
+	j.BackoffUntil = ln.clock.now.Wall.Add(d)
 	j.Eligible = j.BackoffUntil
-	w.clock.in(d, timer{kind: timerEligible, job: j.ID})
+	ln.clock.in(d, timer{kind: timerEligible, job: j.ID})
 }

@@ -54,43 +54,43 @@ func againstJob(b api.Blame) bool {
 }
 
 // refuse rolls back a gang that node i can't start, and says who pays for it. cleaning: the site's epilog runs there first.
-func (w *World) refuse(h *host, e *entry, i int, r *api.Refusal, cleaning bool) {
+func (ln *launches) refuse(h *host, e *entry, i int, r *api.Refusal, cleaning bool) {
 	node, text := h.node.Name, h.node.Name+": "+r.Text
 	again := slices.ContainsFunc(e.job.Refusals, func(o Refusal) bool { return againstJob(o.Blame) })
 	avoid := []string{node}
 	switch {
 	case againstJob(r.Blame):
-		w.remember(e, Refusal{node, r.Blame, r.Text})
+		ln.remember(e, Refusal{node, r.Blame, r.Text})
 	case r.Blame != api.BlameNode:
 		avoid = nil
 	}
-	w.rollback(e, text, avoid, func(k int) bool { return k == i && !cleaning })
+	ln.rollback(e, text, avoid, func(k int) bool { return k == i && !cleaning })
 	switch {
 	case r.Blame == api.BlameJob:
-		w.ownFault(e, text)
+		ln.ownFault(e, text)
 	case r.Blame == api.BlameNode:
-		w.strike(h, Strike{Job: e.job.ID, User: e.job.User, Blame: r.Blame, Text: r.Text})
+		ln.strike(h, Strike{Job: e.job.ID, User: e.job.User, Blame: r.Blame, Text: r.Text})
 	case againstJob(r.Blame) && again:
-		w.ownFault(e, refusalText(e.job))
+		ln.ownFault(e, refusalText(e.job))
 	}
 }
 
 // remember puts a node that failed a gang on record, before the gang goes back to the queue.
-func (w *World) remember(e *entry, r Refusal) {
+func (ln *launches) remember(e *entry, r Refusal) {
 	r.Text = r.Text[:min(len(r.Text), maxText)]
-	w.changeAsk(e, func(j *Job) {
+	ln.changeAsk(e, func(j *Job) {
 		list := slices.DeleteFunc(slices.Clone(j.Refusals), func(o Refusal) bool { return o.Node == r.Node })
 		list = append(list, r)
 		j.Refusals = list[max(0, len(list)-maxRefusals):]
 	})
-	w.refusedJobs[e.job.ID] = e
-	w.lookElsewhere(e)
+	ln.refused[e.job.ID] = e
+	ln.lookElsewhere(e)
 }
 
 // changeAsk changes what a gang asks for.
-func (w *World) changeAsk(e *entry, change func(j *Job)) {
-	change(w.jobs.edit(e))
-	w.specs.askAgain(e)
+func (ln *launches) changeAsk(e *entry, change func(j *Job)) {
+	change(ln.jobs.edit(e))
+	ln.specs.askAgain(e)
 }
 
 // refusalText is the word of all nodes against a job.
@@ -118,12 +118,12 @@ func RefusedBy(j *Job) []string {
 
 // lookElsewhere keeps a gang off the nodes that refused it while others in service could
 // hold it, busy as they may be: tried again where it was refused it would only use up its budget.
-func (w *World) lookElsewhere(e *entry) {
+func (ln *launches) lookElsewhere(e *entry) {
 	j := e.job
 	could := false
 	if out := RefusedBy(j); len(out) > 0 {
 		var nodes []*cluster.Node
-		for _, h := range w.nodes.sorted {
+		for _, h := range ln.nodes.sorted {
 			if n := h.node.Res; (n.Ready || n.Away) && !slices.Contains(out, n.Name) {
 				nodes = append(nodes, n)
 			}
@@ -131,17 +131,17 @@ func (w *World) lookElsewhere(e *entry) {
 		could = sched.CouldHold(nodes, e.asked.ask)
 	}
 	if could != j.Elsewhere {
-		w.changeAsk(e, func(j *Job) { j.Elsewhere = could })
+		ln.changeAsk(e, func(j *Job) { j.Elsewhere = could })
 	}
 }
 
 // lookAgain is lookElsewhere for all, after a node came into service or went out of it.
-func (w *World) lookAgain() {
-	for _, id := range slices.Sorted(maps.Keys(w.refusedJobs)) {
-		e := w.refusedJobs[id]
+func (ln *launches) lookAgain() {
+	for _, id := range slices.Sorted(maps.Keys(ln.refused)) {
+		e := ln.refused[id]
 		if was := e.job.Elsewhere; blocked(e.job) {
-			if w.lookElsewhere(e); was != e.job.Elsewhere {
-				w.queue.touch(e)
+			if ln.lookElsewhere(e); was != e.job.Elsewhere {
+				ln.queue.touch(e)
 			}
 		}
 	}
@@ -149,19 +149,19 @@ func (w *World) lookAgain() {
 
 // startedElsewhere: nodes that could not start a gang which others have started now were at
 // fault themselves.
-func (w *World) startedElsewhere(e *entry) {
+func (ln *launches) startedElsewhere(e *entry) {
 	refusals := e.job.Refusals
 	if len(refusals) == 0 {
 		return
 	}
-	w.changeAsk(e, func(j *Job) { j.Refusals, j.Elsewhere = nil, false })
-	delete(w.refusedJobs, e.job.ID)
+	ln.changeAsk(e, func(j *Job) { j.Refusals, j.Elsewhere = nil, false })
+	delete(ln.refused, e.job.ID)
 	for _, r := range refusals {
-		h := w.nodes.byName[r.Node]
+		h := ln.nodes.byName[r.Node]
 		if h == nil || r.Blame == api.BlameUser || slices.ContainsFunc(e.job.Members, func(m Member) bool { return m.Node == r.Node }) {
 			continue
 		}
-		w.strike(h, Strike{Job: e.job.ID, User: e.job.User, Blame: r.Blame, Text: fmt.Sprintf("%s; started by %s", r.Text, e.job.Members[0].Node)})
+		ln.strike(h, Strike{Job: e.job.ID, User: e.job.User, Blame: r.Blame, Text: fmt.Sprintf("%s; started by %s", r.Text, e.job.Members[0].Node)})
 	}
 }
 
@@ -170,13 +170,13 @@ const Breaker = "gangd"
 
 // strike counts a failed launch; enough of them take the node out, or it would draw gang
 // after gang and fail them all.
-func (w *World) strike(h *host, s Strike) {
-	n := w.nodes.edit(h)
-	s.Time, s.Text = w.clock.now.Wall, s.Text[:min(len(s.Text), maxText)]
+func (ln *launches) strike(h *host, s Strike) {
+	n := ln.nodes.edit(h)
+	s.Time, s.Text = ln.clock.now.Wall, s.Text[:min(len(s.Text), maxText)]
 	list := append(slices.Clone(n.Strikes), s)
 	n.Strikes = list[max(0, len(list)-maxStrikes):]
-	if w.set.LaunchStrikes > 0 && weight(n.Strikes) >= w.set.LaunchStrikes && notOneUsers(n.Strikes) && n.Admin == "" {
-		w.takeOut(h, Breaker, "launch failures: "+s.text(), time.Time{}, false)
+	if ln.set.LaunchStrikes > 0 && weight(n.Strikes) >= ln.set.LaunchStrikes && notOneUsers(n.Strikes) && n.Admin == "" {
+		ln.fleet.takeOut(h, Breaker, "launch failures: "+s.text(), time.Time{}, false)
 	}
 }
 
@@ -209,10 +209,10 @@ func notOneUsers(strikes []Strike) bool {
 
 // forgive drops the strikes that a good start of a user's gang speaks against: the node's own,
 // and those of that user.
-func (w *World) forgive(h *host, user string) {
+func (ln *launches) forgive(h *host, user string) {
 	speaks := func(s Strike) bool { return s.Blame == api.BlameNode || s.User == user }
 	if slices.ContainsFunc(h.node.Strikes, speaks) {
-		n := w.nodes.edit(h)
+		n := ln.nodes.edit(h)
 		n.Strikes = slices.DeleteFunc(slices.Clone(n.Strikes), speaks)
 	}
 }

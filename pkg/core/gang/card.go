@@ -10,12 +10,12 @@ import (
 )
 
 // sample takes what the cards were seen doing.
-func (w *World) sample(ev NodeSample) Outcome {
-	h := w.nodes.byName[ev.Node]
+func (fl *fleet) sample(ev NodeSample) Outcome {
+	h := fl.nodes.byName[ev.Node]
 	if h == nil {
-		return refused(w.nodes.unknown(ev.Node))
+		return refused(fl.nodes.unknown(ev.Node))
 	}
-	if !w.cardsSeen(h, ev.Cards) {
+	if !fl.cardsSeen(h, ev.Cards) {
 		return ignored("nothing new")
 	}
 	return applied()
@@ -23,7 +23,7 @@ func (w *World) sample(ev NodeSample) Outcome {
 
 // cardsSeen takes samples in. Only a change of what a card can be used for is stored; one
 // that is found bad ends the epochs that have it.
-func (w *World) cardsSeen(h *host, samples []api.CardSample) (changed bool) {
+func (fl *fleet) cardsSeen(h *host, samples []api.CardSample) (changed bool) {
 	var broken []int
 	for _, s := range samples {
 		i := cardAt(h.node.Res, s.UUID)
@@ -36,13 +36,13 @@ func (w *World) cardsSeen(h *host, samples []api.CardSample) (changed bool) {
 			continue
 		}
 		changed = true
-		w.setCard(h, i, now)
+		fl.setCard(h, i, now)
 		if was.Fault == "" && now.Fault != "" {
 			broken = append(broken, i)
 		}
 	}
 	for _, i := range broken {
-		w.cardBroken(h, i)
+		fl.cardBroken(h, i)
 	}
 	return changed
 }
@@ -60,30 +60,30 @@ func sameCard(a, b *cluster.Card) bool {
 
 // setCard writes one card of a node, and puts it on record when what it can be used for has
 // changed.
-func (w *World) setCard(h *host, i int, now cluster.Card) {
+func (fl *fleet) setCard(h *host, i int, now cluster.Card) {
 	was := h.node.Res.Cards[i]
 	if was.Fault != now.Fault || was.Held != now.Held || was.Drained != now.Drained {
-		w.nodes.edit(h)
+		fl.nodes.edit(h)
 		text := fmt.Sprintf("card %d %s", now.Index, now.State)
 		if now.Reason != "" {
 			text += ": " + now.Reason
 		}
 		if was.Reason != now.Reason {
-			w.record.emit(api.Event{Type: api.EventCardState, Node: h.node.Name, Text: text})
+			fl.record.emit(api.Event{Type: api.EventCardState, Node: h.node.Name, Text: text})
 		}
 	}
-	n := w.nodes.show(h)
+	n := fl.nodes.show(h)
 	res := *n.Res
 	res.Cards = slices.Clone(res.Cards)
 	res.Cards[i] = now
 	n.Res = res.Counted()
-	w.nodes.room = true
+	fl.nodes.room = true
 }
 
 // cardBroken ends every epoch that has a card which must not be used any more: what is being
 // prepared goes back to the queue, what runs drains. To the gang it is a loss of hardware,
 // like that of the node, and it is charged as one: no program brought it about.
-func (w *World) cardBroken(h *host, i int) {
+func (fl *fleet) cardBroken(h *host, i int) {
 	card := h.node.Res.Cards[i]
 	for _, k := range slices.SortedFunc(maps.Keys(h.members), api.MemberKey.Compare) {
 		p, ok := h.members[k]
@@ -96,22 +96,22 @@ func (w *World) cardBroken(h *host, i int) {
 		}
 		text := fmt.Sprintf("card %d of %s: %s", card.Index, h.node.Name, card.Fault)
 		if reserved(p.e.job) {
-			w.rollback(p.e, text, nil, func(int) bool { return false })
+			fl.launches.rollback(p.e, text, nil, func(int) bool { return false })
 			continue
 		}
-		w.cardLost(p.e, p.i, rank, text)
+		fl.cardLost(p.e, p.i, rank, text)
 	}
 }
 
 // cardLost: in a drain that is under way it says something of what began that only where the member has not gone on
 // after it, or a rank of it had ended by itself.
-func (w *World) cardLost(e *entry, i, rank int, text string) {
+func (fl *fleet) cardLost(e *entry, i, rank int, text string) {
 	m := &e.job.Members[i]
 	if e.job.Drain != nil && m.Heeded && !slices.ContainsFunc(m.Ranks, func(r int) bool { return e.job.Ranks[r].State == api.RankFailed }) {
-		w.drain(e, api.CauseNodeLost, -1, "")
+		fl.stops.drain(e, api.CauseNodeLost, -1, "")
 		return
 	}
-	w.accident(e, Report{Evidence: EvidenceCard, Cause: api.CauseNodeLost, Trigger: rank, Text: text})
+	fl.stops.accident(e, Report{Evidence: EvidenceCard, Cause: api.CauseNodeLost, Trigger: rank, Text: text})
 }
 
 // cardRank is the first rank of a member that has a card, -1: none.
@@ -125,8 +125,8 @@ func cardRank(p place, uuid string) int {
 	return -1
 }
 
-func (w *World) drainCard(ev CardDrain) Outcome {
-	h, i, err := w.card(ev.Node, ev.UUID)
+func (fl *fleet) drainCard(ev CardDrain) Outcome {
+	h, i, err := fl.card(ev.Node, ev.UUID)
 	if err != nil {
 		return refused(err)
 	}
@@ -135,12 +135,12 @@ func (w *World) drainCard(ev CardDrain) Outcome {
 		return ignored("out of service already")
 	}
 	c.Drained = ev.Reason
-	w.setCard(h, i, c.Judged())
+	fl.setCard(h, i, c.Judged())
 	return applied()
 }
 
-func (w *World) resumeCard(ev CardResume) Outcome {
-	h, i, err := w.card(ev.Node, ev.UUID)
+func (fl *fleet) resumeCard(ev CardResume) Outcome {
+	h, i, err := fl.card(ev.Node, ev.UUID)
 	if err != nil {
 		return refused(err)
 	}
@@ -149,14 +149,14 @@ func (w *World) resumeCard(ev CardResume) Outcome {
 		return ignored("in service already")
 	}
 	c.Drained = ""
-	w.setCard(h, i, c.Judged())
+	fl.setCard(h, i, c.Judged())
 	return applied()
 }
 
-func (w *World) card(node, uuid string) (*host, int, *api.Error) {
-	h := w.nodes.byName[node]
+func (fl *fleet) card(node, uuid string) (*host, int, *api.Error) {
+	h := fl.nodes.byName[node]
 	if h == nil {
-		return nil, 0, w.nodes.unknown(node)
+		return nil, 0, fl.nodes.unknown(node)
 	}
 	i := cardAt(h.node.Res, uuid)
 	if i < 0 {
@@ -166,22 +166,22 @@ func (w *World) card(node, uuid string) (*host, int, *api.Error) {
 }
 
 // health takes what a node's health program said.
-func (w *World) health(h *host, now *api.NodeHealth) Outcome {
+func (fl *fleet) health(h *host, now *api.NodeHealth) Outcome {
 	if now == nil || h.node.Sick == now.Sick {
 		return ignored("nothing new")
 	}
-	w.sick(h, now.Sick)
-	w.refresh(h)
+	fl.sick(h, now.Sick)
+	fl.refresh(h)
 	return applied()
 }
 
 // sick records a new word of the health program. The caller refreshes.
-func (w *World) sick(h *host, text string) {
+func (fl *fleet) sick(h *host, text string) {
 	if h.node.Sick == text {
 		return
 	}
-	w.nodes.edit(h).Sick = text
-	w.record.emit(api.Event{Type: api.EventNodeHealth, Node: h.node.Name, Text: text})
+	fl.nodes.edit(h).Sick = text
+	fl.record.emit(api.Event{Type: api.EventNodeHealth, Node: h.node.Name, Text: text})
 }
 
 // outOfService says why a node that is in contact takes no new work; empty: it does. A

@@ -146,23 +146,23 @@ func follow[K comparable](old, now, before K, wasComplete, isComplete bool) (K, 
 	return before, isComplete
 }
 
-func (w *World) taskCheckpointSaved(e *entry, ev CheckpointSaved) Outcome {
+func (rp *reports) taskCheckpointSaved(e *entry, ev CheckpointSaved) Outcome {
 	k := api.TaskKey{Step: *ev.Step, Task: ev.Rank}
 	if err := MayTaskCheckpoint(e.job, ev.Epoch, k); err != nil {
 		return refused(err)
 	}
-	j := w.jobs.edit(e)
+	j := rp.jobs.edit(e)
 	size := StepOf(j, k.Step).Size()
-	c := TaskCheckpoint{StepSet: StepSet{Epoch: ev.Epoch, Step: k.Step, Tasks: size}, Time: w.clock.now.Wall, Bytes: ev.SetBytes,
+	c := TaskCheckpoint{StepSet: StepSet{Epoch: ev.Epoch, Step: k.Step, Tasks: size}, Time: rp.clock.now.Wall, Bytes: ev.SetBytes,
 		Complete: ev.SetRanks >= size}
 	if old := j.TaskCheckpoint; old != nil {
 		c.Before, c.Complete = follow(old.StepSet, c.StepSet, old.Before, old.Complete, c.Complete)
 	}
 	j.TaskCheckpoint = &c
 	if c.Complete {
-		w.jobs.changed(e)
+		rp.jobs.changed(e)
 	}
-	w.record.emitJob(j, api.Event{Type: api.EventCheckpoint, Task: &k, Bytes: ev.Bytes})
+	rp.record.emitJob(j, api.Event{Type: api.EventCheckpoint, Task: &k, Bytes: ev.Bytes})
 	return applied()
 }
 
@@ -202,28 +202,28 @@ func NewestSet(j *Job) int {
 	}
 }
 
-func (w *World) checkpointSaved(ev CheckpointSaved) Outcome {
-	e := w.jobs.byID[ev.Job]
+func (rp *reports) checkpointSaved(ev CheckpointSaved) Outcome {
+	e := rp.jobs.byID[ev.Job]
 	if e == nil {
 		return refused(notFound(ev.Job))
 	}
 	if ev.Step != nil {
-		return w.taskCheckpointSaved(e, ev)
+		return rp.taskCheckpointSaved(e, ev)
 	}
 	if err := MayCheckpoint(e.job, ev.Epoch, ev.Rank); err != nil {
 		return refused(err)
 	}
-	j := w.jobs.edit(e)
-	c := Checkpoint{Epoch: ev.Epoch, Time: w.clock.now.Wall, Bytes: ev.SetBytes, Complete: ev.SetRanks >= Processes(j)}
+	j := rp.jobs.edit(e)
+	c := Checkpoint{Epoch: ev.Epoch, Time: rp.clock.now.Wall, Bytes: ev.SetBytes, Complete: ev.SetRanks >= Processes(j)}
 	if old := j.Checkpoint; old != nil {
 		c.Before, c.Complete = follow(old.Epoch, c.Epoch, old.Before, old.Complete, c.Complete)
 	}
 	j.Checkpoint = &c
 	if c.Complete {
-		w.jobs.changed(e)
+		rp.jobs.changed(e)
 	}
 	rank := ev.Rank
-	w.record.emitJob(j, api.Event{Type: api.EventCheckpoint, Rank: &rank, Bytes: ev.Bytes})
+	rp.record.emitJob(j, api.Event{Type: api.EventCheckpoint, Rank: &rank, Bytes: ev.Bytes})
 	return applied()
 }
 
@@ -247,21 +247,21 @@ func voices(j *Job) (n int) {
 	return n + Processes(j)
 }
 
-func (w *World) acknowledged(ev Acknowledged) Outcome {
-	e := w.jobs.byID[ev.Job]
+func (rp *reports) acknowledged(ev Acknowledged) Outcome {
+	e := rp.jobs.byID[ev.Job]
 	if e == nil || e.job.Epoch != ev.Epoch || e.job.Drain == nil && !Noticed(e.job) {
 		return ignored("nothing to acknowledge")
 	}
 	if e.job.Drain == nil {
-		return w.acknowledgedEarly(e, ev.Ranks)
+		return rp.acknowledgedEarly(e, ev.Ranks)
 	}
 	more := ev.Ranks > e.job.Drain.Acked
 	if more {
-		j := w.jobs.edit(e)
+		j := rp.jobs.edit(e)
 		j.Drain.Acked = ev.Ranks
-		w.record.emitJob(j, api.Event{Type: api.EventAcknowledged, Acknowledged: ev.Ranks, Size: voices(j)})
+		rp.record.emitJob(j, api.Event{Type: api.EventAcknowledged, Acknowledged: ev.Ranks, Size: voices(j)})
 	}
-	if hurried := ev.Saved && w.cancelLead(e); !more && !hurried {
+	if hurried := ev.Saved && rp.stops.cancelLead(e); !more && !hurried {
 		return ignored("acknowledged before")
 	}
 	return applied()
@@ -274,12 +274,12 @@ func Noticed(j *Job) bool {
 
 // acknowledgedEarly takes what is said of the notice before the time limit: the drain is
 // still to come, and ranks that have saved may go on until then.
-func (w *World) acknowledgedEarly(e *entry, ranks int) Outcome {
+func (rp *reports) acknowledgedEarly(e *entry, ranks int) Outcome {
 	if ranks <= e.job.Acked {
 		return ignored("acknowledged before")
 	}
-	j := w.jobs.edit(e)
+	j := rp.jobs.edit(e)
 	j.Acked = ranks
-	w.record.emitJob(j, api.Event{Type: api.EventAcknowledged, Acknowledged: ranks, Size: voices(j)})
+	rp.record.emitJob(j, api.Event{Type: api.EventAcknowledged, Acknowledged: ranks, Size: voices(j)})
 	return applied()
 }

@@ -7,6 +7,25 @@ import (
 	"gangd/pkg/api"
 )
 
+// control is what people want of jobs that are there.
+type control struct {
+	set          *api.Settings
+	clock        *clock
+	record       *record
+	jobs         *jobs
+	nodes        *nodes
+	specs        *specs
+	site         *site
+	reservations *reservations
+	holdings     *holdings
+	queue        *queue
+	deps         *dependencies
+	memory       *memory
+	launches     *launches
+	stops        *stops
+	submissions  *submissions
+}
+
 func notFound(id int64) *api.Error { return api.Errorf(api.CodeNotFound, "no job %d", id) }
 
 func ended(j *Job) *api.Error {
@@ -40,34 +59,34 @@ func by(what, who string) string {
 }
 
 // cancel ends a job. Once this is answered no new epoch starts.
-func (w *World) cancel(ev Cancel) Outcome {
-	e, err := w.jobs.living(ev.Job)
+func (cl *control) cancel(ev Cancel) Outcome {
+	e, err := cl.jobs.living(ev.Job)
 	if err != nil {
 		return refused(err)
 	}
 	text := by("cancelled", ev.By)
 	if Recurs(e.job) && ev.Job == e.job.ID {
-		w.switchOff(e, ev.By)
+		cl.submissions.switchOff(e, ev.By)
 	}
 	switch {
 	case e.job.Drain != nil:
-		return w.cancelDraining(e, ev)
+		return cl.cancelDraining(e, ev)
 	case reserved(e.job):
-		w.markCancelled(e, ev.By)
-		w.rollback(e, text, nil, func(int) bool { return false })
-		w.end(e, verdictOf(e.job, api.CauseCancelled, -1, text))
+		cl.markCancelled(e, ev.By)
+		cl.launches.rollback(e, text, nil, func(int) bool { return false })
+		cl.stops.end(e, verdictOf(e.job, api.CauseCancelled, -1, text))
 	case blocked(e.job):
-		w.markCancelled(e, ev.By)
-		w.end(e, verdictOf(e.job, api.CauseCancelled, -1, text))
+		cl.markCancelled(e, ev.By)
+		cl.stops.end(e, verdictOf(e.job, api.CauseCancelled, -1, text))
 	default:
-		w.markCancelled(e, ev.By)
+		cl.markCancelled(e, ev.By)
 		e.asker = ev.Asker
-		w.drainAfter(e, api.CauseCancelled, -1, text, lead(e.job, ev.Now))
+		cl.stops.drainAfter(e, api.CauseCancelled, -1, text, lead(e.job, ev.Now))
 	}
 	return applied()
 }
 
-func (w *World) cancelDraining(e *entry, ev Cancel) Outcome {
+func (cl *control) cancelDraining(e *entry, ev Cancel) Outcome {
 	if e.job.Drain.Cause == api.CauseCompleted {
 		if e.job.Spec.Cron != nil {
 			return applied() // it does not come again
@@ -77,20 +96,20 @@ func (w *World) cancelDraining(e *entry, ev Cancel) Outcome {
 		}
 		return ignored("every rank has ended by itself")
 	}
-	hurried := ev.Now && w.cancelLead(e)
+	hurried := ev.Now && cl.stops.cancelLead(e)
 	if e.job.Cancelled {
 		if hurried {
 			return applied()
 		}
 		return ignored("already being cancelled")
 	}
-	w.markCancelled(e, ev.By)
-	w.drain(e, api.CauseCancelled, -1, "") // recorded as a later cause
+	cl.markCancelled(e, ev.By)
+	cl.stops.drain(e, api.CauseCancelled, -1, "") // recorded as a later cause
 	return applied()
 }
 
-func (w *World) markCancelled(e *entry, by string) {
-	j := w.jobs.edit(e)
+func (cl *control) markCancelled(e *entry, by string) {
+	j := cl.jobs.edit(e)
 	j.Cancelled, j.CancelledBy = true, by
 }
 
@@ -103,8 +122,8 @@ func lead(j *Job, now bool) time.Duration {
 }
 
 // hold keeps a job from starting. What runs goes on: it is held when it waits again.
-func (w *World) hold(ev Hold) Outcome {
-	e, err := w.jobs.living(ev.Job)
+func (cl *control) hold(ev Hold) Outcome {
+	e, err := cl.jobs.living(ev.Job)
 	if err != nil {
 		return refused(err)
 	}
@@ -116,14 +135,14 @@ func (w *World) hold(ev Hold) Outcome {
 	case e.job.Held == who || e.job.Held == HeldAdmin && !ev.Lower:
 		return ignored("already held")
 	}
-	w.jobs.edit(e).Held = who
-	w.record.emitJob(e.job, api.Event{Type: api.EventHeld, Text: who})
-	w.queue.touch(e)
+	cl.jobs.edit(e).Held = who
+	cl.record.emitJob(e.job, api.Event{Type: api.EventHeld, Text: who})
+	cl.queue.touch(e)
 	return applied()
 }
 
-func (w *World) release(ev Release) Outcome {
-	e, err := w.jobs.living(ev.Job)
+func (cl *control) release(ev Release) Outcome {
+	e, err := cl.jobs.living(ev.Job)
 	if err != nil {
 		return refused(err)
 	}
@@ -133,20 +152,20 @@ func (w *World) release(ev Release) Outcome {
 	case e.job.Held == HeldAdmin && !ev.Admin:
 		return refused(api.Errorf(api.CodePermission, "job %s is held by an admin", e.job.Ref()))
 	}
-	j := w.jobs.edit(e)
+	j := cl.jobs.edit(e)
 	j.Held = ""
-	w.queue.eligibleNow(e)
-	w.record.emitJob(j, api.Event{Type: api.EventReleased})
-	w.queue.touch(e)
+	cl.queue.eligibleNow(e)
+	cl.record.emitJob(j, api.Event{Type: api.EventReleased})
+	cl.queue.touch(e)
 	return applied()
 }
 
-func (w *World) requeue(ev Requeue) Outcome {
-	if e := w.jobs.byID[ev.Job]; ev.Ended && e != nil && e.job.Verdict != nil {
-		return w.again(e, ev)
+func (cl *control) requeue(ev Requeue) Outcome {
+	if e := cl.jobs.byID[ev.Job]; ev.Ended && e != nil && e.job.Verdict != nil {
+		return cl.again(e, ev)
 	}
-	out := w.putBack(ev.Job, api.CauseRequeued, by("requeued", ev.By), ev.Now)
-	if e := w.jobs.byID[ev.Job]; out.Applied && e.job.Drain != nil {
+	out := cl.putBack(ev.Job, api.CauseRequeued, by("requeued", ev.By), ev.Now)
+	if e := cl.jobs.byID[ev.Job]; out.Applied && e.job.Drain != nil {
 		e.asker = ev.Asker
 	}
 	if ev.Hold == "" || out.Refused != nil {
@@ -154,13 +173,13 @@ func (w *World) requeue(ev Requeue) Outcome {
 	}
 	// Held at once and not when the drain is over: nothing can come in between, and a restart
 	// of the controller loses nothing. Being held counts only while a job waits.
-	switch e := w.jobs.byID[ev.Job]; e.job.Held {
+	switch e := cl.jobs.byID[ev.Job]; e.job.Held {
 	case ev.Hold, HeldAdmin:
 		return out
 	default:
-		w.jobs.edit(e).Held = ev.Hold
-		w.record.emitJob(e.job, api.Event{Type: api.EventHeld, Text: ev.Hold})
-		w.queue.touch(e)
+		cl.jobs.edit(e).Held = ev.Hold
+		cl.record.emitJob(e.job, api.Event{Type: api.EventHeld, Text: ev.Hold})
+		cl.queue.touch(e)
 	}
 	return applied()
 }
@@ -169,14 +188,14 @@ func notToBeRequeued(j *Job) *api.Error {
 	return conflict("", "job %s was submitted not to be requeued", j.Ref()).About(api.ReasonNoRequeue, "")
 }
 
-func (w *World) preempt(ev Preempt) Outcome {
-	return w.putBack(ev.Job, api.CausePreempted, "preempted for "+ev.For, false)
+func (cl *control) preempt(ev Preempt) Outcome {
+	return cl.putBack(ev.Job, api.CausePreempted, "preempted for "+ev.For, false)
 }
 
 // putBack stops a gang so that it runs again later; nobody is charged. Preempted it may also
 // be when it can't: it ends then. Who may be is for the scheduler to say.
-func (w *World) putBack(id int64, c api.Cause, text string, now bool) Outcome {
-	e, err := w.jobs.living(id)
+func (cl *control) putBack(id int64, c api.Cause, text string, now bool) Outcome {
+	e, err := cl.jobs.living(id)
 	if err != nil {
 		return refused(err)
 	}
@@ -184,19 +203,19 @@ func (w *World) putBack(id int64, c api.Cause, text string, now bool) Outcome {
 	done := slices.IndexFunc(j.Ranks, func(r Rank) bool { return r.State == api.RankDone })
 	switch {
 	case blocked(j) && c == api.CauseRequeued && Recurs(j):
-		return w.skip(e, text)
+		return cl.submissions.skip(e, text)
 	case blocked(j):
 		return ignored("already waiting")
 	case j.Drain != nil:
 		return ignored("already being stopped: " + string(j.Drain.Cause))
 	case c == api.CauseRequeued && done >= 0:
 		return refused(conflict("", "rank %d of job %s is done: another run would overwrite its work", done, j.Ref()))
-	case c == api.CauseRequeued && limit(&w.set, j.Spec, c) == 0:
+	case c == api.CauseRequeued && limit(cl.set, j.Spec, c) == 0:
 		return refused(notToBeRequeued(j))
 	case reserved(j):
-		w.rollback(e, text, nil, func(int) bool { return false })
+		cl.launches.rollback(e, text, nil, func(int) bool { return false })
 	default:
-		w.drainAfter(e, c, -1, text, lead(j, now))
+		cl.stops.drainAfter(e, c, -1, text, lead(j, now))
 	}
 	return applied()
 }

@@ -74,15 +74,15 @@ func (ct *crontabs) zone(name string) *time.Location {
 // Recurs reports whether it comes again by a cron table: when the job ends it waits for its next time.
 func Recurs(j *Job) bool { return j.Spec.Cron != nil && j.Verdict == nil && !j.LastRun }
 
-func (w *World) putCrontab(ev PutCrontab) Outcome {
-	old := w.site.crontabs.byUser[ev.User]
+func (sb *submissions) putCrontab(ev PutCrontab) Outcome {
+	old := sb.crontabs.byUser[ev.User]
 	if old == nil && ev.Text == "" {
 		return refused(api.Errorf(api.CodeNotFound, "%s has no cron table", ev.User))
 	}
-	if old != nil && old.Text == ev.Text && w.same(old, ev.Lines) {
+	if old != nil && old.Text == ev.Text && sb.same(old, ev.Lines) {
 		return ignored("the table is so already")
 	}
-	stay := w.stay(old, ev.Lines)
+	stay := sb.stay(old, ev.Lines)
 	fresh := 0
 	for i := range ev.Lines {
 		l := &ev.Lines[i]
@@ -90,11 +90,11 @@ func (w *World) putCrontab(ev PutCrontab) Outcome {
 			continue
 		}
 		fresh++
-		if err := w.checkLine(&l.Submit, fresh); err != nil {
+		if err := sb.checkLine(&l.Submit, fresh); err != nil {
 			return refused(err.About(api.ReasonCronLine, fmt.Sprintf("%d-%d", l.First, l.Last)))
 		}
 	}
-	t := &api.Crontab{User: ev.User, Text: ev.Text, Lines: []api.CronLine{}, By: ev.By, Time: w.clock.now.Wall}
+	t := &api.Crontab{User: ev.User, Text: ev.Text, Lines: []api.CronLine{}, By: ev.By, Time: sb.clock.now.Wall}
 	out := Outcome{Applied: true}
 	if old != nil {
 		stays := make(map[int64]bool, len(stay))
@@ -103,39 +103,39 @@ func (w *World) putCrontab(ev PutCrontab) Outcome {
 		}
 		for _, l := range old.Lines {
 			if !stays[l.JobID] {
-				w.lineGone(w.jobs.byID[l.JobID])
+				sb.lineGone(sb.jobs.byID[l.JobID])
 			}
 		}
 	}
 	for i := range ev.Lines {
 		l, id := &ev.Lines[i], stay[i]
 		if id == 0 {
-			id = w.submit(l.Submit).JobIDs[0]
+			id = sb.submit(l.Submit).JobIDs[0]
 		}
 		t.Lines = append(t.Lines, api.CronLine{First: l.First, Last: l.Last, JobID: id})
 		out.JobIDs = append(out.JobIDs, id)
 	}
-	w.site.crontabs.set(ev.User, t)
-	w.record.emit(api.Event{Type: api.EventCrontab, Text: by(fmt.Sprintf("cron table of %s: %d lines", ev.User, len(t.Lines)), ev.By)})
+	sb.crontabs.set(ev.User, t)
+	sb.record.emit(api.Event{Type: api.EventCrontab, Text: by(fmt.Sprintf("cron table of %s: %d lines", ev.User, len(t.Lines)), ev.By)})
 	return out
 }
 
 // same: every line has its job, in the same lines of the text.
-func (w *World) same(t *api.Crontab, lines []CronLine) bool {
+func (sb *submissions) same(t *api.Crontab, lines []CronLine) bool {
 	return slices.EqualFunc(t.Lines, lines, func(a api.CronLine, b CronLine) bool {
-		return a.First == b.First && a.Last == b.Last && w.jobs.byID[a.JobID].job.SpecHash == b.Submit.SpecHash
+		return a.First == b.First && a.Last == b.Last && sb.jobs.byID[a.JobID].job.SpecHash == b.Submit.SpecHash
 	})
 }
 
 // stay gives the job that each line has had before, 0: none.
-func (w *World) stay(old *api.Crontab, lines []CronLine) []int64 {
+func (sb *submissions) stay(old *api.Crontab, lines []CronLine) []int64 {
 	out := make([]int64, len(lines))
 	if old == nil {
 		return out
 	}
 	have := map[string][]int64{}
 	for _, l := range old.Lines {
-		j := w.jobs.byID[l.JobID].job
+		j := sb.jobs.byID[l.JobID].job
 		have[j.SpecHash] = append(have[j.SpecHash], j.ID)
 	}
 	for i := range lines {
@@ -147,34 +147,34 @@ func (w *World) stay(old *api.Crontab, lines []CronLine) []int64 {
 }
 
 // checkLine refuses what submit would, as the n-th new one.
-func (w *World) checkLine(ev *Submit, n int) *api.Error {
+func (sb *submissions) checkLine(ev *Submit, n int) *api.Error {
 	if err := checkSubmit(ev); err != nil {
 		return err
 	}
-	if err := w.site.partitions.known(ev.Partition); err != nil {
+	if err := sb.partitions.known(ev.Partition); err != nil {
 		return err
 	}
-	if w.site.crontabs.due(ev.Spec.Cron, w.clock.now.Wall).IsZero() {
+	if sb.crontabs.due(ev.Spec.Cron, sb.clock.now.Wall).IsZero() {
 		return api.Errorf(api.CodeInvalid, "there is no time zone %q, or no day as %q", ev.Spec.Cron.Zone, ev.Spec.Cron.Schedule)
 	}
-	return w.site.holdings.mayHold(ev, n)
+	return sb.holdings.mayHold(ev, n)
 }
 
 // lineGone: what waits for its time is cancelled, what runs does so for the last time.
-func (w *World) lineGone(e *entry) {
-	w.jobs.edit(e).LastRun = true
+func (sb *submissions) lineGone(e *entry) {
+	sb.jobs.edit(e).LastRun = true
 	if blocked(e.job) {
-		w.end(e, verdictOf(e.job, api.CauseCancelled, -1, "its line was taken out of the cron table"))
+		sb.stops.end(e, verdictOf(e.job, api.CauseCancelled, -1, "its line was taken out of the cron table"))
 	}
 }
 
 // switchOff makes a comment of the line of a job that was cancelled.
-func (w *World) switchOff(e *entry, who string) {
-	j := w.jobs.edit(e)
+func (sb *submissions) switchOff(e *entry, who string) {
+	j := sb.jobs.edit(e)
 	j.LastRun = true
-	old := w.site.crontabs.byUser[j.User]
+	old := sb.crontabs.byUser[j.User]
 	t := *old
-	t.Lines, t.Time, t.By = nil, w.clock.now.Wall, who
+	t.Lines, t.Time, t.By = nil, sb.clock.now.Wall, who
 	for _, l := range old.Lines {
 		if l.JobID == j.ID {
 			t.Text = cron.Mark(t.Text, "#DISABLED: ", l.First, l.Last)
@@ -182,8 +182,8 @@ func (w *World) switchOff(e *entry, who string) {
 			t.Lines = append(t.Lines, l)
 		}
 	}
-	w.site.crontabs.set(j.User, &t)
-	w.record.emit(api.Event{Type: api.EventCrontab, Text: by("a line of the cron table of "+j.User+" was switched off", who)})
+	sb.crontabs.set(j.User, &t)
+	sb.record.emit(api.Event{Type: api.EventCrontab, Text: by("a line of the cron table of "+j.User+" was switched off", who)})
 }
 
 func (ct *crontabs) set(user string, t *api.Crontab) {
@@ -197,36 +197,36 @@ func (ct *crontabs) set(user string, t *api.Crontab) {
 }
 
 // comeAgain has a job of a cron table, which has just ended, wait for its next time.
-func (w *World) comeAgain(e *entry) {
-	j := w.waitAgain(e)
+func (sb *submissions) comeAgain(e *entry) {
+	j := sb.control.waitAgain(e)
 	j.Image, j.StepImages = "", nil // each run takes the image as it is then
-	w.dueAt(e, w.site.crontabs.due(j.Spec.Cron, w.clock.now.Wall))
-	w.watch(e)
-	w.queue.touch(e)
+	sb.dueAt(e, sb.crontabs.due(j.Spec.Cron, sb.clock.now.Wall))
+	sb.deps.watch(e)
+	sb.queue.touch(e)
 }
 
 // skip has one that waits leave its next time out.
-func (w *World) skip(e *entry, who string) Outcome {
-	j := w.jobs.edit(e)
+func (sb *submissions) skip(e *entry, who string) Outcome {
+	j := sb.jobs.edit(e)
 	j.BackoffUntil = time.Time{}
-	at := w.site.crontabs.due(j.Spec.Cron, later(j.Eligible, w.clock.now.Wall))
-	w.record.emitJob(j, api.Event{Type: api.EventRequeued, Text: by("leaves a time out", who)})
-	w.dueAt(e, at)
-	w.queue.touch(e)
+	at := sb.crontabs.due(j.Spec.Cron, later(j.Eligible, sb.clock.now.Wall))
+	sb.record.emitJob(j, api.Event{Type: api.EventRequeued, Text: by("leaves a time out", who)})
+	sb.dueAt(e, at)
+	sb.queue.touch(e)
 	return applied()
 }
 
 // dueAt sets when a job of a cron table is due. Never, when its zone is known no more: it is held then.
-func (w *World) dueAt(e *entry, at time.Time) {
-	j := w.jobs.edit(e)
+func (sb *submissions) dueAt(e *entry, at time.Time) {
+	j := sb.jobs.edit(e)
 	if at.IsZero() {
 		j.Held = HeldAdmin
-		w.record.emitJob(j, api.Event{Type: api.EventHeld, Text: fmt.Sprintf("%s: time zone %q is not known here any more", HeldAdmin, j.Spec.Cron.Zone)})
+		sb.record.emitJob(j, api.Event{Type: api.EventHeld, Text: fmt.Sprintf("%s: time zone %q is not known here any more", HeldAdmin, j.Spec.Cron.Zone)})
 		return
 	}
 	j.Eligible = at
-	w.clock.in(at.Sub(w.clock.now.Wall), timer{kind: timerEligible, job: j.ID})
-	w.record.emitJob(j, api.Event{Type: api.EventComesAgain, Text: "next at " + at.In(w.site.crontabs.zone(j.Spec.Cron.Zone)).Format(time.RFC3339)})
+	sb.clock.in(at.Sub(sb.clock.now.Wall), timer{kind: timerEligible, job: j.ID})
+	sb.record.emitJob(j, api.Event{Type: api.EventComesAgain, Text: "next at " + at.In(sb.crontabs.zone(j.Spec.Cron.Zone)).Format(time.RFC3339)})
 }
 
 // begins: a job waits for a time that it was given, not for the end of a back-off.

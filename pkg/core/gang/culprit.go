@@ -43,17 +43,17 @@ const mostReports = 32
 
 // accident takes in that something went wrong. The first report begins the drain, others are weighed at its end. A
 // drain that somebody wanted, or whose work is done, is no accident: there it is recorded as a later cause.
-func (w *World) accident(e *entry, r Report) {
+func (st *stops) accident(e *entry, r Report) {
 	d := e.job.Drain
 	if d == nil {
-		w.beginDrain(e, &Drain{Cause: r.Cause, Trigger: r.Trigger, Text: r.Text, Reports: []Report{r}})
+		st.beginDrain(e, &Drain{Cause: r.Cause, Trigger: r.Trigger, Text: r.Text, Reports: []Report{r}})
 		return
 	}
-	w.drain(e, r.Cause, -1, "")
+	st.drain(e, r.Cause, -1, "")
 	if len(d.Reports) == 0 || r.Trigger < 0 || slices.ContainsFunc(d.Reports, func(o Report) bool { return o.Evidence == r.Evidence && o.Trigger == r.Trigger }) {
 		return
 	}
-	d = w.jobs.edit(e).Drain
+	d = st.jobs.edit(e).Drain
 	if len(d.Reports) < mostReports {
 		d.Reports = append(slices.Clip(d.Reports), r)
 		return
@@ -61,11 +61,11 @@ func (w *World) accident(e *entry, r Report) {
 	// The last of the ends gives its place, but never the first report.
 	at := -1
 	for i := 1; i < len(d.Reports); i++ {
-		if d.Reports[i].Evidence == EvidenceEnd && (at < 0 || w.endOf(e.job, d.Reports[i].Trigger).After(w.endOf(e.job, d.Reports[at].Trigger))) {
+		if d.Reports[i].Evidence == EvidenceEnd && (at < 0 || st.endOf(e.job, d.Reports[i].Trigger).After(st.endOf(e.job, d.Reports[at].Trigger))) {
 			at = i
 		}
 	}
-	if at > 0 && (r.Evidence != EvidenceEnd || w.endOf(e.job, r.Trigger).Before(w.endOf(e.job, d.Reports[at].Trigger))) {
+	if at > 0 && (r.Evidence != EvidenceEnd || st.endOf(e.job, r.Trigger).Before(st.endOf(e.job, d.Reports[at].Trigger))) {
 		d.Reports = slices.Clone(d.Reports)
 		d.Reports[at] = r
 	}
@@ -74,10 +74,10 @@ func (w *World) accident(e *entry, r Report) {
 // missing: a member is gone, or out of reach for good, and its ranks have not said how they ended. In a drain that says
 // something of what began it only where the member was not heard of after that: one that has said that it is being
 // stopped lived on.
-func (w *World) missing(e *entry, i int, text string) {
+func (st *stops) missing(e *entry, i int, text string) {
 	if e.job.Drain == nil {
-		if first := w.lost(e, i); first >= 0 {
-			w.accident(e, Report{Evidence: EvidenceLost, Cause: api.CauseNodeLost, Trigger: first, Text: text})
+		if first := st.lost(e, i); first >= 0 {
+			st.accident(e, Report{Evidence: EvidenceLost, Cause: api.CauseNodeLost, Trigger: first, Text: text})
 		}
 		return
 	}
@@ -85,16 +85,16 @@ func (w *World) missing(e *entry, i int, text string) {
 	if m.Heeded || len(e.job.Drain.Reports) == 0 {
 		return
 	}
-	w.accident(e, Report{Evidence: EvidenceLost, Cause: api.CauseNodeLost, Trigger: m.Ranks[0], Text: text})
+	st.accident(e, Report{Evidence: EvidenceLost, Cause: api.CauseNodeLost, Trigger: m.Ranks[0], Text: text})
 }
 
 // heeds notes that a member has said that it is being stopped: it was there after what the drain was begun for.
-func (w *World) heeds(e *entry, i int, ma *api.MemberActual) bool {
+func (st *stops) heeds(e *entry, i int, ma *api.MemberActual) bool {
 	d := e.job.Drain
 	if d == nil || len(d.Reports) == 0 || ma.Stopping != d.Cause || e.job.Members[i].Heeded {
 		return false
 	}
-	w.jobs.edit(e).Members[i].Heeded = true
+	st.jobs.edit(e).Members[i].Heeded = true
 	return true
 }
 
@@ -102,26 +102,26 @@ func (w *World) heeds(e *entry, i int, ma *api.MemberActual) bool {
 const nearLimit = time.Second
 
 // atLimit: what a drain was begun for was no sooner than the time limit, as far as can be told.
-func (w *World) atLimit(j *Job) bool {
+func (st *stops) atLimit(j *Job) bool {
 	r := j.Drain.Reports
 	if len(r) == 0 || r[0].Evidence != EvidenceEnd || TimeLimit(j) <= 0 {
 		return false
 	}
-	return !w.endOf(j, r[0].Trigger).Before(j.Start.Add(TimeLimit(j) - nearLimit))
+	return !st.endOf(j, r[0].Trigger).Before(j.Start.Add(TimeLimit(j) - nearLimit))
 }
 
 // killed puts on record that the kernel has killed processes of a member for want of memory.
-func (w *World) killed(e *entry, i int, ma *api.MemberActual) bool {
+func (st *stops) killed(e *entry, i int, ma *api.MemberActual) bool {
 	k, m := ma.Kills, &e.job.Members[i]
 	if k == nil || k.Count <= m.Killed {
 		return false
 	}
-	m = &w.jobs.edit(e).Members[i]
+	m = &st.jobs.edit(e).Members[i]
 	m.Killed, m.Kills = k.Count, max(m.Kills, k.Before)
 	if m.Kills > 0 {
 		m.KillText = killsText(k)
 	}
-	w.record.emitJob(e.job, api.Event{Type: api.EventMemoryKills, Node: m.Node, Text: killsText(k)})
+	st.record.emitJob(e.job, api.Event{Type: api.EventMemoryKills, Node: m.Node, Text: killsText(k)})
 	return true
 }
 
@@ -139,7 +139,7 @@ func killsText(k *api.MemoryKills) string {
 }
 
 // culprit says what ended the epoch of a drain.
-func (w *World) culprit(j *Job) (out Report) {
+func (st *stops) culprit(j *Job) (out Report) {
 	d := j.Drain
 	out = Report{Cause: d.Cause, Trigger: d.Trigger, Text: d.Text}
 	switch {
@@ -168,12 +168,12 @@ func (w *World) culprit(j *Job) (out Report) {
 		return out
 	}
 	if all := of(EvidenceMemory); len(all) > 0 {
-		return w.earliest(j, all)
+		return st.earliest(j, all)
 	}
 	if m := killedMember(j); m != nil {
 		return ofKills(j, m)
 	}
-	return w.earliest(j, of(EvidenceEnd))
+	return st.earliest(j, of(EvidenceEnd))
 }
 
 // killedMember is the first of which something was killed before anything stopped it; nil: there is none.
@@ -205,15 +205,15 @@ func whoOf(j *Job, m *Member) string {
 const sameMoment = 2 * time.Millisecond
 
 // earliest is the report on the rank that ended first, by the clocks of their supervisors. Who can't be told from it is named.
-func (w *World) earliest(j *Job, all []Report) Report {
+func (st *stops) earliest(j *Job, all []Report) Report {
 	slices.SortStableFunc(all, func(a, b Report) int {
-		return cmp.Or(w.endOf(j, a.Trigger).Compare(w.endOf(j, b.Trigger)), cmp.Compare(a.Trigger, b.Trigger))
+		return cmp.Or(st.endOf(j, a.Trigger).Compare(st.endOf(j, b.Trigger)), cmp.Compare(a.Trigger, b.Trigger))
 	})
 	first := all[0]
 	var near []string
 	var apart time.Duration
 	for _, r := range all[1:] {
-		if d := w.endOf(j, r.Trigger).Sub(w.endOf(j, first.Trigger)); d <= w.doubt(j, first, r) {
+		if d := st.endOf(j, r.Trigger).Sub(st.endOf(j, first.Trigger)); d <= st.doubt(j, first, r) {
 			near = append(near, fmt.Sprint(r.Trigger))
 			apart = d
 		}
@@ -231,17 +231,17 @@ func (w *World) earliest(j *Job, all []Report) Report {
 func milliseconds(d time.Duration) string { return fmt.Sprintf("%.1f", float64(d.Microseconds())/1000) }
 
 // doubt is how far apart two ends have to be for their order to be known.
-func (w *World) doubt(j *Job, a, b Report) time.Duration {
+func (st *stops) doubt(j *Job, a, b Report) time.Duration {
 	doubt := sameMoment + a.Late + b.Late
 	if x, y := j.Ranks[a.Trigger].Slot.Node, j.Ranks[b.Trigger].Slot.Node; x != y {
-		doubt += w.nodes.clockOf(x).Within + w.nodes.clockOf(y).Within
+		doubt += st.nodes.clockOf(x).Within + st.nodes.clockOf(y).Within
 	}
 	return doubt
 }
 
 // endOf is when a rank ended, by this machine's clock.
-func (w *World) endOf(j *Job, rank int) time.Time {
-	return j.Ranks[rank].End.Add(-w.nodes.clockOf(j.Ranks[rank].Slot.Node).Ahead)
+func (st *stops) endOf(j *Job, rank int) time.Time {
+	return j.Ranks[rank].End.Add(-st.nodes.clockOf(j.Ranks[rank].Slot.Node).Ahead)
 }
 
 // clockOf is what is known of the clock of a node.
@@ -256,7 +256,7 @@ func (ns *nodes) clockOf(node string) api.NodeClock {
 const unknownClock = time.Second
 
 // ends are when the ranks of an epoch ended, from the first of them on; none where there is only one.
-func (w *World) ends(j *Job) (out []EpochEnd) {
+func (st *stops) ends(j *Job) (out []EpochEnd) {
 	if len(j.Ranks) < 2 {
 		return nil
 	}
@@ -264,16 +264,16 @@ func (w *World) ends(j *Job) (out []EpochEnd) {
 	oneClock := !slices.ContainsFunc(j.Ranks, func(r Rank) bool { return r.Slot.Node != j.Ranks[0].Slot.Node })
 	for i := range j.Ranks {
 		if r := &j.Ranks[i]; hasProcess(j, i) && r.Exited && !r.End.IsZero() {
-			if at := w.endOf(j, i); first.IsZero() || at.Before(first) {
+			if at := st.endOf(j, i); first.IsZero() || at.Before(first) {
 				first = at
 			}
 		}
 	}
 	for i := range j.Ranks {
 		if r := &j.Ranks[i]; hasProcess(j, i) && r.Exited && !r.End.IsZero() {
-			end := EpochEnd{Rank: i, After: w.endOf(j, i).Sub(first).Round(10 * time.Microsecond), Own: r.State == api.RankDone || r.State == api.RankFailed}
+			end := EpochEnd{Rank: i, After: st.endOf(j, i).Sub(first).Round(10 * time.Microsecond), Own: r.State == api.RankDone || r.State == api.RankFailed}
 			if !oneClock {
-				end.Within = w.nodes.clockOf(r.Slot.Node).Within
+				end.Within = st.nodes.clockOf(r.Slot.Node).Within
 			}
 			out = append(out, end)
 		}

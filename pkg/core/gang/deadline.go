@@ -120,34 +120,34 @@ func timeText(t time.Time) string {
 }
 
 // armDeadline sets when a gang that has not started is given up.
-func (w *World) armDeadline(e *entry) {
+func (ln *launches) armDeadline(e *entry) {
 	j, k := e.job, timer{kind: timerDeadline, job: e.job.ID}
-	w.clock.timers.cancel(k)
+	ln.clock.timers.cancel(k)
 	if !j.Deadline.IsZero() && (blocked(j) || reserved(j)) {
-		w.clock.in(j.Deadline.Add(time.Nanosecond-least(j)).Sub(w.clock.now.Wall), k)
+		ln.clock.in(j.Deadline.Add(time.Nanosecond-least(j)).Sub(ln.clock.now.Wall), k)
 	}
 }
 
 // missDeadline ends a gang that could not end by its deadline if it started now.
-func (w *World) missDeadline(e *entry) {
+func (ln *launches) missDeadline(e *entry) {
 	if e == nil || !blocked(e.job) && !reserved(e.job) {
 		return
 	}
 	// A deadline is a wall time: when that clock was set back meanwhile, wait on.
-	if !tooLate(e.job, w.clock.now.Wall) {
-		w.armDeadline(e)
+	if !tooLate(e.job, ln.clock.now.Wall) {
+		ln.armDeadline(e)
 		return
 	}
 	text := missed(e.job)
-	w.jobs.edit(e).Cancelled = true
+	ln.jobs.edit(e).Cancelled = true
 	if reserved(e.job) {
-		w.rollback(e, text, nil, func(int) bool { return false })
+		ln.rollback(e, text, nil, func(int) bool { return false })
 	}
-	w.end(e, verdictOf(e.job, api.CauseDeadline, -1, text))
+	ln.stops.end(e, verdictOf(e.job, api.CauseDeadline, -1, text))
 }
 
 // endsInTime refuses an update after which the job could not end by its deadline.
-func (w *World) endsInTime(j *Job, ev *Update) *api.Error {
+func (cl *control) endsInTime(j *Job, ev *Update) *api.Error {
 	limit, by := j.TimeLimit, j.Deadline
 	if ev.TimeLimit != nil {
 		limit = *ev.TimeLimit
@@ -162,14 +162,14 @@ func (w *World) endsInTime(j *Job, ev *Update) *api.Error {
 	if ev.Begin != nil {
 		begin = *ev.Begin
 	}
-	from, least := w.clock.now.Wall, leastOf(j.Spec, limit)
+	from, least := cl.clock.now.Wall, leastOf(j.Spec, limit)
 	said := "from now on"
 	if at := begun(j); !at.IsZero() {
 		from, said = at, "from its start at "+timeText(at)
 	} else if begin.After(from) {
 		from, said = begin, "from its begin time "+timeText(begin)
 	}
-	if !by.After(w.clock.now.Wall) || by.Sub(from) < least {
+	if !by.After(cl.clock.now.Wall) || by.Sub(from) < least {
 		return conflict("give a later deadline, or a shorter limit with --time", "job %s could not end by %s: it takes at least %s %s",
 			j.Ref(), timeText(by), least, said)
 	}

@@ -13,6 +13,13 @@ import (
 // dependencies finds those who wait for a job, an array or a name. A job that somebody waits
 // for stays in memory, so that a dependency is always judged by what really is.
 type dependencies struct {
+	set    *api.Settings
+	clock  *clock
+	record *record
+	jobs   *jobs
+	queue  *queue
+	stops  *stops
+
 	on     map[int64]map[int64]struct{} // job or array -> who waits for it
 	arrays map[int64]int                // array -> jobs of it in on; it stays whole, to be searched
 	named  map[nameKey]*name
@@ -37,30 +44,30 @@ func newDepends() dependencies {
 func keyOf(j *Job) nameKey { return nameKey{j.UID, j.Name} }
 
 // watched: somebody waits for the job, for its array, or for another element of it.
-func (d *dependencies) watched(j *Job) bool {
-	return len(d.on[j.ID]) > 0 || j.ArrayID != 0 && d.arrays[j.ArrayID] > 0
+func (ds *dependencies) watched(j *Job) bool {
+	return len(ds.on[j.ID]) > 0 || j.ArrayID != 0 && ds.arrays[j.ArrayID] > 0
 }
 
 // add has who wait for a target, of an array or 0.
-func (d *dependencies) add(target, array, who int64) {
-	if d.on[target] == nil {
-		d.on[target] = map[int64]struct{}{}
-		d.arrays[array]++
+func (ds *dependencies) add(target, array, who int64) {
+	if ds.on[target] == nil {
+		ds.on[target] = map[int64]struct{}{}
+		ds.arrays[array]++
 	}
-	d.on[target][who] = struct{}{}
+	ds.on[target][who] = struct{}{}
 }
 
-func (d *dependencies) remove(target, array, who int64) {
-	if d.on[target] == nil {
+func (ds *dependencies) remove(target, array, who int64) {
+	if ds.on[target] == nil {
 		return // two conditions on one job
 	}
-	delete(d.on[target], who)
-	if len(d.on[target]) > 0 {
+	delete(ds.on[target], who)
+	if len(ds.on[target]) > 0 {
 		return
 	}
-	delete(d.on, target)
-	if d.arrays[array]--; d.arrays[array] == 0 {
-		delete(d.arrays, array)
+	delete(ds.on, target)
+	if ds.arrays[array]--; ds.arrays[array] == 0 {
+		delete(ds.arrays, array)
 	}
 }
 
@@ -110,19 +117,19 @@ func (q *queue) retally(j *Job, change func()) {
 
 // recall brings back what a submission depends on and had left memory, and refuses what
 // is not there.
-func (w *World) recall(d *api.Dependency, jobs []*Job) *api.Error {
+func (m *memory) recall(d *api.Dependency, jobs []*Job) *api.Error {
 	if d == nil {
 		return nil
 	}
 	for _, j := range jobs {
-		if w.jobs.byID[j.ID] == nil {
-			w.restoreJob(j)
-			w.recountLeft(j.ID)
-			w.leaveIn(w.jobs.byID[j.ID], w.set.KeepEnded)
+		if m.jobs.byID[j.ID] == nil {
+			m.bring(j)
+			m.recountLeft(j.ID)
+			m.leaveIn(m.jobs.byID[j.ID], m.set.KeepEnded)
 		}
 	}
 	for i := range d.On {
-		if c := &d.On[i]; c.Kind != api.AfterSingle && w.jobs.byID[c.Job] == nil {
+		if c := &d.On[i]; c.Kind != api.AfterSingle && m.jobs.byID[c.Job] == nil {
 			return &api.Error{Code: api.CodeNotFound, Message: fmt.Sprintf("dependency %s: no job %d", c, c.Job), Hint: "gqueue and gacct list your jobs", Reason: api.ReasonDependency, Subject: c.String()}
 		}
 	}
@@ -130,20 +137,20 @@ func (w *World) recall(d *api.Dependency, jobs []*Job) *api.Error {
 }
 
 // recountLeft finds what a job that was out of memory has left on nodes.
-func (w *World) recountLeft(job int64) {
-	for _, h := range w.nodes.byName {
+func (m *memory) recountLeft(job int64) {
+	for _, h := range m.nodes.byName {
 		for _, l := range h.node.Left {
 			if l.Job == job {
-				w.countLeft(l, 1)
+				m.fleet.countLeft(l, 1)
 			}
 		}
 	}
 }
 
 // watch begins to wait, if the job has a dependency that was not met yet.
-func (w *World) watch(e *entry) {
+func (ds *dependencies) watch(e *entry) {
 	j := e.job
-	if n := w.deps.named[keyOf(j)]; n != nil && j.Verdict == nil {
+	if n := ds.named[keyOf(j)]; n != nil && j.Verdict == nil {
 		n.insert(j.ID)
 	}
 	d := j.Dependency
@@ -152,29 +159,29 @@ func (w *World) watch(e *entry) {
 	}
 	for i := range d.On {
 		if c := &d.On[i]; c.Kind == api.AfterSingle {
-			w.watchName(j)
+			ds.watchName(j)
 		} else {
-			target, array := w.target(j, c)
-			w.deps.add(target, array, j.ID)
+			target, array := ds.target(j, c)
+			ds.add(target, array, j.ID)
 		}
 	}
 	e.waiting = true
-	w.judge(e)
+	ds.judge(e)
 }
 
 // watchName gathers the jobs of the name when its first singleton comes.
-func (w *World) watchName(j *Job) {
+func (ds *dependencies) watchName(j *Job) {
 	k := keyOf(j)
-	n := w.deps.named[k]
+	n := ds.named[k]
 	if n == nil {
 		n = &name{}
-		for id, o := range w.jobs.byID {
+		for id, o := range ds.jobs.byID {
 			if o.job.Verdict == nil && keyOf(o.job) == k {
 				n.live = append(n.live, id)
 			}
 		}
 		slices.Sort(n.live)
-		w.deps.named[k] = n
+		ds.named[k] = n
 	}
 	n.waiting++
 }
@@ -186,10 +193,10 @@ func (n *name) insert(id int64) {
 }
 
 // unwatch ends the waiting, and takes an ended job out of those of its name.
-func (w *World) unwatch(e *entry) {
+func (ds *dependencies) unwatch(e *entry) {
 	j := e.job
 	k := keyOf(j)
-	n := w.deps.named[k]
+	n := ds.named[k]
 	if n != nil && j.Verdict != nil {
 		if at, ok := slices.BinarySearch(n.live, j.ID); ok {
 			n.live = slices.Delete(n.live, at, at+1)
@@ -199,25 +206,25 @@ func (w *World) unwatch(e *entry) {
 		return
 	}
 	e.waiting = false
-	w.clock.timers.cancel(timer{kind: timerDepend, job: j.ID})
+	ds.clock.timers.cancel(timer{kind: timerDepend, job: j.ID})
 	d := j.Dependency
 	for i := range d.On {
 		c := &d.On[i]
 		if c.Kind != api.AfterSingle {
-			target, array := w.target(j, c)
-			w.deps.remove(target, array, j.ID)
+			target, array := ds.target(j, c)
+			ds.remove(target, array, j.ID)
 			continue
 		}
 		if n.waiting--; n.waiting == 0 {
-			delete(w.deps.named, k)
+			delete(ds.named, k)
 		}
 	}
 }
 
 // target is whom a condition of j is about: a job, or an array by its id. array is the one
 // that it belongs to or is, 0 for none.
-func (w *World) target(j *Job, c *api.Condition) (id, array int64) {
-	if e := w.jobs.byID[c.Job]; e != nil {
+func (ds *dependencies) target(j *Job, c *api.Condition) (id, array int64) {
+	if e := ds.jobs.byID[c.Job]; e != nil {
 		array = e.job.ArrayID
 	}
 	index := -1
@@ -229,7 +236,7 @@ func (w *World) target(j *Job, c *api.Condition) (id, array int64) {
 	if index < 0 {
 		return c.Job, array
 	}
-	if e := w.jobs.element(c.Job, index); e != nil {
+	if e := ds.jobs.element(c.Job, index); e != nil {
 		return e.job.ID, array
 	}
 	return c.Job, array
@@ -260,19 +267,19 @@ func (js *jobs) element(arrayID int64, index int) *entry {
 	return nil
 }
 
-// tellDependents judges anew those who wait for the job, for its array, or for its name.
+// tell judges anew those who wait for the job, for its array, or for its name.
 // A whole array changes what they see only at a few points, not with each of its elements.
-func (w *World) tellDependents(j *Job) {
-	who := slices.Collect(maps.Keys(w.deps.on[j.ID]))
-	if a := w.queue.arrays[j.ArrayID]; a != nil && j.ArrayID != j.ID && turning(a, j) {
-		who = slices.AppendSeq(who, maps.Keys(w.deps.on[j.ArrayID]))
+func (ds *dependencies) tell(j *Job) {
+	who := slices.Collect(maps.Keys(ds.on[j.ID]))
+	if a := ds.queue.arrays[j.ArrayID]; a != nil && j.ArrayID != j.ID && turning(a, j) {
+		who = slices.AppendSeq(who, maps.Keys(ds.on[j.ArrayID]))
 	}
-	if n := w.deps.named[keyOf(j)]; n != nil && !admitted(j) {
+	if n := ds.named[keyOf(j)]; n != nil && !admitted(j) {
 		who = append(who, n.live...)
 	}
 	for _, id := range unique(who) {
-		if e := w.jobs.byID[id]; e != nil && e.waiting {
-			w.judge(e)
+		if e := ds.jobs.byID[id]; e != nil && e.waiting {
+			ds.judge(e)
 		}
 	}
 }
@@ -292,7 +299,7 @@ func arrayCount(j *Job) int {
 
 // judge weighs the dependency of a waiting job: it goes on waiting, may be admitted, or
 // can never be.
-func (w *World) judge(e *entry) {
+func (ds *dependencies) judge(e *entry) {
 	if e == nil || !e.waiting {
 		return
 	}
@@ -301,7 +308,7 @@ func (w *World) judge(e *entry) {
 	fulfilled := 0
 	for i := range d.On {
 		c := &d.On[i]
-		switch w.stand(e.job, c) {
+		switch ds.stand(e.job, c) {
 		case met:
 			fulfilled++
 		case unmet:
@@ -312,58 +319,58 @@ func (w *World) judge(e *entry) {
 	}
 	switch {
 	case fulfilled == len(d.On) || d.Any && fulfilled > 0:
-		w.fulfil(e)
+		ds.fulfil(e)
 	case d.Any && len(open) == 0 || !d.Any && len(failed) > 0:
-		w.hopeless(e, d, failed, append(failed, open...))
+		ds.hopeless(e, d, failed, append(failed, open...))
 	default:
-		w.waitFor(e, d.Join(append(failed, open...)), false)
+		ds.waitFor(e, d.Join(append(failed, open...)), false)
 	}
 }
 
-func (w *World) waitFor(e *entry, what string, hopeless bool) {
+func (ds *dependencies) waitFor(e *entry, what string, hopeless bool) {
 	if e.job.Waits != what || e.job.Hopeless != hopeless {
-		j := w.jobs.edit(e)
+		j := ds.jobs.edit(e)
 		j.Waits, j.Hopeless = what, hopeless
-		w.queue.touch(e)
+		ds.queue.touch(e)
 	}
 }
 
 // fulfil lets the job be admitted. What it waited for does not count a second time: a
 // requeued job does not wait again.
-func (w *World) fulfil(e *entry) {
-	w.unwatch(e)
-	j := w.jobs.edit(e)
+func (ds *dependencies) fulfil(e *entry) {
+	ds.unwatch(e)
+	j := ds.jobs.edit(e)
 	j.Waits, j.Hopeless = "", false
-	w.queue.eligibleNow(e)
-	w.queue.touch(e)
+	ds.queue.eligibleNow(e)
+	ds.queue.touch(e)
 }
 
 // hopeless: the dependency can't be met any more. The job ends, unless the site or its
 // owner wants it kept.
-func (w *World) hopeless(e *entry, d *api.Dependency, failed, all []string) {
+func (ds *dependencies) hopeless(e *entry, d *api.Dependency, failed, all []string) {
 	choice := e.job.Spec.InvalidDependency
 	if choice == "" {
-		choice = w.set.InvalidDependency
+		choice = ds.set.InvalidDependency
 	}
 	if choice == api.InvalidWait {
 		waits := d.Join(all)
 		if e.job.Waits != waits {
-			w.record.emitJob(e.job, api.Event{Type: api.EventDependencyFailed, Text: waits})
+			ds.record.emitJob(e.job, api.Event{Type: api.EventDependencyFailed, Text: waits})
 		}
-		w.waitFor(e, waits, true)
+		ds.waitFor(e, waits, true)
 		return
 	}
-	w.jobs.edit(e).Waits = d.Join(all)
+	ds.jobs.edit(e).Waits = d.Join(all)
 	e.job.Cancelled = true
 	why := strings.ReplaceAll(strings.Join(failed, ", "), failedMark, "")
-	w.end(e, verdictOf(e.job, api.CauseCancelled, -1, fmt.Sprintf("dependency can never be met: %s%s", why, w.outcomes(d))))
+	ds.stops.end(e, verdictOf(e.job, api.CauseCancelled, -1, fmt.Sprintf("dependency can never be met: %s%s", why, ds.outcomes(d))))
 }
 
 // outcomes says how the jobs of a dependency ended, those few that a person wants to see.
-func (w *World) outcomes(d *api.Dependency) string {
+func (ds *dependencies) outcomes(d *api.Dependency) string {
 	var parts []string
 	for i := range d.On {
-		if e := w.jobs.byID[d.On[i].Job]; e != nil && e.job.Verdict != nil && e.job.Array == nil {
+		if e := ds.jobs.byID[d.On[i].Job]; e != nil && e.job.Verdict != nil && e.job.Array == nil {
 			parts = append(parts, fmt.Sprintf("job %d ended %s", e.job.ID, e.job.Verdict.State))
 		}
 	}
@@ -375,11 +382,11 @@ func (w *World) outcomes(d *api.Dependency) string {
 
 // stand weighs one condition. What is not in memory decides nothing: after a restart the
 // jobs of a dependency are recalled before anything is judged by them.
-func (w *World) stand(j *Job, c *api.Condition) status {
+func (ds *dependencies) stand(j *Job, c *api.Condition) status {
 	if c.Kind == api.AfterSingle {
-		return w.alone(j)
+		return ds.alone(j)
 	}
-	e := w.jobs.byID[c.Job]
+	e := ds.jobs.byID[c.Job]
 	if e == nil {
 		return unmet
 	}
@@ -388,15 +395,15 @@ func (w *World) stand(j *Job, c *api.Condition) status {
 		if c.Index != nil {
 			return never // there are no elements
 		}
-		return w.standJob(j, c, e.job)
+		return ds.standJob(j, c, e.job)
 	case index >= 0:
-		el := w.jobs.element(c.Job, index)
+		el := ds.jobs.element(c.Job, index)
 		if el == nil {
 			return never
 		}
-		return w.standJob(j, c, el.job)
+		return ds.standJob(j, c, el.job)
 	}
-	return w.standArray(j, c, e.job)
+	return ds.standArray(j, c, e.job)
 }
 
 // elementOf is the element that a condition of j is about, -1: none in particular.
@@ -410,7 +417,7 @@ func elementOf(j *Job, c *api.Condition) int {
 	return -1
 }
 
-func (w *World) standJob(j *Job, c *api.Condition, on *Job) status {
+func (ds *dependencies) standJob(j *Job, c *api.Condition, on *Job) status {
 	over := on.Verdict != nil
 	good := over && on.Verdict.State == api.JobCompleted
 	switch c.Kind {
@@ -418,7 +425,7 @@ func (w *World) standJob(j *Job, c *api.Condition, on *Job) status {
 		if on.Start.IsZero() || c.Delay == 0 {
 			return when(over || !on.Start.IsZero(), met, unmet)
 		}
-		return w.delayed(j, on.Start.Add(c.Delay).Sub(w.clock.now.Wall))
+		return ds.delayed(j, on.Start.Add(c.Delay).Sub(ds.clock.now.Wall))
 	case api.AfterAny:
 		return when(over, met, unmet)
 	case api.AfterNotOK:
@@ -427,15 +434,15 @@ func (w *World) standJob(j *Job, c *api.Condition, on *Job) status {
 	return when(!over, unmet, when(good, met, never))
 }
 
-func (w *World) standArray(j *Job, c *api.Condition, first *Job) status {
-	a := w.queue.arrays[first.ArrayID]
+func (ds *dependencies) standArray(j *Job, c *api.Condition, first *Job) status {
+	a := ds.queue.arrays[first.ArrayID]
 	n := arrayCount(first)
 	switch c.Kind {
 	case api.After:
 		if a.begun < n || c.Delay == 0 {
 			return when(a.begun < n, unmet, met)
 		}
-		return w.delayed(j, a.start.Add(c.Delay).Sub(w.clock.now.Wall))
+		return ds.delayed(j, a.start.Add(c.Delay).Sub(ds.clock.now.Wall))
 	case api.AfterAny:
 		return when(a.over == n, met, unmet)
 	case api.AfterNotOK:
@@ -452,21 +459,21 @@ func when(is bool, a, b status) status {
 }
 
 // delayed judges the job again when the first of its delays passes.
-func (w *World) delayed(j *Job, left time.Duration) status {
+func (ds *dependencies) delayed(j *Job, left time.Duration) status {
 	if left <= 0 {
 		return met
 	}
 	k := timer{kind: timerDepend, job: j.ID}
-	if at, armed := w.clock.timers.due[k]; !armed || w.clock.now.Mono+left < at {
-		w.clock.in(left, k)
+	if at, armed := ds.clock.timers.due[k]; !armed || ds.clock.now.Mono+left < at {
+		ds.clock.in(left, k)
 	}
 	return unmet
 }
 
 // alone: no earlier job of the name is left, and none runs. The elements of an array are one job of it.
-func (w *World) alone(j *Job) status {
-	for _, id := range w.deps.named[keyOf(j)].live {
-		e := w.jobs.byID[id]
+func (ds *dependencies) alone(j *Job) status {
+	for _, id := range ds.named[keyOf(j)].live {
+		e := ds.jobs.byID[id]
 		if ours := id == j.ID || j.ArrayID != 0 && e.job.ArrayID == j.ArrayID; !ours && (id < j.ID || admitted(e.job)) {
 			return unmet
 		}

@@ -441,7 +441,7 @@ func TestOutcomesOfADependency(t *testing.T) {
 	d.On = append(d.On, api.Condition{Kind: api.AfterOK, Job: 99})
 	for _, want := range []string{"", " (job 4 ended FAILED)", " (job 4 ended FAILED, job 5 ended FAILED)", " (job 4 ended FAILED, job 5 ended FAILED, job 6 ended FAILED)",
 		" (job 4 ended FAILED, job 5 ended FAILED, job 6 ended FAILED, job 7 ended FAILED)", ""} {
-		if got := b.w.outcomes(d); got != want {
+		if got := b.w.deps.outcomes(d); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 		add(failed())

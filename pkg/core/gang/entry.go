@@ -206,25 +206,25 @@ func (Groups) event() {}
 // Groups are those that were told, by user; not to be written to.
 func (w *World) Groups() map[uint32][]string { return w.site.partitions.groups }
 
-func (w *World) setGroups(ev Groups) Outcome {
+func (si *site) setGroups(ev Groups) Outcome {
 	changed := false
 	for uid, of := range ev.Of {
-		if slices.Equal(w.site.partitions.groups[uid], of) {
+		if slices.Equal(si.partitions.groups[uid], of) {
 			continue
 		}
 		if !changed {
-			w.site.partitions.groups, changed = maps.Clone(w.site.partitions.groups), true // readers have it
+			si.partitions.groups, changed = maps.Clone(si.partitions.groups), true // readers have it
 		}
-		w.site.partitions.groups[uid] = of
+		si.partitions.groups[uid] = of
 	}
 	if !changed {
 		return ignored("it is so already")
 	}
-	maps.DeleteFunc(w.site.partitions.groups, func(uid uint32, of []string) bool {
-		return len(of) == 0 || w.site.holdings.byUser[uid] == nil && ev.Of[uid] == nil
+	maps.DeleteFunc(si.partitions.groups, func(uid uint32, of []string) bool {
+		return len(of) == 0 || si.holdings.byUser[uid] == nil && ev.Of[uid] == nil
 	})
-	w.site.partitions.moved = true
-	w.judgeAgain(func(*Job) bool { return false })
+	si.partitions.moved = true
+	si.judgeAgain(func(*Job) bool { return false })
 	return applied()
 }
 
@@ -239,7 +239,7 @@ type judged struct {
 
 // judgeAgain looks anew at where jobs may be started, of all that are in memory, and takes those up that may be started elsewhere
 // than before, or for which also says so. Of a hundred thousand that wait most are alike: each kind is judged once.
-func (w *World) judgeAgain(also func(j *Job) bool) {
+func (si *site) judgeAgain(also func(j *Job) bool) {
 	type outcome struct {
 		again bool       // who plans has to look at them
 		asked *sharedAsk // instead; nil: they may be started where they might
@@ -251,14 +251,14 @@ func (w *World) judgeAgain(also func(j *Job) bool) {
 	}
 	known := map[judged]*outcome{}
 	var moved []moving
-	for _, e := range w.jobs.byID {
+	for _, e := range si.jobs.byID {
 		j := e.job
 		k := judged{e.asked, j.Partition, j.TimeLimit, j.UID, j.User}
 		o := known[k]
 		if o == nil {
 			o = &outcome{again: also(j)}
-			if inText(w.site.partitions.startsIn(j)) != e.asked.key.partition {
-				o.again, o.asked = true, w.specs.ask(j)
+			if inText(si.partitions.startsIn(j)) != e.asked.key.partition {
+				o.again, o.asked = true, si.specs.ask(j)
 			}
 			known[k] = o
 		}
@@ -270,16 +270,16 @@ func (w *World) judgeAgain(also func(j *Job) bool) {
 	for _, m := range moved {
 		if m.asked != nil {
 			m.asked.jobs++
-			w.specs.dropAsk(m.e.asked)
+			si.specs.dropAsk(m.e.asked)
 			m.e.asked = m.asked
 		}
 		if blocked(m.e.job) {
-			w.queue.touch(m.e)
+			si.queue.touch(m.e)
 		}
 	}
 	for _, o := range known {
 		if o.asked != nil {
-			w.specs.dropAsk(o.asked)
+			si.specs.dropAsk(o.asked)
 		}
 	}
 }

@@ -13,8 +13,8 @@ import (
 // once more.
 
 // lateResult takes what a left member of the newest epoch says of the end of its ranks.
-func (w *World) lateResult(ma *api.MemberActual) {
-	e := w.jobs.byID[ma.Job]
+func (st *stops) lateResult(ma *api.MemberActual) {
+	e := st.jobs.byID[ma.Job]
 	if e == nil || e.job.Verdict != nil || e.job.Epoch != ma.Epoch || ma.Phase != api.PhaseStopped {
 		return
 	}
@@ -28,10 +28,10 @@ func (w *World) lateResult(ma *api.MemberActual) {
 			continue
 		}
 		found = true
-		w.exitedLate(e, ra)
+		st.exitedLate(e, ra)
 	}
 	if found && blocked(e.job) {
-		w.settleLate(e)
+		st.settleLate(e)
 	}
 }
 
@@ -40,17 +40,17 @@ func ownEnd(ma *api.MemberActual, ra *api.RankActual) bool {
 	return ra.Exited && (ma.Stopping == "" || ra.Own)
 }
 
-func (w *World) exitedLate(e *entry, ra *api.RankActual) {
-	r := w.jobs.editRank(e, ra.Rank)
+func (st *stops) exitedLate(e *entry, ra *api.RankActual) {
+	r := st.jobs.editRank(e, ra.Rank)
 	r.Exited, r.Own, r.ExitCode, r.Signal, r.End, r.VRAMPeak = true, true, ra.ExitCode, ra.Signal, ra.Ended, ra.VRAMPeak
 	if r.End.IsZero() {
-		r.End = w.clock.now.Wall
+		r.End = st.clock.now.Wall
 	}
-	w.record.emitExit(e.job, ra)
+	st.record.emitExit(e.job, ra)
 }
 
 // settleLate ends a waiting job whose last epoch turns out to have come to its end by itself.
-func (w *World) settleLate(e *entry) {
+func (st *stops) settleLate(e *entry) {
 	j := e.job
 	var v *Verdict
 	cause := api.CauseCompleted
@@ -58,21 +58,21 @@ func (w *World) settleLate(e *entry) {
 		v = &Verdict{State: api.JobCompleted, Cause: cause, Trigger: -1, Text: cmp.Or(endedText(asDone(j)), lateText)}
 	} else if failed {
 		cause = api.CauseCrash
-		j = w.jobs.edit(e)
+		j = st.jobs.edit(e)
 		charge(j, cause)
-		if spent(&w.set, j, cause) {
+		if spent(st.set, j, cause) {
 			v = verdictOf(j, cause, i, exitText(j, &api.RankActual{Rank: i, ExitCode: j.Ranks[i].ExitCode, Signal: j.Ranks[i].Signal})+"; "+lateText)
 		}
 	} else {
 		return
 	}
-	w.books.end(e, cause)
+	st.books.end(e, cause)
 	j = e.job
 	row := epochRow(j)
-	row.Ended, row.Cause = w.clock.now.Wall, cause
-	w.record.epochs[j.key()] = row
+	row.Ended, row.Cause = st.clock.now.Wall, cause
+	st.record.epochs[j.key()] = row
 	if v != nil {
-		w.end(e, v)
+		st.end(e, v)
 	}
 }
 
@@ -80,14 +80,14 @@ const lateText = "the result came after its node had been given up"
 
 // workIsDone marks the ranks of a drained gang done that have ended well, where with them the
 // gang is complete.
-func (w *World) workIsDone(e *entry) {
+func (st *stops) workIsDone(e *entry) {
 	as := asDone(e.job)
 	if !allDone(as) {
 		return
 	}
 	for i := range as.Ranks {
 		if as.Ranks[i].State != e.job.Ranks[i].State {
-			w.jobs.editRank(e, i).State = as.Ranks[i].State
+			st.jobs.editRank(e, i).State = as.Ranks[i].State
 		}
 	}
 }

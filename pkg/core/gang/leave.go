@@ -1,6 +1,10 @@
 package gang
 
-import "time"
+import (
+	"time"
+
+	"gangd/pkg/api"
+)
 
 // MostEnded bounds how many ended jobs are in memory, some 3 KB each: of a million that end within [api.Settings].KeepEnded those
 // that ended first leave early. Their keys are remembered all the same, and the store has them whole.
@@ -20,25 +24,45 @@ type leaver struct {
 	at  time.Duration
 }
 
+// memory is which jobs are in memory, and for how long what they were submitted by is remembered.
+type memory struct {
+	set      *api.Settings
+	clock    *clock
+	jobs     *jobs
+	nodes    *nodes
+	specs    *specs
+	holdings *holdings
+	pools    *pools
+	queue    *queue
+	deps     *dependencies
+	launches *launches
+	fleet    *fleet
+
+	keys      map[string]int64 // submission key -> first job, in memory or one of pastKeys
+	leaving   []leaver         // ended jobs, by when they leave memory
+	pastKeys  []pastKey        // of jobs that left memory before their time, by when they are forgotten
+	mostEnded int              // ended jobs in memory: [MostEnded]
+}
+
 // leaveIn lets an ended job leave memory after a time.
-func (w *World) leaveIn(e *entry, d time.Duration) {
-	e.leaves = w.clock.now.Mono + max(d, 1)
-	w.leaving = append(w.leaving, leaver{e.job.ID, e.leaves})
-	if len(w.leaving) == 1 {
-		w.armLeave()
+func (m *memory) leaveIn(e *entry, d time.Duration) {
+	e.leaves = m.clock.now.Mono + max(d, 1)
+	m.leaving = append(m.leaving, leaver{e.job.ID, e.leaves})
+	if len(m.leaving) == 1 {
+		m.arm()
 	}
 }
 
-func (w *World) armLeave() {
-	if len(w.leaving) > 0 {
-		w.clock.in(w.leaving[0].at-w.clock.now.Mono, timer{kind: timerLeave})
+func (m *memory) arm() {
+	if len(m.leaving) > 0 {
+		m.clock.in(m.leaving[0].at-m.clock.now.Mono, timer{kind: timerLeave})
 	}
 }
 
-// nextLeaver is the one that leaves first; nil: nobody does.
-func (w *World) nextLeaver() *entry {
-	for ; len(w.leaving) > 0; w.leaving = w.leaving[1:] {
-		if e := w.jobs.byID[w.leaving[0].job]; e != nil && e.leaves == w.leaving[0].at {
+// next is the one that leaves first; nil: nobody does.
+func (m *memory) next() *entry {
+	for ; len(m.leaving) > 0; m.leaving = m.leaving[1:] {
+		if e := m.jobs.byID[m.leaving[0].job]; e != nil && e.leaves == m.leaving[0].at {
 			return e
 		}
 	}
@@ -46,73 +70,73 @@ func (w *World) nextLeaver() *entry {
 }
 
 // purgeDue takes those out of memory whose time has come.
-func (w *World) purgeDue() {
+func (m *memory) purgeDue() {
 	for range mostLeave {
-		e := w.nextLeaver()
-		if e == nil || e.leaves > w.clock.now.Mono {
-			w.armLeave()
+		e := m.next()
+		if e == nil || e.leaves > m.clock.now.Mono {
+			m.arm()
 			return
 		}
-		w.leaving = w.leaving[1:]
-		w.purge(e, false)
+		m.leaving = m.leaving[1:]
+		m.purge(e, false)
 	}
-	w.clock.in(leavePause, timer{kind: timerLeave})
+	m.clock.in(leavePause, timer{kind: timerLeave})
 }
 
 // makeRoom takes those that ended first out of memory where there are too many. Of some that must stay the next end finds
 // two others.
-func (w *World) makeRoom() {
+func (m *memory) makeRoom() {
 	for range 2 {
-		if len(w.jobs.byID)-w.site.holdings.live <= w.mostEnded {
+		if len(m.jobs.byID)-m.holdings.live <= m.mostEnded {
 			return
 		}
-		e := w.nextLeaver()
+		e := m.next()
 		if e == nil {
 			return
 		}
-		w.leaving = w.leaving[1:]
-		w.purge(e, true)
+		m.leaving = m.leaving[1:]
+		m.purge(e, true)
 	}
 }
 
 // purge takes an ended job out of memory; early: before its time.
-func (w *World) purge(e *entry, early bool) {
+func (m *memory) purge(e *entry, early bool) {
 	j := e.job
-	if w.deps.watched(j) {
-		w.leaveIn(e, w.set.KeepEnded)
+	if m.deps.watched(j) {
+		m.leaveIn(e, m.set.KeepEnded)
 		return
 	}
-	a := w.queue.arrays[j.ArrayID]
+	a := m.queue.arrays[j.ArrayID]
 	if a != nil && j.ID == j.ArrayID && a.live > 1 {
 		a.due = true
 		return
 	}
-	w.forget(e, early)
+	m.forget(e, early)
 	if a == nil {
 		return
 	}
 	if a.live--; a.live == 0 {
-		delete(w.queue.arrays, j.ArrayID)
-	} else if first := w.jobs.byID[j.ArrayID]; a.live == 1 && a.due && first != nil {
-		w.forget(first, early)
-		delete(w.queue.arrays, j.ArrayID)
+		delete(m.queue.arrays, j.ArrayID)
+	} else if first := m.jobs.byID[j.ArrayID]; a.live == 1 && a.due && first != nil {
+		m.forget(first, early)
+		delete(m.queue.arrays, j.ArrayID)
 	}
 }
 
-func (w *World) forget(e *entry, early bool) {
+func (m *memory) forget(e *entry, early bool) {
 	j := e.job
-	delete(w.jobs.byID, j.ID)
-	if w.keys[j.Key] == j.ID {
-		if delete(w.keys, j.Key); early {
-			w.keepKey(j.Key, j.ID)
+	delete(m.jobs.byID, j.ID)
+	if m.keys[j.Key] == j.ID {
+		if delete(m.keys, j.Key); early {
+			m.keepKey(j.Key, j.ID)
 		}
 	}
-	if a := w.queue.arrays[j.ArrayID]; a != nil {
+	if a := m.queue.arrays[j.ArrayID]; a != nil {
 		a.tally(j, -1)
 	}
-	w.specs.dropAsk(e.asked)
-	w.specs.drop(j)
-	w.jobs.purged = append(w.jobs.purged, j.ID)
+	m.specs.dropAsk(e.asked)
+	m.specs.drop(j)
+	m.jobs.purged = append(m.jobs.purged, j.ID)
 }
 
 // pastKey is the key of a job that is not in memory any more.
@@ -123,17 +147,17 @@ type pastKey struct {
 }
 
 // keepKey remembers a key for as long as any may be that was to be remembered.
-func (w *World) keepKey(key string, job int64) {
-	w.forgetKeys()
-	w.keys[key] = job
-	w.pastKeys = append(w.pastKeys, pastKey{key, job, w.clock.now.Mono + w.set.KeepEnded})
+func (m *memory) keepKey(key string, job int64) {
+	m.forgetKeys()
+	m.keys[key] = job
+	m.pastKeys = append(m.pastKeys, pastKey{key, job, m.clock.now.Mono + m.set.KeepEnded})
 }
 
 // forgetKeys drops those whose time is over. A job that was recalled has its key again for itself.
-func (w *World) forgetKeys() {
-	for ; len(w.pastKeys) > 0 && w.pastKeys[0].until <= w.clock.now.Mono; w.pastKeys = w.pastKeys[1:] {
-		if p := &w.pastKeys[0]; w.keys[p.key] == p.job && w.jobs.byID[p.job] == nil {
-			delete(w.keys, p.key)
+func (m *memory) forgetKeys() {
+	for ; len(m.pastKeys) > 0 && m.pastKeys[0].until <= m.clock.now.Mono; m.pastKeys = m.pastKeys[1:] {
+		if p := &m.pastKeys[0]; m.keys[p.key] == p.job && m.jobs.byID[p.job] == nil {
+			delete(m.keys, p.key)
 		}
 	}
 }

@@ -33,7 +33,7 @@ func (b *bench) submitsAgain(key string, job int64) {
 // Of more ended jobs than are kept those that ended first leave memory; a submission that is repeated is none of its own.
 func TestTooManyEndedLeaveEarly(t *testing.T) {
 	b := newBench(t, 0)
-	b.w.mostEnded = 3
+	b.w.memory.mostEnded = 3
 	var ids []int64
 	for i := range 6 {
 		ids = append(ids, b.keyed(fmt.Sprint("k", i)))
@@ -57,15 +57,15 @@ func TestTooManyEndedLeaveEarly(t *testing.T) {
 
 func TestKeysOfThoseThatLeftEarlyAreForgottenInTime(t *testing.T) {
 	b := newBench(t, 0)
-	b.w.mostEnded = 1
+	b.w.memory.mostEnded = 1
 	first := b.keyed("k")
 	b.keyed("")
 	b.after(b.w.set.KeepEnded - time.Second)
 	b.submitsAgain("k", first)
 	b.after(time.Second)
 	b.submitsAgain("k", 0)
-	if len(b.w.pastKeys) != 0 {
-		t.Errorf("%v is remembered", b.w.pastKeys)
+	if len(b.w.memory.pastKeys) != 0 {
+		t.Errorf("%v is remembered", b.w.memory.pastKeys)
 	}
 }
 
@@ -82,7 +82,7 @@ func TestRestartRemembersKeysOfThoseThatLeftEarly(t *testing.T) {
 // The first element of an array has its key, and stays while others do; who is waited for stays as well.
 func TestWhoIsNeededStays(t *testing.T) {
 	b := newBench(t, 0)
-	b.w.mostEnded = 0
+	b.w.memory.mostEnded = 0
 	s := specOf(1)
 	ids := b.must(Submit{Key: "a", Spec: s, SpecHash: hashOf(s), Partition: "main", Array: &api.Array{Indices: []int{0, 1, 2}}}).JobIDs
 	b.must(Cancel{Job: ids[0]})

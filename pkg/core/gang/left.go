@@ -14,13 +14,13 @@ func findLeft(n *Node, k api.MemberKey) (int, bool) {
 }
 
 // leave keeps a member's grant after its gang went on without it.
-func (w *World) leave(h *host, l Left) {
-	n := w.nodes.edit(h)
+func (fl *fleet) leave(h *host, l Left) {
+	n := fl.nodes.edit(h)
 	at, _ := findLeft(n, l.MemberKey)
 	n.Left = slices.Insert(n.Left, at, l)
-	w.countLeft(l, 1)
+	fl.countLeft(l, 1)
 	if l.Ran && n.State == api.NodeLost {
-		w.armLease(h, l.MemberKey)
+		fl.armLease(h, l.MemberKey)
 	}
 }
 
@@ -28,87 +28,87 @@ func (w *World) leave(h *host, l Left) {
 func (l *Left) KeepsOut() bool { return l.Ran || l.Epilog }
 
 // countLeft keeps the gang out of the queue while a past epoch of it may live, or is being cleaned up after.
-func (w *World) countLeft(l Left, d int) {
-	e := w.jobs.byID[l.Job]
+func (fl *fleet) countLeft(l Left, d int) {
+	e := fl.jobs.byID[l.Job]
 	if e == nil || !l.KeepsOut() {
 		return
 	}
 	e.left += int32(d)
 	if e.left == 0 {
-		w.queue.touch(e)
+		fl.queue.touch(e)
 	}
 }
 
 // leftRan corrects a left member: it did start.
-func (w *World) leftRan(h *host, k api.MemberKey) {
+func (fl *fleet) leftRan(h *host, k api.MemberKey) {
 	if at, ok := findLeft(h.node, k); ok && !h.node.Left[at].Ran {
-		n := w.nodes.edit(h)
+		n := fl.nodes.edit(h)
 		n.Left[at].Ran = true
-		w.countLeft(n.Left[at], 1)
+		fl.countLeft(n.Left[at], 1)
 	}
 }
 
 // keptOut says what keeps a gang out.
-func (w *World) keptOut(e *entry) *api.Error {
+func (fl *fleet) keptOut(e *entry) *api.Error {
 	j, doubt := e.job, "the site's epilog after epoch %d of job %d runs on %s"
-	for _, h := range w.nodes.sorted {
+	for _, h := range fl.nodes.sorted {
 		if slices.ContainsFunc(h.node.Left, func(l Left) bool { return l.Job == j.ID && l.Ran }) {
 			doubt = "epoch %d of job %d may still run on %s"
 		}
 	}
-	return api.Errorf(api.CodeConflict, doubt, j.Epoch, j.ID, strings.Join(w.Fenced(j.ID), ", "))
+	return api.Errorf(api.CodeConflict, doubt, j.Epoch, j.ID, strings.Join(fl.fenced(j.ID), ", "))
 }
 
 const epilogText = "the site's epilog runs"
 
 // leftCleaned: a member that its gang did not wait for is proven gone after all, and the site's epilog runs.
-func (w *World) leftCleaned(h *host, at int) bool {
+func (fl *fleet) leftCleaned(h *host, at int) bool {
 	if l := &h.node.Left[at]; !l.Ran {
 		return false
 	}
-	l := &w.nodes.edit(h).Left[at]
+	l := &fl.nodes.edit(h).Left[at]
 	l.Ran, l.Epilog, l.Text = false, true, epilogText // it counts as it did
-	w.clock.timers.cancel(leaseTimer(h, l.MemberKey))
+	fl.clock.timers.cancel(leaseTimer(h, l.MemberKey))
 	delete(h.expired, l.MemberKey)
 	return true
 }
 
 // abandonEpilogs: of a node that is lost nobody hears how its epilogs end. What is proven gone keeps no gang waiting, and
 // the grant stays.
-func (w *World) abandonEpilogs(h *host) {
+func (fl *fleet) abandonEpilogs(h *host) {
 	for i := range h.node.Left {
 		l := h.node.Left[i]
 		if !l.Epilog {
 			continue
 		}
-		w.countLeft(l, -1)
-		n := w.nodes.edit(h)
+		fl.countLeft(l, -1)
+		n := fl.nodes.edit(h)
 		n.Left[i].Epilog, n.Left[i].Text = false, "its node was lost while the site's epilog ran"
 	}
 }
 
 // leftGone: it is known gone, its grant is free.
-func (w *World) leftGone(h *host, k api.MemberKey) {
+func (fl *fleet) leftGone(h *host, k api.MemberKey) {
 	at, ok := findLeft(h.node, k)
 	if !ok {
 		return
 	}
 	l := h.node.Left[at]
-	n := w.nodes.edit(h)
+	n := fl.nodes.edit(h)
 	n.Left = slices.Delete(n.Left, at, at+1)
-	w.clock.timers.cancel(leaseTimer(h, k))
+	fl.clock.timers.cancel(leaseTimer(h, k))
 	delete(h.expired, k)
-	w.nodes.woken = append(w.nodes.woken, n.Name)
-	w.free(h, k)
-	w.countLeft(l, -1)
+	fl.nodes.wake(n.Name)
+	fl.free(h, k)
+	fl.countLeft(l, -1)
 }
 
 // free gives a grant back.
-func (w *World) free(h *host, k api.MemberKey) {
-	n := w.nodes.edit(h)
+func (fl *fleet) free(h *host, k api.MemberKey) {
+	n := fl.nodes.edit(h)
 	n.Res = n.Res.Release(k)
-	w.nodes.room = true
-	w.refresh(h)
+	fl.nodes.room = true
+	fl.refresh(h)
 }
 
 func leaseTimer(h *host, k api.MemberKey) timer {
@@ -118,32 +118,32 @@ func leaseTimer(h *host, k api.MemberKey) timer {
 // armLease: on a node out of reach a member that ran stops by itself when its lease ends.
 // The lease was last renewed by a beat sent before the last contact, so that counting from
 // the contact is late, never early.
-func (w *World) armLease(h *host, k api.MemberKey) {
-	if w.set.Lease <= 0 {
+func (fl *fleet) armLease(h *host, k api.MemberKey) {
+	if fl.set.Lease <= 0 {
 		return
 	}
-	grace := w.set.Grace
-	if e := w.jobs.byID[k.Job]; e != nil {
-		grace = graceOf(&w.set, e.job)
+	grace := fl.set.Grace
+	if e := fl.jobs.byID[k.Job]; e != nil {
+		grace = graceOf(fl.set, e.job)
 	}
-	w.clock.in(h.contact+w.set.Lease+grace+w.set.DrainSlack-w.clock.now.Mono, leaseTimer(h, k))
+	fl.clock.in(h.contact+fl.set.Lease+grace+fl.set.DrainSlack-fl.clock.now.Mono, leaseTimer(h, k))
 }
 
 // leaseOut counts a member gone by its lease, unless so many nodes are away that it is
 // more likely this controller that is cut off; then it waits for the nodes to come back.
-func (w *World) leaseOut(h *host, k api.MemberKey) {
+func (fl *fleet) leaseOut(h *host, k api.MemberKey) {
 	if h == nil || h.node.State != api.NodeLost {
 		return
 	}
-	if w.nodes.cutOff() {
+	if fl.nodes.cutOff() {
 		if h.expired == nil {
 			h.expired = map[api.MemberKey]struct{}{}
 		}
 		h.expired[k] = struct{}{}
 		return
 	}
-	w.record.emit(api.Event{Type: api.EventNodeFenced, Node: h.node.Name, Jobs: []int64{k.Job}, Text: "lease ran out"})
-	w.leftGone(h, k)
+	fl.record.emit(api.Event{Type: api.EventNodeFenced, Node: h.node.Name, Jobs: []int64{k.Job}, Text: "lease ran out"})
+	fl.leftGone(h, k)
 }
 
 // cutOff: more than half of the known nodes, and at least two, are away.
@@ -156,7 +156,7 @@ func (ns *nodes) cutOff() bool {
 // its node says that it is gone nothing new is placed there.
 
 // lookForStray takes in a member of a hello, which says what is there and not what was.
-func (w *World) lookForStray(h *host, ma *api.MemberActual) {
+func (fl *fleet) lookForStray(h *host, ma *api.MemberActual) {
 	if ma.Phase != api.PhaseRunning && ma.Phase != api.PhaseStuck && ma.Epilog == "" {
 		return
 	}
@@ -167,15 +167,15 @@ func (w *World) lookForStray(h *host, ma *api.MemberActual) {
 		h.strays = map[api.MemberKey]struct{}{}
 	}
 	h.strays[ma.MemberKey] = struct{}{}
-	w.refresh(h)
+	fl.refresh(h)
 }
 
-func (w *World) strayGone(h *host, k api.MemberKey) {
+func (fl *fleet) strayGone(h *host, k api.MemberKey) {
 	if _, known := h.strays[k]; !known {
 		return
 	}
 	delete(h.strays, k)
-	w.refresh(h)
+	fl.refresh(h)
 }
 
 // strayText names the first of them.

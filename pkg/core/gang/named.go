@@ -16,22 +16,22 @@ func (Named) event() {}
 
 // named calls the jobs of a user that have not ended by his name. What runs goes on as it is: its nodes have been told
 // the name of before.
-func (w *World) named(ev Named) Outcome {
-	if w.site.holdings.byUser[ev.UID] == nil || ev.User == "" {
+func (cl *control) named(ev Named) Outcome {
+	if cl.holdings.byUser[ev.UID] == nil || ev.User == "" {
 		return ignored("nothing of that user has not ended")
 	}
 	changed := false
-	for _, id := range slices.Sorted(maps.Keys(w.jobs.byID)) {
-		e := w.jobs.byID[id]
+	for _, id := range slices.Sorted(maps.Keys(cl.jobs.byID)) {
+		e := cl.jobs.byID[id]
 		if j := e.job; j.UID != ev.UID || j.Verdict != nil || j.User == ev.User {
 			continue
 		}
-		w.jobs.edit(e).User = ev.User
-		w.specs.askAgain(e) // partitions may be open to one name and not to the other
+		cl.jobs.edit(e).User = ev.User
+		cl.specs.askAgain(e) // partitions may be open to one name and not to the other
 		changed = true
 		if blocked(e.job) {
 			e.body = nil
-			w.queue.touch(e)
+			cl.queue.touch(e)
 		}
 	}
 	if !changed {

@@ -24,16 +24,32 @@ func (ns *nodes) add(name string) *host {
 	return h
 }
 
+// fleet is what becomes of nodes and their cards: contact, fitness, loss, and what gangs have left there.
+type fleet struct {
+	set          *api.Settings
+	clock        *clock
+	record       *record
+	jobs         *jobs
+	nodes        *nodes
+	partitions   *partitions
+	reservations *reservations
+	queue        *queue
+	launches     *launches
+	stops        *stops
+	watchdogs    *watchdogs
+	reports      *reports
+}
+
 // OnlySilent says that a node is lost, and that nothing else keeps it out of service.
 func OnlySilent(n *Node) bool { return !n.LostSince.IsZero() && outOfService(n) == "" }
 
 // refresh derives the state of a node and whether it takes new work.
-func (w *World) refresh(h *host) {
+func (fl *fleet) refresh(h *host) {
 	n := h.node
 	state, reason := n.State, outOfService(n)
 	switch {
 	case OnlySilent(n):
-		state, reason = api.NodeLost, fmt.Sprintf("silent for %s", w.set.NodeTimeout)
+		state, reason = api.NodeLost, fmt.Sprintf("silent for %s", fl.set.NodeTimeout)
 	case !n.LostSince.IsZero():
 		state = api.NodeLost
 	case !n.Connected:
@@ -62,51 +78,51 @@ func (w *World) refresh(h *host) {
 	if n.State == state && n.Reason == reason && n.Res.NotReady == notReady && n.Res.Ready == (state == api.NodeUp) && n.Res.Away == away {
 		return
 	}
-	n = w.nodes.show(h) // all of it follows from what is stored, and from whether it has a session
+	n = fl.nodes.show(h) // all of it follows from what is stored, and from whether it has a session
 	n.State, n.Reason = state, reason
 	res := *n.Res
 	res.Ready, res.NotReady, res.Away = state == api.NodeUp, notReady, away
 	n.Res = &res
-	w.nodes.room = true
-	w.lookAgain()
+	fl.nodes.room = true
+	fl.launches.lookAgain()
 }
 
 // hello opens a session: what the node has is compared whole with what it should have.
-func (w *World) hello(ev NodeHello) Outcome {
+func (fl *fleet) hello(ev NodeHello) Outcome {
 	name := ev.Hello.Node
 	if name == "" {
 		return refused(api.Errorf(api.CodeInvalid, "the hello names no node"))
 	}
-	h := w.nodes.byName[name]
+	h := fl.nodes.byName[name]
 	if h == nil {
-		h = w.nodes.add(name)
+		h = fl.nodes.add(name)
 	}
 	rebooted := h.node.BootID != "" && h.node.BootID != ev.Hello.BootID
-	wasCutOff, had := w.nodes.cutOff(), h.node.Res
-	w.connect(h, &ev)
+	wasCutOff, had := fl.nodes.cutOff(), h.node.Res
+	fl.connect(h, &ev)
 	ev2 := api.Event{Type: api.EventNodeUp, Node: name}
 	if rebooted {
 		ev2.Text = "rebooted"
 	}
-	w.record.emit(ev2)
-	w.reconcile(h, ev.Hello.Members, rebooted)
-	w.cardsMissing(h, had)
-	w.nodes.woken = append(w.nodes.woken, name)
-	if wasCutOff && !w.nodes.cutOff() {
-		w.releaseExpired()
+	fl.record.emit(ev2)
+	fl.reconcile(h, ev.Hello.Members, rebooted)
+	fl.cardsMissing(h, had)
+	fl.nodes.wake(name)
+	if wasCutOff && !fl.nodes.cutOff() {
+		fl.releaseExpired()
 	}
 	return applied()
 }
 
-func (w *World) connect(h *host, ev *NodeHello) {
-	was, n := *h.node, w.nodes.show(h)
+func (fl *fleet) connect(h *host, ev *NodeHello) {
+	was, n := *h.node, fl.nodes.show(h)
 	if !n.Connected {
-		w.nodes.away--
+		fl.nodes.away--
 	}
-	n.Connected, n.BootID, n.LastSeen = true, ev.Hello.BootID, w.clock.now.Wall
-	h.since = w.clock.now.Mono
+	n.Connected, n.BootID, n.LastSeen = true, ev.Hello.BootID, fl.clock.now.Wall
+	h.since = fl.clock.now.Mono
 	n.LostSince = time.Time{}
-	w.sick(h, ev.Hello.Health.Sick)
+	fl.sick(h, ev.Hello.Health.Sick)
 	features := ev.Hello.Features
 	if n.Hello.Node != "" && slices.Equal(n.Hello.Features, features) {
 		features = n.Res.Features // a person may have said others since the node's configuration was edited
@@ -114,19 +130,19 @@ func (w *World) connect(h *host, ev *NodeHello) {
 	n.Hello = lasting(ev.Hello)
 	n.Res = resources(n.Res, ev)
 	n.Res.Features = features
-	n.Res.Partitions = w.site.partitions.of(n.Name, ev.Partitions)
+	n.Res.Partitions = fl.partitions.of(n.Name, ev.Partitions)
 	// Thousands may come back at once, as they were.
 	if !was.LostSince.IsZero() || !reflect.DeepEqual(n.Hello, was.Hello) || !slices.Equal(n.Res.Partitions, was.Res.Partitions) {
-		w.nodes.edit(h)
+		fl.nodes.edit(h)
 	}
-	w.nodes.room = true
+	fl.nodes.room = true
 	h.staleLogged, h.strays = nil, nil
 	clear(h.expired)
-	w.clock.timers.cancel(timer{kind: timerLost, node: n.Name})
+	fl.clock.timers.cancel(timer{kind: timerLost, node: n.Name})
 	for _, l := range n.Left {
-		w.clock.timers.cancel(leaseTimer(h, l.MemberKey))
+		fl.clock.timers.cancel(leaseTimer(h, l.MemberKey))
 	}
-	w.refresh(h)
+	fl.refresh(h)
 }
 
 // lasting is what a hello says of the node itself, and not of what it does and was told.
@@ -170,15 +186,15 @@ func resources(old *cluster.Node, ev *NodeHello) *cluster.Node {
 
 // cardsMissing judges what a node lists as it judges what it sees later: a card that a gang has, and that was there in the
 // session before, has gone bad meanwhile.
-func (w *World) cardsMissing(h *host, had *cluster.Node) {
+func (fl *fleet) cardsMissing(h *host, had *cluster.Node) {
 	for i := range h.node.Res.Cards {
 		c := &h.node.Res.Cards[i]
 		was := cardAt(had, c.UUID)
 		if c.Fault != missingCard || was < 0 || had.Cards[was].Fault != "" {
 			continue
 		}
-		w.record.emit(api.Event{Type: api.EventCardState, Node: h.node.Name, Text: fmt.Sprintf("card %d %s: %s", c.Index, c.State, c.Reason)})
-		w.cardBroken(h, i)
+		fl.record.emit(api.Event{Type: api.EventCardState, Node: h.node.Name, Text: fmt.Sprintf("card %d %s: %s", c.Index, c.State, c.Reason)})
+		fl.cardBroken(h, i)
 	}
 }
 
@@ -198,7 +214,7 @@ func cardAt(n *cluster.Node, uuid string) int {
 
 // reconcile compares the full list of a hello. What is missing in it is gone; what was
 // only to be prepared is prepared when the node is told again.
-func (w *World) reconcile(h *host, members []api.MemberActual, rebooted bool) {
+func (fl *fleet) reconcile(h *host, members []api.MemberActual, rebooted bool) {
 	listed := map[api.MemberKey]bool{}
 	if !rebooted {
 		for i := range members {
@@ -212,43 +228,43 @@ func (w *World) reconcile(h *host, members []api.MemberActual, rebooted bool) {
 	maps.DeleteFunc(h.found, func(k api.MemberKey, _ struct{}) bool { return !listed[k] })
 	for _, l := range slices.Clone(h.node.Left) {
 		if !listed[l.MemberKey] {
-			w.leftGone(h, l.MemberKey)
+			fl.leftGone(h, l.MemberKey)
 		}
 	}
 	for _, k := range slices.SortedFunc(maps.Keys(h.members), api.MemberKey.Compare) {
 		p, ok := h.members[k]
 		if ok && !listed[k] && !p.preparing() {
-			w.gone(h, k, why)
+			fl.reports.gone(h, k, why)
 		}
 	}
 	for i := range members {
-		w.member(h, &members[i])
-		w.lookForStray(h, &members[i])
+		fl.reports.member(h, &members[i])
+		fl.lookForStray(h, &members[i])
 	}
 	for _, k := range slices.SortedFunc(maps.Keys(h.members), api.MemberKey.Compare) {
 		if p, ok := h.members[k]; ok && reserved(p.e.job) {
-			w.openPrepared(p.e) // which may have waited for this word alone
+			fl.launches.openPrepared(p.e) // which may have waited for this word alone
 		}
 	}
 }
 
 // sessionCut: by itself this ends nothing that runs, the daemon may just be restarting.
-func (w *World) sessionCut(ev NodeGone) Outcome {
-	h := w.nodes.byName[ev.Node]
+func (fl *fleet) sessionCut(ev NodeGone) Outcome {
+	h := fl.nodes.byName[ev.Node]
 	if h == nil {
-		return refused(w.nodes.unknown(ev.Node))
+		return refused(fl.nodes.unknown(ev.Node))
 	}
 	if !h.node.Connected {
 		return ignored("no session")
 	}
-	n := w.nodes.show(h)
-	n.Connected, n.LastSeen = false, w.clock.now.Wall
-	h.contact = w.clock.now.Mono
-	w.nodes.away++
-	w.refresh(h)
-	w.clock.in(w.set.NodeTimeout, timer{kind: timerLost, node: n.Name})
-	w.record.emit(api.Event{Type: api.EventNodeSuspect, Node: n.Name})
-	w.blindfold(h)
+	n := fl.nodes.show(h)
+	n.Connected, n.LastSeen = false, fl.clock.now.Wall
+	h.contact = fl.clock.now.Mono
+	fl.nodes.away++
+	fl.refresh(h)
+	fl.clock.in(fl.set.NodeTimeout, timer{kind: timerLost, node: n.Name})
+	fl.record.emit(api.Event{Type: api.EventNodeSuspect, Node: n.Name})
+	fl.watchdogs.blindfold(h)
 	return applied()
 }
 
@@ -266,62 +282,62 @@ func NoNode(name string, known []string) *api.Error {
 }
 
 // nodeLost: silent for too long. Its gangs drain; what ran there may still run.
-func (w *World) nodeLost(h *host) {
+func (fl *fleet) nodeLost(h *host) {
 	if h == nil || h.node.Connected || !h.node.LostSince.IsZero() {
 		return
 	}
-	n := w.nodes.edit(h)
-	n.LostSince = w.clock.now.Wall
-	w.refresh(h)
+	n := fl.nodes.edit(h)
+	n.LostSince = fl.clock.now.Wall
+	fl.refresh(h)
 	keys := slices.SortedFunc(maps.Keys(h.members), api.MemberKey.Compare)
 	ev := api.Event{Type: api.EventNodeLost, Node: n.Name, LastSeen: n.LastSeen}
 	for _, k := range keys {
 		ev.Jobs = append(ev.Jobs, k.Job)
 	}
-	w.record.emit(ev)
-	w.abandonEpilogs(h)
+	fl.record.emit(ev)
+	fl.abandonEpilogs(h)
 	for _, l := range n.Left {
 		if l.Ran {
-			w.armLease(h, l.MemberKey)
+			fl.armLease(h, l.MemberKey)
 		}
 	}
 	for _, k := range keys {
 		if p, ok := h.members[k]; ok {
-			w.lostMember(h, p)
+			fl.lostMember(h, p)
 		}
 	}
 }
 
-func (w *World) lostMember(h *host, p place) {
+func (fl *fleet) lostMember(h *host, p place) {
 	e, text := p.e, fmt.Sprintf("node %s is lost", h.node.Name)
 	switch e.job.Members[p.i].State {
 	case MemberPreparing:
-		w.rollback(e, text, []string{h.node.Name}, func(int) bool { return false })
+		fl.launches.rollback(e, text, []string{h.node.Name}, func(int) bool { return false })
 		return
 	}
-	w.missing(e, p.i, text)
+	fl.stops.missing(e, p.i, text)
 	if e.job.Drain != nil {
-		w.drain(e, api.CauseNodeLost, -1, "") // on record in any case
+		fl.stops.drain(e, api.CauseNodeLost, -1, "") // on record in any case
 	}
-	w.fence(e, p.i, text)
+	fl.stops.fence(e, p.i, text)
 }
 
 // releaseExpired: most nodes are back, so those whose lease ran out meanwhile are gone.
-func (w *World) releaseExpired() {
-	for _, h := range w.nodes.sorted {
+func (fl *fleet) releaseExpired() {
+	for _, h := range fl.nodes.sorted {
 		for _, k := range slices.SortedFunc(maps.Keys(h.expired), api.MemberKey.Compare) {
 			delete(h.expired, k)
-			w.leaseOut(h, k)
+			fl.leaseOut(h, k)
 		}
 	}
 }
 
 // fenceNode takes a person's word that nothing runs on a lost node any more.
-func (w *World) fenceNode(ev NodeFence) Outcome {
-	h := w.nodes.byName[ev.Node]
+func (fl *fleet) fenceNode(ev NodeFence) Outcome {
+	h := fl.nodes.byName[ev.Node]
 	switch {
 	case h == nil:
-		return refused(w.nodes.unknown(ev.Node))
+		return refused(fl.nodes.unknown(ev.Node))
 	case h.node.State != api.NodeLost:
 		return refused(conflict("", "node %s is %s: only a lost node can be fenced", ev.Node, h.node.State))
 	case len(h.node.Left) == 0:
@@ -332,19 +348,19 @@ func (w *World) fenceNode(ev NodeFence) Outcome {
 	for _, l := range lefts {
 		out.Jobs = append(out.Jobs, l.Job)
 	}
-	w.record.emit(out)
+	fl.record.emit(out)
 	for _, l := range lefts {
-		w.leftGone(h, l.MemberKey)
+		fl.leftGone(h, l.MemberKey)
 	}
 	return applied()
 }
 
 // forgetNode drops a lost node: a machine that was scrapped is neither in tables nor an alarm for
 // ever. Nothing of it may be waited for, or what lives there would be forgotten with it.
-func (w *World) forgetNode(ev NodeForget) Outcome {
-	h := w.nodes.byName[ev.Node]
+func (fl *fleet) forgetNode(ev NodeForget) Outcome {
+	h := fl.nodes.byName[ev.Node]
 	if h == nil {
-		return refused(w.nodes.unknown(ev.Node))
+		return refused(fl.nodes.unknown(ev.Node))
 	}
 	if h.node.State != api.NodeLost {
 		err := conflict("", "node %s is %s: only a lost node can be forgotten", ev.Node, h.node.State)
@@ -356,14 +372,14 @@ func (w *World) forgetNode(ev NodeForget) Outcome {
 		err.Hint = "when it is switched off: gctl node fence " + ev.Node
 		return refused(err)
 	}
-	for j := range w.Jobs() {
+	for j := range fl.jobs.all() {
 		if admitted(j) && slices.ContainsFunc(j.Members, func(m Member) bool { return m.Node == ev.Node }) {
 			err := conflict("", "job %d, which has not ended, has a part on node %s", j.ID, ev.Node)
 			err.Hint = fmt.Sprintf("it goes with its other parts: gqueue -j %d", j.ID)
 			return refused(err)
 		}
 	}
-	for _, r := range w.Reservations() {
+	for _, r := range fl.reservations.list() {
 		if slices.Contains(r.Nodes, ev.Node) {
 			err := conflict("", "node %s is of reservation %s", ev.Node, r.Name)
 			err.Hint = "gctl delete reservation " + r.Name + ", or give it other nodes"
@@ -371,17 +387,17 @@ func (w *World) forgetNode(ev NodeForget) Outcome {
 		}
 	}
 	for _, kind := range []timerKind{timerLost, timerClear} {
-		w.clock.timers.cancel(timer{kind: kind, node: ev.Node})
+		fl.clock.timers.cancel(timer{kind: kind, node: ev.Node})
 	}
-	delete(w.nodes.byName, ev.Node)
-	at := w.nodes.at(ev.Node)
-	w.nodes.sorted = slices.Delete(w.nodes.sorted, at, at+1)
-	w.nodes.away--
-	w.nodes.dirty = slices.DeleteFunc(w.nodes.dirty, func(d *host) bool { return d == h })
-	w.nodes.forgot = append(w.nodes.forgot, ev.Node)
-	w.nodes.room = true
-	w.lookAgain()
-	w.record.emit(api.Event{Type: api.EventNodeForgotten, Node: ev.Node, Text: "by " + cmp.Or(ev.By, "hand")})
+	delete(fl.nodes.byName, ev.Node)
+	at := fl.nodes.at(ev.Node)
+	fl.nodes.sorted = slices.Delete(fl.nodes.sorted, at, at+1)
+	fl.nodes.away--
+	fl.nodes.dirty = slices.DeleteFunc(fl.nodes.dirty, func(d *host) bool { return d == h })
+	fl.nodes.forgot = append(fl.nodes.forgot, ev.Node)
+	fl.nodes.room = true
+	fl.launches.lookAgain()
+	fl.record.emit(api.Event{Type: api.EventNodeForgotten, Node: ev.Node, Text: "by " + cmp.Or(ev.By, "hand")})
 	return applied()
 }
 
@@ -403,15 +419,15 @@ func jobsOn(h *host) string {
 	return text
 }
 
-// Fenceable names the lost nodes on which ranks that keep their gangs waiting may still
+// fenceable names the lost nodes on which ranks that keep their gangs waiting may still
 // run, for the site's fence hook. None while most nodes are away: this controller is the
 // likely victim then, and the hook would cut the power of all that it can not see.
-func (w *World) Fenceable() []string {
-	if w.nodes.cutOff() {
+func (fl *fleet) fenceable() []string {
+	if fl.nodes.cutOff() {
 		return nil
 	}
 	var out []string
-	for _, n := range w.Nodes() {
+	for _, n := range fl.nodes.all() {
 		if n.State == api.NodeLost && slices.ContainsFunc(n.Left, func(l Left) bool { return l.Ran }) {
 			out = append(out, n.Name)
 		}
@@ -419,26 +435,26 @@ func (w *World) Fenceable() []string {
 	return out
 }
 
-func (w *World) drainNode(ev NodeDrain) Outcome {
-	h := w.nodes.byName[ev.Node]
+func (fl *fleet) drainNode(ev NodeDrain) Outcome {
+	h := fl.nodes.byName[ev.Node]
 	reason := cmp.Or(ev.Reason, "no reason given")
 	switch {
 	case h == nil:
-		return refused(w.nodes.unknown(ev.Node))
+		return refused(fl.nodes.unknown(ev.Node))
 	case h.node.Admin == reason && h.node.Down == ev.Down && (ev.Down || h.node.DrainBy.Equal(ev.By)):
 		return ignored("out of service already")
 	}
 	if ev.Down {
-		ev.By = w.clock.now.Wall
+		ev.By = fl.clock.now.Wall
 	}
-	w.takeOut(h, ev.User, reason, ev.By, ev.Down)
+	fl.takeOut(h, ev.User, reason, ev.By, ev.Down)
 	return applied()
 }
 
-func (w *World) takeOut(h *host, user, reason string, by time.Time, down bool) {
-	n := w.nodes.edit(h)
-	n.Admin, n.DrainUser, n.DrainTime, n.DrainBy, n.Down = reason, user, w.clock.now.Wall, by, down
-	w.refresh(h)
+func (fl *fleet) takeOut(h *host, user, reason string, by time.Time, down bool) {
+	n := fl.nodes.edit(h)
+	n.Admin, n.DrainUser, n.DrainTime, n.DrainBy, n.Down = reason, user, fl.clock.now.Wall, by, down
+	fl.refresh(h)
 	text := reason
 	switch {
 	case down:
@@ -446,43 +462,43 @@ func (w *World) takeOut(h *host, user, reason string, by time.Time, down bool) {
 	case !by.IsZero():
 		text += "; to be empty by " + timeText(by)
 	}
-	w.record.emit(api.Event{Type: api.EventNodeDrained, Node: n.Name, Text: text})
-	w.armClear(h)
+	fl.record.emit(api.Event{Type: api.EventNodeDrained, Node: n.Name, Text: text})
+	fl.armClear(h)
 }
 
 // setFeatures is what a person says a node has. What it says of itself stays in its hello, and
 // holds again when it says something else.
-func (w *World) setFeatures(ev NodeFeatures) Outcome {
-	h := w.nodes.byName[ev.Node]
+func (fl *fleet) setFeatures(ev NodeFeatures) Outcome {
+	h := fl.nodes.byName[ev.Node]
 	switch {
 	case h == nil:
-		return refused(w.nodes.unknown(ev.Node))
+		return refused(fl.nodes.unknown(ev.Node))
 	case slices.Equal(h.node.Res.Features, ev.Features):
 		return ignored("it has them already")
 	}
 	res := *h.node.Res
 	res.Features = ev.Features
-	w.nodes.edit(h).Res = &res
-	w.nodes.room = true
-	w.record.emit(api.Event{Type: api.EventNodeFeatures, Node: ev.Node, Text: strings.Join(ev.Features, ",") + " (" + cmp.Or(ev.By, "by hand") + ")"})
+	fl.nodes.edit(h).Res = &res
+	fl.nodes.room = true
+	fl.record.emit(api.Event{Type: api.EventNodeFeatures, Node: ev.Node, Text: strings.Join(ev.Features, ",") + " (" + cmp.Or(ev.By, "by hand") + ")"})
 	return applied()
 }
 
-func (w *World) resumeNode(ev NodeResume) Outcome {
-	h := w.nodes.byName[ev.Node]
+func (fl *fleet) resumeNode(ev NodeResume) Outcome {
+	h := fl.nodes.byName[ev.Node]
 	switch {
 	case h == nil:
-		return refused(w.nodes.unknown(ev.Node))
+		return refused(fl.nodes.unknown(ev.Node))
 	case h.node.Admin == "" && h.node.Sick != "":
 		return refused(&api.Error{Code: api.CodeConflict, Message: fmt.Sprintf("node %s is out of service by its own check: %s", ev.Node, h.node.Sick),
 			Hint: "it comes back by itself when that is mended"})
 	case h.node.Admin == "":
 		return ignored("in service already")
 	}
-	n := w.nodes.edit(h)
+	n := fl.nodes.edit(h)
 	n.Admin, n.DrainUser, n.DrainTime, n.DrainBy, n.Down, n.Strikes = "", "", time.Time{}, time.Time{}, false, nil
-	w.armClear(h)
-	w.refresh(h)
-	w.record.emit(api.Event{Type: api.EventNodeResumed, Node: n.Name})
+	fl.armClear(h)
+	fl.refresh(h)
+	fl.record.emit(api.Event{Type: api.EventNodeResumed, Node: n.Name})
 	return applied()
 }

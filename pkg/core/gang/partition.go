@@ -62,14 +62,14 @@ func (ps *partitions) changed() []api.PartitionChange {
 	return out
 }
 
-// SetPartitions gives a restored world what the configuration says.
-func (w *World) SetPartitions(file []api.Partition) {
-	w.movePartitions(func() {
-		w.site.partitions.file = file
-		for _, name := range slices.Sorted(maps.Keys(w.site.partitions.changes)) {
-			if c := w.site.partitions.changes[name]; !reflect.DeepEqual(c.File, w.site.partitions.configured(name)) {
-				w.site.partitions.forget(name)
-				w.record.emit(api.Event{Type: api.EventPartitionUpdated, Text: name + ": the configuration was edited and holds again"})
+// configure gives a restored world what the configuration says.
+func (si *site) configure(file []api.Partition) {
+	si.movePartitions(func() {
+		si.partitions.file = file
+		for _, name := range slices.Sorted(maps.Keys(si.partitions.changes)) {
+			if c := si.partitions.changes[name]; !reflect.DeepEqual(c.File, si.partitions.configured(name)) {
+				si.partitions.forget(name)
+				si.record.emit(api.Event{Type: api.EventPartitionUpdated, Text: name + ": the configuration was edited and holds again"})
 			}
 		}
 	})
@@ -107,37 +107,37 @@ func (ps *partitions) set(name string, p *api.Partition, by string) {
 }
 
 // movePartitions changes them, and with them what nodes are in and what jobs ask for.
-func (w *World) movePartitions(change func()) {
-	before := w.site.partitions.all
+func (si *site) movePartitions(change func()) {
+	before := si.partitions.all
 	change()
-	w.site.partitions.all = nil
-	for _, p := range w.site.partitions.file {
-		if w.site.partitions.changes[p.Name] == nil {
-			w.site.partitions.all = append(w.site.partitions.all, p)
-		} else if c := w.site.partitions.changes[p.Name]; c.Partition != nil {
-			w.site.partitions.all = append(w.site.partitions.all, *c.Partition)
+	si.partitions.all = nil
+	for _, p := range si.partitions.file {
+		if si.partitions.changes[p.Name] == nil {
+			si.partitions.all = append(si.partitions.all, p)
+		} else if c := si.partitions.changes[p.Name]; c.Partition != nil {
+			si.partitions.all = append(si.partitions.all, *c.Partition)
 		}
 	}
-	for _, c := range w.PartitionChanges() {
+	for _, c := range si.partitions.changed() {
 		if c.File == nil && c.Partition != nil {
-			w.site.partitions.all = append(w.site.partitions.all, *c.Partition)
+			si.partitions.all = append(si.partitions.all, *c.Partition)
 		}
 	}
-	for _, h := range w.nodes.sorted {
-		if in := w.site.partitions.of(h.node.Name, nil); h.node.Res != nil && !slices.Equal(in, h.node.Res.Partitions) {
+	for _, h := range si.nodes.sorted {
+		if in := si.partitions.of(h.node.Name, nil); h.node.Res != nil && !slices.Equal(in, h.node.Res.Partitions) {
 			res := *h.node.Res
 			res.Partitions = in
-			w.nodes.edit(h).Res = &res
+			si.nodes.edit(h).Res = &res
 		}
 	}
 	moved := map[string]bool{} // those of another tier, by which their jobs are ordered
-	for i := range w.site.partitions.all {
-		p := &w.site.partitions.all[i]
+	for i := range si.partitions.all {
+		p := &si.partitions.all[i]
 		if k := slices.IndexFunc(before, func(o api.Partition) bool { return o.Name == p.Name }); k < 0 || before[k].Tier != p.Tier {
 			moved[p.Name] = true
 		}
 	}
-	w.judgeAgain(func(j *Job) bool {
+	si.judgeAgain(func(j *Job) bool {
 		for name := range strings.SplitSeq(j.Partition, ",") {
 			if moved[name] {
 				return true
@@ -145,7 +145,7 @@ func (w *World) movePartitions(change func()) {
 		}
 		return false
 	})
-	w.nodes.room = true
+	si.nodes.room = true
 }
 
 // of names the partitions of a node; one without nodes has them all. told is what to
@@ -163,12 +163,12 @@ func (ps *partitions) of(node string, told []string) []string {
 	return out
 }
 
-func (w *World) putPartition(ev PutPartition) Outcome {
+func (si *site) putPartition(ev PutPartition) Outcome {
 	name := ev.Ask.Name
-	old := w.site.partitions.find(name)
+	old := si.partitions.find(name)
 	switch {
 	case old == nil && ev.Old:
-		return refused(w.site.partitions.unknown(name))
+		return refused(si.partitions.unknown(name))
 	case old != nil && !ev.Old:
 		return refused(conflict("gctl partition update "+name+" changes it", "there is a partition %s already", name).About(api.ReasonPartition, name))
 	}
@@ -176,7 +176,7 @@ func (w *World) putPartition(ev PutPartition) Outcome {
 	if old != nil {
 		p = *old
 	}
-	if err := w.site.partitions.fill(&p, &ev.Ask); err != nil {
+	if err := si.partitions.fill(&p, &ev.Ask); err != nil {
 		return refused(err)
 	}
 	if old != nil && reflect.DeepEqual(*old, p) {
@@ -186,20 +186,20 @@ func (w *World) putPartition(ev PutPartition) Outcome {
 	if old != nil {
 		what = api.EventPartitionUpdated
 	}
-	w.movePartitions(func() {
-		for _, o := range w.site.partitions.all { // there is one default
+	si.movePartitions(func() {
+		for _, o := range si.partitions.all { // there is one default
 			if p.Default && o.Default && o.Name != name {
 				o.Default = false
-				w.site.partitions.set(o.Name, &o, ev.By)
+				si.partitions.set(o.Name, &o, ev.By)
 			}
 		}
-		w.site.partitions.set(name, &p, ev.By)
+		si.partitions.set(name, &p, ev.By)
 	})
 	text := partitionText(&p)
 	if ev.By != "" {
 		text += " (" + ev.By + ")"
 	}
-	w.record.emit(api.Event{Type: what, Nodes: p.Nodes, Text: text})
+	si.record.emit(api.Event{Type: what, Nodes: p.Nodes, Text: text})
 	return applied()
 }
 
@@ -315,9 +315,9 @@ func (ps *partitions) unknown(name string) *api.Error {
 	return e
 }
 
-// of is a job that has not ended and may run in a partition, 0: there is none.
-func (w *World) of(partition string) int64 {
-	for j := range w.Jobs() {
+// jobIn is a job that has not ended and may run in a partition, 0: there is none.
+func (si *site) jobIn(partition string) int64 {
+	for j := range si.jobs.all() {
 		if j.Verdict == nil && slices.Contains(strings.Split(j.Partition, ","), partition) {
 			return j.ID
 		}
@@ -325,42 +325,42 @@ func (w *World) of(partition string) int64 {
 	return 0
 }
 
-func (w *World) dropPartition(ev DropPartition) Outcome {
-	p := w.site.partitions.find(ev.Name)
+func (si *site) dropPartition(ev DropPartition) Outcome {
+	p := si.partitions.find(ev.Name)
 	if p == nil {
-		return refused(w.site.partitions.unknown(ev.Name))
+		return refused(si.partitions.unknown(ev.Name))
 	}
-	if id := w.of(ev.Name); id != 0 {
+	if id := si.jobIn(ev.Name); id != 0 {
 		return refused(conflict("gqueue -p "+ev.Name+" lists them; gctl partition update "+ev.Name+" --state=inactive takes no more", "job %d is of partition %s",
 			id, ev.Name).About(api.ReasonPartitionUsed, ev.Name))
 	}
 	nodes := p.Nodes
-	w.movePartitions(func() { w.site.partitions.set(ev.Name, nil, ev.By) })
+	si.movePartitions(func() { si.partitions.set(ev.Name, nil, ev.By) })
 	text := ev.Name
 	if ev.By != "" {
 		text += " (" + ev.By + ")"
 	}
-	w.record.emit(api.Event{Type: api.EventPartitionDeleted, Nodes: nodes, Text: text})
+	si.record.emit(api.Event{Type: api.EventPartitionDeleted, Nodes: nodes, Text: text})
 	return applied()
 }
 
-func (w *World) resetPartitions(ev ResetPartitions) Outcome {
-	changed := len(w.site.partitions.changes) > 0
-	for _, h := range w.nodes.sorted {
+func (si *site) resetPartitions(ev ResetPartitions) Outcome {
+	changed := len(si.partitions.changes) > 0
+	for _, h := range si.nodes.sorted {
 		if n := h.node; !slices.Equal(n.Res.Features, n.Hello.Features) {
-			changed = w.setFeatures(NodeFeatures{Node: n.Name, By: ev.By, Features: n.Hello.Features}).Applied || changed
+			changed = si.fleet.setFeatures(NodeFeatures{Node: n.Name, By: ev.By, Features: n.Hello.Features}).Applied || changed
 		}
 	}
 	if !changed {
 		return ignored("all is as configured")
 	}
-	w.movePartitions(func() {
-		for _, c := range w.PartitionChanges() {
-			if c.File == nil && w.of(c.Name) != 0 {
+	si.movePartitions(func() {
+		for _, c := range si.partitions.changed() {
+			if c.File == nil && si.jobIn(c.Name) != 0 {
 				continue
 			}
-			w.site.partitions.forget(c.Name)
-			w.record.emit(api.Event{Type: api.EventPartitionUpdated, Text: c.Name + ": as configured again (" + ev.By + ")"})
+			si.partitions.forget(c.Name)
+			si.record.emit(api.Event{Type: api.EventPartitionUpdated, Text: c.Name + ": as configured again (" + ev.By + ")"})
 		}
 	})
 	return applied()

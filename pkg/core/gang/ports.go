@@ -109,8 +109,8 @@ func portsOn(j *Job, member int) []int {
 	return out
 }
 
-// stepPorts are the ports of a new step.
-func (w *World) stepPorts(j *Job, a *api.StepAsk, parts []StepPart) ([]int, *api.Error) {
+// ports are the ports of a new step.
+func (ss *steps) ports(j *Job, a *api.StepAsk, parts []StepPart) ([]int, *api.Error) {
 	fullest, nodes := 0, make([]string, len(parts))
 	for i := range parts {
 		fullest = max(fullest, len(parts[i].Tasks))
@@ -120,11 +120,11 @@ func (w *World) stepPorts(j *Job, a *api.StepAsk, parts []StepPart) ([]int, *api
 	if n <= 0 {
 		return nil, nil
 	}
-	return w.nodes.takePorts(nodes, n, j.ID+int64(j.NextStep))
+	return ss.nodes.takePorts(nodes, n, j.ID+int64(j.NextStep))
 }
 
 // gangPorts are the ports of a gang that is to be admitted.
-func (w *World) gangPorts(j *Job, members []Member) ([]int, *api.Error) {
+func (ln *launches) gangPorts(j *Job, members []Member) ([]int, *api.Error) {
 	fullest, nodes := 0, make([]string, len(members))
 	for i := range members {
 		fullest = max(fullest, len(members[i].Ranks))
@@ -134,17 +134,17 @@ func (w *World) gangPorts(j *Job, members []Member) ([]int, *api.Error) {
 	if n <= 0 {
 		return nil, nil
 	}
-	return w.nodes.takePorts(nodes, n, j.ID+int64(j.Epoch))
+	return ln.nodes.takePorts(nodes, n, j.ID+int64(j.Epoch))
 }
 
 // shortOfPorts keeps a gang from being admitted for a while: the planner does not know of
 // ports, and would choose the same nodes again at once.
-func (w *World) shortOfPorts(e *entry, err *api.Error) Outcome {
-	j := w.jobs.edit(e)
-	w.record.emitJob(j, api.Event{Type: api.EventRolledBack, Text: err.Message})
+func (ln *launches) shortOfPorts(e *entry, err *api.Error) Outcome {
+	j := ln.jobs.edit(e)
+	ln.record.emitJob(j, api.Event{Type: api.EventRolledBack, Text: err.Message})
 	j.Rollbacks++
-	w.backoff(e, j.Rollbacks)
-	w.queue.touch(e)
+	ln.backoff(e, j.Rollbacks)
+	ln.queue.touch(e)
 	return applied()
 }
 

@@ -311,7 +311,7 @@ func observable(w *World) []string {
 		}
 		out = append(out, text(as))
 	}
-	return append(out, fmt.Sprint(w.jobs.nextID, w.record.nextSeq, len(w.keys)))
+	return append(out, fmt.Sprint(w.jobs.nextID, w.record.nextSeq, len(w.memory.keys)))
 }
 
 func (s *story) pass(d time.Duration) {

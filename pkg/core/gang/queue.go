@@ -48,7 +48,7 @@ func (q *queue) inTurn(e *entry) bool {
 
 // touch says that the candidacy of a job may have changed.
 func (q *queue) touch(e *entry) {
-	q.jobs.touched = append(q.jobs.touched, e.job.ID)
+	q.jobs.changed(e)
 	a := q.arrays[e.job.ArrayID]
 	if a == nil || a.limit == 0 {
 		return
@@ -73,7 +73,7 @@ func (q *queue) offer(a *array) (fresh []*entry) {
 		}
 		e.offered = true
 		a.offered++
-		q.jobs.touched = append(q.jobs.touched, e.job.ID)
+		q.jobs.changed(e)
 		fresh = append(fresh, e)
 	}
 	return fresh

@@ -30,8 +30,8 @@ func AwaitsReady(j *Job) bool {
 	return j.Spec.ReadyTimeout > 0 && j.ReadyAt.IsZero() && j.Drain == nil && admitted(j) && !reserved(j)
 }
 
-func (w *World) saidReady(ev Ready) Outcome {
-	e := w.jobs.byID[ev.Job]
+func (ln *launches) saidReady(ev Ready) Outcome {
+	e := ln.jobs.byID[ev.Job]
 	if e == nil || e.job.Epoch != ev.Epoch || !AwaitsReady(e.job) {
 		return ignored("no ready gate waits for it")
 	}
@@ -60,12 +60,12 @@ func (w *World) saidReady(ev Ready) Outcome {
 	if !more {
 		return ignored("known to be ready")
 	}
-	w.passReady(e)
+	ln.passReady(e)
 	return applied()
 }
 
 // passReady opens the ready gate when nobody is waited for any more.
-func (w *World) passReady(e *entry) {
+func (ln *launches) passReady(e *entry) {
 	if !AwaitsReady(e.job) {
 		return
 	}
@@ -75,10 +75,10 @@ func (w *World) passReady(e *entry) {
 	} else if len(unready(e)) > 0 {
 		return
 	}
-	j := w.jobs.edit(e)
-	w.clock.timers.cancel(timer{kind: timerReady, job: j.ID, epoch: j.Epoch})
-	j.ReadyAt = w.clock.now.Wall
-	w.record.emitJob(j, api.Event{Type: api.EventReady, Size: size, Seconds: seconds(w.clock.now.Wall.Sub(j.Start))})
+	j := ln.jobs.edit(e)
+	ln.clock.timers.cancel(timer{kind: timerReady, job: j.ID, epoch: j.Epoch})
+	j.ReadyAt = ln.clock.now.Wall
+	ln.record.emitJob(j, api.Event{Type: api.EventReady, Size: size, Seconds: seconds(ln.clock.now.Wall.Sub(j.Start))})
 }
 
 // unreadyTasks lists the tasks that have not said READY=1 of the step that answers for an
@@ -111,32 +111,32 @@ func unready(e *entry) []int {
 	return out
 }
 
-func (w *World) armReady(j *Job) {
+func (ln *launches) armReady(j *Job) {
 	if j.Spec.ReadyTimeout > 0 && j.ReadyAt.IsZero() {
-		w.clock.in(j.Spec.ReadyTimeout, timer{kind: timerReady, job: j.ID, epoch: j.Epoch})
+		ln.clock.in(j.Spec.ReadyTimeout, timer{kind: timerReady, job: j.ID, epoch: j.Epoch})
 	}
 }
 
 // readyTimeout: not every rank was ready in time. Ranks on nodes without a session are not
 // judged: what they said may be on its way, and their node comes back or is lost.
-func (w *World) readyTimeout(e *entry) {
+func (ln *launches) readyTimeout(e *entry) {
 	if e == nil || !AwaitsReady(e.job) {
 		return
 	}
 	j, late := e.job, unready(e)
-	away := func(r int) bool { return !w.nodes.byName[j.Ranks[r].Slot.Node].node.Connected }
+	away := func(r int) bool { return !ln.nodes.byName[j.Ranks[r].Slot.Node].node.Connected }
 	if tasks, _ := unreadyTasks(e); slices.ContainsFunc(late, away) || slices.ContainsFunc(tasks, func(t int) bool {
-		h := w.nodes.byName[TaskNode(j, api.TaskKey{Step: Widest(j).Step, Task: t})]
+		h := ln.nodes.byName[TaskNode(j, api.TaskKey{Step: Widest(j).Step, Task: t})]
 		return h != nil && !h.node.Connected
 	}) {
-		w.clock.in(w.set.NodeTimeout, timer{kind: timerReady, job: j.ID, epoch: j.Epoch})
+		ln.clock.in(ln.set.NodeTimeout, timer{kind: timerReady, job: j.ID, epoch: j.Epoch})
 		return
 	}
 	who, were, of := rankList(j, late), Processes(j)-len(late), Processes(j)
 	if tasks, n := unreadyTasks(e); n > 0 {
 		who, were, of = numbers("task", tasks)+" of step "+api.StepText(j.ID, Widest(j).Step), n-len(tasks), n
 	}
-	w.accident(e, Report{Cause: api.CauseLaunch, Trigger: late[0], Text: fmt.Sprintf("%s not ready within %s (%d of %d were)", who, j.Spec.ReadyTimeout, were, of)})
+	ln.stops.accident(e, Report{Cause: api.CauseLaunch, Trigger: late[0], Text: fmt.Sprintf("%s not ready within %s (%d of %d were)", who, j.Spec.ReadyTimeout, were, of)})
 }
 
 // rankList names ranks for people: "rank 3 (worker)", "ranks 1, 2, 5 and 12 more".

@@ -63,18 +63,18 @@ func (rs *reservations) list() []*api.Reservation {
 	return out
 }
 
-func (w *World) putReservation(ev PutReservation) Outcome {
+func (si *site) putReservation(ev PutReservation) Outcome {
 	r := ev.R
 	r.Active = false
-	old := w.site.reservations.byName[r.Name]
+	old := si.reservations.byName[r.Name]
 	if ev.Count > 0 {
-		nodes, err := w.site.reservations.chooseNodes(&r, old, ev.Count)
+		nodes, err := si.reservations.chooseNodes(&r, old, ev.Count)
 		if err != nil {
 			return refused(err)
 		}
 		r.Nodes = nodes
 	}
-	err := w.site.reservations.bookable(&r, old, &ev)
+	err := si.reservations.bookable(&r, old, &ev)
 	if err != nil {
 		return refused(err)
 	}
@@ -85,17 +85,17 @@ func (w *World) putReservation(ev PutReservation) Outcome {
 	if old != nil {
 		what = api.EventReservationUpdated
 	}
-	w.site.reservations.put(&reservation{r: &r, active: !r.Start.After(w.clock.now.Wall)})
+	si.reservations.put(&reservation{r: &r, active: !r.Start.After(si.clock.now.Wall)})
 	text := reservationText(&r)
 	if ev.By != "" {
 		text += " (" + ev.By + ")"
 	}
-	w.record.emit(api.Event{Type: what, Reservation: r.Name, Nodes: r.Nodes, Text: text})
+	si.record.emit(api.Event{Type: what, Reservation: r.Name, Nodes: r.Nodes, Text: text})
 	nodes := r.Nodes
 	if old != nil {
 		nodes = append(slices.Clone(nodes), old.r.Nodes...)
 	}
-	w.reservationMoved(r.Name, nodes)
+	si.reservationMoved(r.Name, nodes)
 	return applied()
 }
 
@@ -111,17 +111,17 @@ func (rs *reservations) put(b *reservation) {
 }
 
 // reservationMoved says to all whom it concerns that a reservation is another.
-func (w *World) reservationMoved(name string, nodes []string) {
-	w.nodes.room = true
-	w.site.reservations.seen = nil
-	for _, id := range slices.Sorted(maps.Keys(w.jobs.byID)) {
-		if e := w.jobs.byID[id]; e.job.Spec.Reservation == name && blocked(e.job) {
-			w.queue.touch(e)
+func (si *site) reservationMoved(name string, nodes []string) {
+	si.nodes.room = true
+	si.reservations.seen = nil
+	for _, id := range slices.Sorted(maps.Keys(si.jobs.byID)) {
+		if e := si.jobs.byID[id]; e.job.Spec.Reservation == name && blocked(e.job) {
+			si.queue.touch(e)
 		}
 	}
 	for _, n := range unique(slices.Clone(nodes)) {
-		if h := w.nodes.byName[n]; h != nil {
-			w.armClear(h)
+		if h := si.nodes.byName[n]; h != nil {
+			si.fleet.armClear(h)
 		}
 	}
 }
@@ -336,18 +336,18 @@ func (rs *reservations) inTheWay(r *api.Reservation) *api.Error {
 		"%s on these nodes and may run %s", who, until)
 }
 
-func (w *World) dropReservation(ev DropReservation) Outcome {
-	b := w.site.reservations.byName[ev.Name]
+func (si *site) dropReservation(ev DropReservation) Outcome {
+	b := si.reservations.byName[ev.Name]
 	if b == nil {
-		return refused(w.site.reservations.unknown(ev.Name))
+		return refused(si.reservations.unknown(ev.Name))
 	}
-	w.site.reservations.remove(b)
+	si.reservations.remove(b)
 	text := ""
 	if ev.By != "" {
 		text = "by " + ev.By
 	}
-	w.record.emit(api.Event{Type: api.EventReservationDeleted, Reservation: ev.Name, Nodes: b.r.Nodes, Text: text})
-	w.reservationMoved(ev.Name, b.r.Nodes)
+	si.record.emit(api.Event{Type: api.EventReservationDeleted, Reservation: ev.Name, Nodes: b.r.Nodes, Text: text})
+	si.reservationMoved(ev.Name, b.r.Nodes)
 	return applied()
 }
 
@@ -358,27 +358,27 @@ func (rs *reservations) remove(b *reservation) {
 }
 
 // reservationDue: one begins, or ends.
-func (w *World) reservationDue(name string) {
-	b := w.site.reservations.byName[name]
-	switch now := w.clock.now.Wall; {
+func (si *site) reservationDue(name string) {
+	b := si.reservations.byName[name]
+	switch now := si.clock.now.Wall; {
 	case b == nil:
 	case now.Before(b.r.Start):
 		// The wall clock was set back meanwhile: wait on.
-		w.site.reservations.put(&reservation{r: b.r})
+		si.reservations.put(&reservation{r: b.r})
 	case now.Before(b.r.End):
 		if !b.active {
-			w.record.emit(api.Event{Type: api.EventReservationBegan, Reservation: name, Nodes: b.r.Nodes, Text: "until " + timeText(b.r.End)})
+			si.record.emit(api.Event{Type: api.EventReservationBegan, Reservation: name, Nodes: b.r.Nodes, Text: "until " + timeText(b.r.End)})
 		}
-		w.site.reservations.put(&reservation{r: b.r, active: true})
-		w.reservationMoved(name, b.r.Nodes)
+		si.reservations.put(&reservation{r: b.r, active: true})
+		si.reservationMoved(name, b.r.Nodes)
 	default:
-		w.record.emit(api.Event{Type: api.EventReservationEnded, Reservation: name, Nodes: b.r.Nodes})
+		si.record.emit(api.Event{Type: api.EventReservationEnded, Reservation: name, Nodes: b.r.Nodes})
 		if next := nextOccurrence(b.r, now); next != nil {
-			w.site.reservations.put(&reservation{r: next, active: !next.Start.After(now)})
+			si.reservations.put(&reservation{r: next, active: !next.Start.After(now)})
 		} else {
-			w.site.reservations.remove(b)
+			si.reservations.remove(b)
 		}
-		w.reservationMoved(name, b.r.Nodes)
+		si.reservationMoved(name, b.r.Nodes)
 	}
 }
 

@@ -20,16 +20,16 @@ func Restore(now Instant, s api.Settings, saved *Snapshot) *World {
 	w.clock.now = now
 	w.jobs.nextID, w.record.nextSeq = max(saved.NextID, 1), max(saved.NextSeq, 1)
 	for _, n := range saved.Nodes {
-		w.restoreNode(n)
+		w.fleet.restoreNode(n)
 	}
 	jobs := slices.Clone(saved.Jobs)
 	slices.SortFunc(jobs, func(a, b *Job) int { return cmp.Compare(a.ID, b.ID) })
 	for _, j := range jobs {
-		w.restoreJob(j)
+		w.memory.bring(j)
 	}
 	for _, key := range slices.Sorted(maps.Keys(saved.Keys)) {
 		if first := saved.Keys[key]; w.jobs.byID[first] == nil {
-			w.keepKey(key, first)
+			w.memory.keepKey(key, first)
 		}
 	}
 	for _, r := range saved.Reservations {
@@ -44,15 +44,15 @@ func Restore(now Instant, s api.Settings, saved *Snapshot) *World {
 	}
 	w.record.outbox.restore(saved.Letters)
 	for _, h := range w.nodes.byName {
-		w.restoreGrants(h)
+		w.fleet.restoreGrants(h)
 	}
 	for _, e := range w.jobs.byID {
 		w.rearm(e)
 	}
-	slices.SortFunc(w.leaving, func(a, b leaver) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.job, b.job)) })
-	w.armLeave()
+	slices.SortFunc(w.memory.leaving, func(a, b leaver) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.job, b.job)) })
+	w.memory.arm()
 	for _, j := range jobs {
-		w.watch(w.jobs.byID[j.ID])
+		w.deps.watch(w.jobs.byID[j.ID])
 	}
 	for _, a := range w.queue.arrays {
 		if a.limit > 0 {
@@ -64,7 +64,7 @@ func Restore(now Instant, s api.Settings, saved *Snapshot) *World {
 	return w
 }
 
-func (w *World) restoreNode(saved *Node) {
+func (fl *fleet) restoreNode(saved *Node) {
 	n := *saved
 	n.Connected = false
 	if n.LostSince.IsZero() {
@@ -73,68 +73,68 @@ func (w *World) restoreNode(saved *Node) {
 	if n.Res == nil {
 		n.Res = &cluster.Node{Name: n.Name}
 	}
-	h := w.nodes.add(n.Name)
-	h.node, h.contact = &n, w.clock.now.Mono
+	h := fl.nodes.add(n.Name)
+	h.node, h.contact = &n, fl.clock.now.Mono
 	if n.LostSince.IsZero() {
-		w.clock.in(w.set.NodeTimeout, timer{kind: timerLost, node: n.Name})
+		fl.clock.in(fl.set.NodeTimeout, timer{kind: timerLost, node: n.Name})
 	}
 }
 
-func (w *World) restoreJob(j *Job) {
-	w.specs.keep(j)
-	e := &entry{job: j, asked: w.specs.ask(j), epoch: w.jobs.noEpoch}
-	w.jobs.byID[j.ID] = e
+func (m *memory) bring(j *Job) {
+	m.specs.keep(j)
+	e := &entry{job: j, asked: m.specs.ask(j), epoch: m.jobs.noEpoch}
+	m.jobs.byID[j.ID] = e
 	if len(j.Refusals) > 0 {
-		w.refusedJobs[j.ID] = e
+		m.launches.refused[j.ID] = e
 	}
 	if j.Key != "" {
-		w.keys[j.Key] = j.ID
+		m.keys[j.Key] = j.ID
 	}
-	w.queue.enlist(e)
+	m.queue.enlist(e)
 	if j.Verdict == nil {
-		w.site.holdings.count(j)
+		m.holdings.count(j)
 	}
 	if !admitted(j) {
 		return
 	}
-	w.site.pools.count(j, 1)
+	m.pools.count(j, 1)
 	for i := range j.Members {
-		if name := j.Members[i].Node; w.nodes.byName[name] == nil {
-			w.restoreNode(&Node{Name: name})
+		if name := j.Members[i].Node; m.nodes.byName[name] == nil {
+			m.fleet.restoreNode(&Node{Name: name})
 		}
 	}
-	w.place(e)
+	m.launches.place(e)
 }
 
 // restoreGrants makes the grants of a node anew from who is on it, so that the two can't
 // disagree; only those of left members are taken as they were stored.
-func (w *World) restoreGrants(h *host) {
+func (fl *fleet) restoreGrants(h *host) {
 	n := h.node
 	res := n.Res.Emptied()
 	for _, l := range n.Left {
 		if g, ok := n.Res.Grant(l.MemberKey); ok {
 			res = res.Restore(g)
 		}
-		w.countLeft(l, 1)
+		fl.countLeft(l, 1)
 		if l.Ran && !n.LostSince.IsZero() {
-			w.armLease(h, l.MemberKey)
+			fl.armLease(h, l.MemberKey)
 		}
 	}
 	for k, p := range h.members {
 		j := p.e.job
 		at := func(rank int) cluster.Slot { return j.Ranks[rank].Slot }
-		res = res.Restore(cluster.GrantOf(p.e.asked.ask, k, j.Members[p.i].Ranks, at, endsBy(&w.set, j, baseLimit(j), j.ReservedAt)))
+		res = res.Restore(cluster.GrantOf(p.e.asked.ask, k, j.Members[p.i].Ranks, at, endsBy(fl.set, j, baseLimit(j), j.ReservedAt)))
 	}
 	n.Res = res
-	w.refresh(h)
-	w.armClear(h)
-	h.owned, h.stored, w.nodes.dirty = false, false, nil
+	fl.refresh(h)
+	fl.armClear(h)
+	h.owned, h.stored, fl.nodes.dirty = false, false, nil
 }
 
 // rearm sets the timers of a job.
 func (w *World) rearm(e *entry) {
 	j := e.job
-	w.armDeadline(e)
+	w.launches.armDeadline(e)
 	w.record.armPart(e)
 	if running(j) {
 		began := j.Start
@@ -145,19 +145,19 @@ func (w *World) rearm(e *entry) {
 	}
 	switch {
 	case j.Verdict != nil:
-		w.leaveIn(e, min(w.set.KeepEnded-w.clock.now.Wall.Sub(j.End), w.set.KeepEnded))
+		w.memory.leaveIn(e, min(w.set.KeepEnded-w.clock.now.Wall.Sub(j.End), w.set.KeepEnded))
 	case j.Drain != nil:
 		// How long it has lasted only the wall clock knows, which may have jumped.
 		e.drainAt = w.clock.now.Mono - min(max(w.clock.now.Wall.Sub(j.Drain.Started), 0), drainTime(&w.set, j))
-		w.armForce(e)
+		w.stops.armForce(e)
 	case reserved(j):
 		if slices.ContainsFunc(j.Members, func(m Member) bool { return m.Importing != api.Import{} }) {
-			w.extendStart(j)
+			w.launches.extendStart(j)
 		} else {
 			w.clock.remaining(j.ReservedAt, w.set.StartTimeout, timer{kind: timerStart, job: j.ID, epoch: j.Epoch})
 		}
 	case admitted(j):
-		w.armReady(j)
+		w.launches.armReady(j)
 		starting := func(m Member) bool { return m.State == MemberStarting }
 		if slices.ContainsFunc(j.Members, starting) {
 			w.clock.in(w.set.StartTimeout, timer{kind: timerLaunch, job: j.ID, epoch: j.Epoch})

@@ -158,7 +158,7 @@ func TestRestartRemembersKeys(t *testing.T) {
 	if out := b.step(ev); out.Ignored != "already submitted" || len(out.JobIDs) != 3 || out.JobIDs[2] != ids[2] {
 		t.Fatalf("%+v", out)
 	}
-	if b.w.Job(b.w.keys["k"]).ID != ids[0] {
+	if b.w.Job(b.w.memory.keys["k"]).ID != ids[0] {
 		t.Fatal("by key")
 	}
 }

@@ -38,9 +38,9 @@ func TestLaterCauses(t *testing.T) {
 	b.start(id)
 	b.must(Preempt{Job: id, For: "job 9"})
 	e := b.w.jobs.byID[id]
-	b.w.drain(e, api.CausePreempted, -1, "again")
-	b.w.drain(e, api.CauseNodeLost, -1, "second")
-	b.w.drain(e, api.CauseNodeLost, -1, "third")
+	b.w.stops.drain(e, api.CausePreempted, -1, "again")
+	b.w.stops.drain(e, api.CauseNodeLost, -1, "second")
+	b.w.stops.drain(e, api.CauseNodeLost, -1, "third")
 	if d := b.w.Job(id).Drain; d.Cause != api.CausePreempted || d.Text != "preempted for job 9" || !slices.Equal(d.Later, []api.Cause{api.CauseNodeLost}) {
 		t.Errorf("%+v", d)
 	}
@@ -323,7 +323,7 @@ func TestImagesOfSteps(t *testing.T) {
 	b.unwritten()
 	begin(b, api.StepAsk{Container: &api.Container{Image: "one"}})
 	e := b.w.jobs.byID[1]
-	found := func(digest string) bool { return b.w.stepImage(e, 0, 0, &api.StepActual{Image: digest}) }
+	found := func(digest string) bool { return b.w.steps.stepImage(e, 0, 0, &api.StepActual{Image: digest}) }
 	if imageOf(e.job, "one") != "" || found("") || !found("sha256:1") || found("sha256:2") || imageOf(e.job, "one") != "sha256:1" {
 		t.Errorf("%+v", e.job.StepImages)
 	}
@@ -411,11 +411,11 @@ func TestTimesOfAPartition(t *testing.T) {
 func TestOutdated(t *testing.T) {
 	b := newBench(t, 1)
 	id := b.submit(specOf(1))
-	if b.w.outdated(api.MemberKey{Job: id, Epoch: 0}) || b.w.outdated(api.MemberKey{Job: 99, Epoch: 1}) {
+	if b.w.reports.outdated(api.MemberKey{Job: id, Epoch: 0}) || b.w.reports.outdated(api.MemberKey{Job: 99, Epoch: 1}) {
 		t.Error("of a job that waits, or is not there")
 	}
 	b.start(id)
-	if b.w.outdated(api.MemberKey{Job: id, Epoch: 1}) || !b.w.outdated(api.MemberKey{Job: id, Epoch: 7}) {
+	if b.w.reports.outdated(api.MemberKey{Job: id, Epoch: 1}) || !b.w.reports.outdated(api.MemberKey{Job: id, Epoch: 7}) {
 		t.Error("of a job that runs")
 	}
 }
@@ -425,7 +425,7 @@ func TestPassed(t *testing.T) {
 	b := stepBench(t)
 	e := b.w.jobs.byID[1]
 	b.w.Take()
-	if !b.w.passed(e, 0, &api.MemberActual{Passed: true}) || b.w.passed(e, 0, &api.MemberActual{Passed: true}) || b.w.passed(e, 1, &api.MemberActual{}) {
+	if !b.w.reports.passed(e, 0, &api.MemberActual{Passed: true}) || b.w.reports.passed(e, 0, &api.MemberActual{Passed: true}) || b.w.reports.passed(e, 1, &api.MemberActual{}) {
 		t.Error("it is said once")
 	}
 	if got := b.w.Take().Dirty; !slices.Equal(got, []string{"n2"}) {

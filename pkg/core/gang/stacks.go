@@ -28,9 +28,9 @@ func seenAt(e *entry, i int, ma *api.MemberActual) bool {
 }
 
 // compare compares the members of a gang that is being stopped, once: now if all have said where they are, or at last.
-func (w *World) compare(e *entry, last bool) {
+func (st *stops) compare(e *entry, last bool) {
 	d := e.job.Drain
-	if d == nil || d.Stacks != nil || !hangs(d.Cause) || w.set.StallDump <= 0 {
+	if d == nil || d.Stacks != nil || !hangs(d.Cause) || st.set.StallDump <= 0 {
 		return
 	}
 	if d.Cause != api.CauseStalled && d.Cause != api.CauseGPUHang && len(e.stacks) == 0 {
@@ -41,10 +41,10 @@ func (w *World) compare(e *entry, last bool) {
 			return
 		}
 	}
-	j := w.jobs.edit(e)
-	found := CompareStacks(j, w.clock.now, func(i int) *api.MemberStacks { return e.stacks[i] })
+	j := st.jobs.edit(e)
+	found := CompareStacks(j, st.clock.now, func(i int) *api.MemberStacks { return e.stacks[i] })
 	j.Drain.Stacks = &found
-	w.record.emitJob(j, api.Event{Type: api.EventStacks, Cause: d.Cause, Text: found.Text})
+	st.record.emitJob(j, api.Event{Type: api.EventStacks, Cause: d.Cause, Text: found.Text})
 }
 
 // CompareStacks compares what was seen of the members of a gang; of, by a member's place, is nil where it did not say.

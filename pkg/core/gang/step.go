@@ -9,6 +9,16 @@ import (
 	"gangd/pkg/core/hostlist"
 )
 
+// steps are begun and ended within allocations.
+type steps struct {
+	clock *clock
+	jobs  *jobs
+	nodes *nodes
+	stops *stops
+
+	ended []api.Step // since the last Take
+}
+
 // Step is a step of the current epoch that has not ended. When it has, it becomes an
 // [api.Step] in [Changes.Steps] and is forgotten here: a script may start thousands.
 type Step struct {
@@ -139,8 +149,8 @@ type StepStop struct {
 func (StepBegin) event() {}
 func (StepStop) event()  {}
 
-func (w *World) beginStep(ev StepBegin) Outcome {
-	e, err := w.stepJob(ev.Job, ev.Epoch)
+func (ss *steps) begin(ev StepBegin) Outcome {
+	e, err := ss.stepJob(ev.Job, ev.Epoch)
 	if err != nil {
 		return refused(err)
 	}
@@ -152,27 +162,27 @@ func (w *World) beginStep(ev StepBegin) Outcome {
 	if len(e.job.Steps) >= api.MaxSteps {
 		return refused(api.Errorf(api.CodeBusy, "job %s runs %d steps, the most at a time", e.job.Ref(), api.MaxSteps))
 	}
-	parts, err := w.placeStep(e, &ev)
+	parts, err := ss.place(e, &ev)
 	if err != nil {
 		return refused(err)
 	}
-	ports, err := w.stepPorts(e.job, &ev.Ask, parts)
+	ports, err := ss.ports(e.job, &ev.Ask, parts)
 	if err != nil {
 		return refused(err)
 	}
-	j := w.jobs.edit(e)
-	s := Step{ID: j.NextStep, Key: ev.Key, Ask: ev.Ask, Secret: ev.Secret, Parts: parts, Ports: ports, Start: w.clock.now.Wall}
+	j := ss.jobs.edit(e)
+	s := Step{ID: j.NextStep, Key: ev.Key, Ask: ev.Ask, Secret: ev.Secret, Parts: parts, Ports: ports, Start: ss.clock.now.Wall}
 	j.NextStep++
 	s.From = stepFrom(j, s.Size())
 	widen(j, &s)
 	j.Steps = append(j.Steps, s)
-	w.wakeStep(e, &s)
+	ss.wake(e, &s)
 	return Outcome{Applied: true, Step: &s}
 }
 
 // stepJob finds a job in which steps may be started or ended now.
-func (w *World) stepJob(id int64, epoch int) (*entry, *api.Error) {
-	e, err := w.jobs.living(id)
+func (ss *steps) stepJob(id int64, epoch int) (*entry, *api.Error) {
+	e, err := ss.jobs.living(id)
 	if err != nil {
 		return nil, err
 	}
@@ -186,17 +196,17 @@ func (w *World) stepJob(id int64, epoch int) (*entry, *api.Error) {
 	return e, nil
 }
 
-// wakeStep has the nodes of a step look at what is desired of them.
-func (w *World) wakeStep(e *entry, s *Step) {
+// wake has the nodes of a step look at what is desired of them.
+func (ss *steps) wake(e *entry, s *Step) {
 	for i := range s.Parts {
 		if !s.Parts[i].Over {
-			w.nodes.woken = append(w.nodes.woken, e.job.Members[s.Parts[i].Member].Node)
+			ss.nodes.wake(e.job.Members[s.Parts[i].Member].Node)
 		}
 	}
 }
 
-func (w *World) stopStep(ev StepStop) Outcome {
-	e, err := w.stepJob(ev.Job, ev.Epoch)
+func (ss *steps) stop(ev StepStop) Outcome {
+	e, err := ss.stepJob(ev.Job, ev.Epoch)
 	if err != nil {
 		return refused(err)
 	}
@@ -209,9 +219,9 @@ func (w *World) stopStep(ev StepStop) Outcome {
 	case e.job.Steps[at].Stop:
 		return ignored("already being ended")
 	}
-	s := &w.jobs.edit(e).Steps[at]
+	s := &ss.jobs.edit(e).Steps[at]
 	s.Stop, s.By, s.Late = true, ev.By, ev.Late
-	w.wakeStep(e, s)
+	ss.wake(e, s)
 	return applied()
 }
 
@@ -240,8 +250,8 @@ func stepOrders(set *api.Settings, j *Job, member int) []api.StepOrder {
 	return out
 }
 
-// stepsSaid takes what a node has of the steps of a member. Each end is recorded once.
-func (w *World) stepsSaid(e *entry, member int, said []api.StepActual) (changed bool) {
+// said takes what a node has of the steps of a member. Each end is recorded once.
+func (ss *steps) said(e *entry, member int, said []api.StepActual) (changed bool) {
 	for k := range said {
 		a := &said[k]
 		at := slices.IndexFunc(e.job.Steps, func(s Step) bool { return s.ID == a.ID })
@@ -252,33 +262,33 @@ func (w *World) stepsSaid(e *entry, member int, said []api.StepActual) (changed 
 		if part < 0 {
 			continue
 		}
-		changed = w.stepImage(e, at, part, a) || changed
+		changed = ss.stepImage(e, at, part, a) || changed
 		if !a.Over {
 			continue
 		}
-		p := &w.jobs.edit(e).Steps[at].Parts[part]
+		p := &ss.jobs.edit(e).Steps[at].Parts[part]
 		p.Over, p.Known, p.ExitCode, p.Signal, p.OOM, p.Text = true, true, a.ExitCode, a.Signal, a.OOM, a.Error
 		p.MaxRSS, p.CPUTime = a.MaxRSS, a.CPUTime
-		w.nodes.woken = append(w.nodes.woken, e.job.Members[member].Node)
+		ss.nodes.wake(e.job.Members[member].Node)
 		changed = true
 	}
 	if changed {
-		w.endSteps(e)
+		ss.end(e)
 	}
 	return changed
 }
 
 // stepImage takes how far the import of a step's image is, and what was found.
-func (w *World) stepImage(e *entry, at, part int, a *api.StepActual) (changed bool) {
+func (ss *steps) stepImage(e *entry, at, part int, a *api.StepActual) (changed bool) {
 	if e.job.Steps[at].Parts[part].Importing != a.Importing {
-		w.jobs.edit(e).Steps[at].Parts[part].Importing = a.Importing
+		ss.jobs.edit(e).Steps[at].Parts[part].Importing = a.Importing
 		changed = true
 	}
 	c := e.job.Steps[at].Ask.Container
 	if c == nil || a.Image == "" || imageOf(e.job, c.Image) != "" || len(e.job.StepImages) >= maxStepImages {
 		return changed
 	}
-	j := w.jobs.edit(e)
+	j := ss.jobs.edit(e)
 	j.StepImages = append(slices.Clip(j.StepImages), StepImage{c.Image, a.Image})
 	return true
 }
@@ -291,45 +301,45 @@ func imageOf(j *Job, name string) string {
 	return ""
 }
 
-// stepsLeft ends the parts of all steps on a member of which nothing lives any more, or that
+// left ends the parts of all steps on a member of which nothing lives any more, or that
 // was given up.
-func (w *World) stepsLeft(e *entry, member int) {
+func (ss *steps) left(e *entry, member int) {
 	hit := false
 	for i := range e.job.Steps {
 		for p := range e.job.Steps[i].Parts {
 			if q := &e.job.Steps[i].Parts[p]; q.Member == member && !q.Over {
-				w.jobs.edit(e).Steps[i].Parts[p].Over = true
+				ss.jobs.edit(e).Steps[i].Parts[p].Over = true
 				hit = true
 			}
 		}
 	}
 	if hit {
-		w.endSteps(e)
+		ss.end(e)
 	}
 }
 
-// endSteps puts the steps on record of which every part is over.
-func (w *World) endSteps(e *entry) {
-	j := w.jobs.edit(e)
+// end puts the steps on record of which every part is over.
+func (ss *steps) end(e *entry) {
+	j := ss.jobs.edit(e)
 	kept := j.Steps[:0:0]
 	for i := range j.Steps {
 		if slices.ContainsFunc(j.Steps[i].Parts, func(p StepPart) bool { return !p.Over }) {
 			kept = append(kept, j.Steps[i])
 			continue
 		}
-		s := ShowStep(w.judged(j), &j.Steps[i], w.clock.now.Wall)
-		s.Partition = RunsIn(j, w.Node)
-		w.steps = append(w.steps, s)
+		s := ShowStep(ss.judged(j), &j.Steps[i], ss.clock.now.Wall)
+		s.Partition = RunsIn(j, ss.nodes.find)
+		ss.ended = append(ss.ended, s)
 	}
 	j.Steps = kept
 }
 
 // judged is a job whose drain says what by all that is known has ended the epoch.
-func (w *World) judged(j *Job) *Job {
+func (ss *steps) judged(j *Job) *Job {
 	if j.Drain == nil || len(j.Drain.Reports) == 0 {
 		return j
 	}
-	as, d, why := j.Copy(), *j.Drain, w.culprit(j)
+	as, d, why := j.Copy(), *j.Drain, ss.stops.culprit(j)
 	d.Cause, d.Trigger, d.Text = why.Cause, why.Trigger, why.Text
 	as.Drain = &d
 	return as

@@ -210,7 +210,7 @@ func TestStepLife(t *testing.T) {
 		t.Fatalf("%d steps while a part runs", n)
 	}
 	over("n2", 0, 3)
-	ended := slices.Concat(b.w.steps)
+	ended := slices.Concat(b.w.steps.ended)
 	if len(ended) != 1 || ended[0].StepID != "0" || *ended[0].ExitCode != 3 || ended[0].State != api.JobFailed || len(b.w.Job(1).Steps) != 1 {
 		t.Fatalf("ended: %+v", ended)
 	}
@@ -230,8 +230,8 @@ func TestStepOverItsLimit(t *testing.T) {
 			for _, n := range []string{"n1", "n2"} {
 				b.say(n, api.MemberActual{MemberKey: memberKey(1, 1), Phase: api.PhaseRunning, Steps: []api.StepActual{{ID: 0, Over: true, ExitCode: code}}})
 			}
-			if len(b.w.steps) != 1 || b.w.steps[0].State != want {
-				t.Errorf("late %v, exit code %d: %+v", late, code, b.w.steps)
+			if len(b.w.steps.ended) != 1 || b.w.steps.ended[0].State != want {
+				t.Errorf("late %v, exit code %d: %+v", late, code, b.w.steps.ended)
 			}
 		}
 	}
@@ -252,8 +252,8 @@ func TestDrainEndsSteps(t *testing.T) {
 	b.phase(1, "n1", api.PhaseStopped, exit(0, 143))
 	b.phase(1, "n2", api.PhaseStopped)
 	j := b.w.Job(1)
-	if len(b.w.steps) != 1 || b.w.steps[0].State != api.JobPreempted || b.w.steps[0].Cause != api.CauseRequeued || b.w.steps[0].ExitCode != nil {
-		t.Errorf("ended: %+v", b.w.steps)
+	if len(b.w.steps.ended) != 1 || b.w.steps.ended[0].State != api.JobPreempted || b.w.steps.ended[0].Cause != api.CauseRequeued || b.w.steps.ended[0].ExitCode != nil {
+		t.Errorf("ended: %+v", b.w.steps.ended)
 	}
 	if len(j.Steps) != 0 || j.NextStep != 0 {
 		t.Errorf("left: %+v, next %d", j.Steps, j.NextStep)
@@ -418,7 +418,7 @@ func TestImagesOfStepsAreBounded(t *testing.T) {
 	for i, want := range []bool{true, false} {
 		j.Steps = []Step{{Parts: make([]StepPart, 1)}}
 		j.Steps[0].Ask.Container = &api.Container{Image: fmt.Sprint("torch:", i)}
-		if got := b.w.stepImage(e, 0, 0, &api.StepActual{Image: "sha256:1"}); got != want || len(e.job.StepImages) != maxStepImages {
+		if got := b.w.steps.stepImage(e, 0, 0, &api.StepActual{Image: "sha256:1"}); got != want || len(e.job.StepImages) != maxStepImages {
 			t.Errorf("image %d: kept %v, %d in all", i, got, len(e.job.StepImages))
 		}
 		j = e.job

@@ -20,7 +20,7 @@ type room struct {
 }
 
 // rooms are the members of a job in the order of the allocation, with what steps that count have left.
-func (w *World) rooms(e *entry, counts func(*Step) bool) []room {
+func (ss *steps) rooms(e *entry, counts func(*Step) bool) []room {
 	j := e.job
 	out := make([]room, len(j.Members))
 	for i := range j.Members {
@@ -40,7 +40,7 @@ func (w *World) rooms(e *entry, counts func(*Step) bool) []room {
 		if per := j.Spec.PartAt(m.Ranks[0]).MemoryPerNode; per > 0 {
 			r.mem = per
 		}
-		if n := w.nodes.byName[m.Node]; j.Spec.Exclusive && n != nil && n.node.Res != nil {
+		if n := ss.nodes.byName[m.Node]; j.Spec.Exclusive && n != nil && n.node.Res != nil {
 			r.cpus = max(r.cpus, n.node.Res.CPUs())
 		}
 		r.cpusFree, r.memFree, r.cardFree = r.cpus, r.mem, slices.Clone(r.cards)
@@ -71,14 +71,14 @@ func (r room) empty() room {
 	return r
 }
 
-// placeStep finds room for a step: among what is free now, else it says whether it would
+// place finds room for a step: among what is free now, else it says whether it would
 // find it among all that the allocation has.
 //
 // The processes of a step do not outlive it: what a step has that asks for another never comes free for that one, which is
 // refused then, as it would wait for ever.
-func (w *World) placeStep(e *entry, ev *StepBegin) ([]StepPart, *api.Error) {
+func (ss *steps) place(e *entry, ev *StepBegin) ([]StepPart, *api.Error) {
 	a := &ev.Ask
-	rooms := w.rooms(e, func(*Step) bool { return true })
+	rooms := ss.rooms(e, func(*Step) bool { return true })
 	whole, err := laySteps(e.job, a, rooms, room.empty)
 	if err != nil || a.Overlap {
 		return whole, err
@@ -86,7 +86,7 @@ func (w *World) placeStep(e *entry, ev *StepBegin) ([]StepPart, *api.Error) {
 	asIs := func(r room) room { return r }
 	parts, err := laySteps(e.job, a, rooms, asIs)
 	if err != nil && ev.Within != nil {
-		_, alone := laySteps(e.job, a, w.rooms(e, func(s *Step) bool { return s.ID == *ev.Within }), asIs)
+		_, alone := laySteps(e.job, a, ss.rooms(e, func(s *Step) bool { return s.ID == *ev.Within }), asIs)
 		if alone != nil {
 			step := api.StepText(e.job.ID, *ev.Within)
 			return nil, (&api.Error{Code: api.CodeUnsatisfiable, Message: fmt.Sprintf("step %s, which asks, has it itself and would wait for its own end", step),

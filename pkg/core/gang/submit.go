@@ -24,52 +24,70 @@ type array struct {
 	due     bool      // the first element's time in memory is over; it stays while others do, with their key
 }
 
-func (w *World) submit(ev Submit) Outcome {
-	if ids := w.submitted(ev.Key); ids != nil {
+// submissions bring jobs into the queue: of people, and again and again of cron tables.
+type submissions struct {
+	clock      *clock
+	record     *record
+	jobs       *jobs
+	specs      *specs
+	site       *site
+	partitions *partitions
+	crontabs   *crontabs
+	holdings   *holdings
+	queue      *queue
+	deps       *dependencies
+	memory     *memory
+	launches   *launches
+	stops      *stops
+	control    *control
+}
+
+func (sb *submissions) submit(ev Submit) Outcome {
+	if ids := sb.memory.submitted(ev.Key); ids != nil {
 		return Outcome{Ignored: "already submitted", JobIDs: ids}
 	}
 	if e := checkSubmit(&ev); e != nil {
 		return refused(e)
 	}
-	if e := w.recall(ev.Spec.Dependency, ev.Recalled); e != nil {
+	if e := sb.memory.recall(ev.Spec.Dependency, ev.Recalled); e != nil {
 		return refused(e)
 	}
-	if e := w.site.partitions.known(ev.Partition); e != nil {
+	if e := sb.partitions.known(ev.Partition); e != nil {
 		return refused(e)
 	}
 	if ev.Groups != nil {
-		w.setGroups(Groups{Of: map[uint32][]string{ev.UID: ev.Groups}})
+		sb.site.setGroups(Groups{Of: map[uint32][]string{ev.UID: ev.Groups}})
 	}
 	ids := make([]int64, 1)
 	if ev.Array != nil {
 		ids = make([]int64, len(ev.Array.Indices))
 	}
-	if e := w.site.holdings.mayHold(&ev, len(ids)); e != nil {
+	if e := sb.holdings.mayHold(&ev, len(ids)); e != nil {
 		return refused(e)
 	}
 	info := arrayInfo(ev.Array)
 	spec := ev.Spec.WithoutTexts()
-	if w.specs.whole == nil {
-		w.specs.whole = map[string]*api.Spec{}
+	if sb.specs.whole == nil {
+		sb.specs.whole = map[string]*api.Spec{}
 	}
-	w.specs.whole[ev.SpecHash] = ev.Spec
+	sb.specs.whole[ev.SpecHash] = ev.Spec
 	for i := range ids {
-		ids[i] = w.jobs.nextID
-		w.jobs.nextID++
-		j := w.newJob(&ev, spec, ids[i])
+		ids[i] = sb.jobs.nextID
+		sb.jobs.nextID++
+		j := sb.newJob(&ev, spec, ids[i])
 		if info != nil {
 			j.ArrayID, j.ArrayIndex, j.Array = ids[0], ev.Array.Indices[i], info
 		}
 		if i == 0 && ev.Key != "" {
 			j.Key = ev.Key
-			w.keys[ev.Key] = j.ID
+			sb.memory.keys[ev.Key] = j.ID
 		}
-		w.specs.keep(j)
+		sb.specs.keep(j)
 		warned := ""
 		if i == 0 {
 			warned = strings.Join(ev.Warned, "; ")
 		}
-		w.queueNew(&entry{job: j, asked: w.specs.ask(j), epoch: w.jobs.noEpoch, owned: true}, warned)
+		sb.queueNew(&entry{job: j, asked: sb.specs.ask(j), epoch: sb.jobs.noEpoch, owned: true}, warned)
 	}
 	return Outcome{Applied: true, JobIDs: ids}
 }
@@ -84,17 +102,17 @@ func (ps *partitions) known(names string) *api.Error {
 }
 
 // submitted gives the ids that a key was answered with before.
-func (w *World) submitted(key string) []int64 {
+func (m *memory) submitted(key string) []int64 {
 	if key == "" {
 		return nil
 	}
-	w.forgetKeys()
-	first, ok := w.keys[key]
+	m.forgetKeys()
+	first, ok := m.keys[key]
 	if !ok {
 		return nil
 	}
 	ids := []int64{first}
-	if e := w.jobs.byID[first]; e != nil && e.job.Array != nil {
+	if e := m.jobs.byID[first]; e != nil && e.job.Array != nil {
 		for id := first + 1; id < first+int64(e.job.Array.Count); id++ {
 			ids = append(ids, id)
 		}
@@ -123,20 +141,20 @@ func roleRanks(s *api.Spec) (n int) {
 	return n
 }
 
-func (w *World) newJob(ev *Submit, s *api.Spec, id int64) *Job {
+func (sb *submissions) newJob(ev *Submit, s *api.Spec, id int64) *Job {
 	j := &Job{
 		ID: id, ArrayIndex: -1, User: ev.User, UID: ev.UID, GID: ev.GID, Spec: s, SpecHash: ev.SpecHash, TextBytes: ev.Spec.TextBytes(),
 		Name: s.Name, Partition: ev.Partition, Priority: ev.Priority, TimeLimit: ev.TimeLimit,
-		Submit: w.clock.now.Wall, Eligible: w.clock.now.Wall, Ranks: BlankRanks(s.Size), Past: new(Past), Wishes: &Wishes{Deadline: s.Deadline},
+		Submit: sb.clock.now.Wall, Eligible: sb.clock.now.Wall, Ranks: BlankRanks(s.Size), Past: new(Past), Wishes: &Wishes{Deadline: s.Deadline},
 	}
 	if s.Hold {
 		j.Held = HeldUser
 	}
-	if s.Begin.After(w.clock.now.Wall) {
+	if s.Begin.After(sb.clock.now.Wall) {
 		j.Eligible = s.Begin
 	}
 	if s.Cron != nil {
-		j.Eligible = w.site.crontabs.due(s.Cron, w.clock.now.Wall)
+		j.Eligible = sb.crontabs.due(s.Cron, sb.clock.now.Wall)
 	}
 	if d := s.Dependency; d != nil {
 		j.Dependency = d
@@ -145,22 +163,22 @@ func (w *World) newJob(ev *Submit, s *api.Spec, id int64) *Job {
 	return j
 }
 
-func (w *World) queueNew(e *entry, warned string) {
+func (sb *submissions) queueNew(e *entry, warned string) {
 	j := e.job
-	w.jobs.byID[j.ID] = e
-	w.jobs.dirty = append(w.jobs.dirty, e)
-	w.queue.enlist(e)
-	w.site.holdings.count(j)
-	w.record.emitJob(j, api.Event{Type: api.EventSubmitted, Size: len(j.Ranks), Text: warned})
+	sb.jobs.byID[j.ID] = e
+	sb.jobs.dirty = append(sb.jobs.dirty, e)
+	sb.queue.enlist(e)
+	sb.holdings.count(j)
+	sb.record.emitJob(j, api.Event{Type: api.EventSubmitted, Size: len(j.Ranks), Text: warned})
 	if j.Held != "" {
-		w.record.emitJob(j, api.Event{Type: api.EventHeld, Text: j.Held})
+		sb.record.emitJob(j, api.Event{Type: api.EventHeld, Text: j.Held})
 	}
-	if d := j.Eligible.Sub(w.clock.now.Wall); d > 0 {
-		w.clock.in(d, timer{kind: timerEligible, job: j.ID})
+	if d := j.Eligible.Sub(sb.clock.now.Wall); d > 0 {
+		sb.clock.in(d, timer{kind: timerEligible, job: j.ID})
 	}
-	w.armDeadline(e)
-	w.watch(e)
-	w.queue.touch(e)
+	sb.launches.armDeadline(e)
+	sb.deps.watch(e)
+	sb.queue.touch(e)
 }
 
 // enlist counts an element into its array.

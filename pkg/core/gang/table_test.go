@@ -176,7 +176,7 @@ func happenings() map[string]func(b *bench) Outcome {
 		"deadline passes": func(b *bench) Outcome {
 			if e := b.w.jobs.byID[1]; e != nil && (blocked(e.job) || reserved(e.job)) {
 				b.w.jobs.edit(e).Deadline = b.now.Wall.Add(2 * time.Second)
-				b.w.armDeadline(e)
+				b.w.launches.armDeadline(e)
 			}
 			return late(2 * time.Second)(b)
 		},

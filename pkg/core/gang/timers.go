@@ -149,35 +149,35 @@ func (w *World) tick() Outcome {
 func (w *World) fire(t timer) {
 	switch t.kind {
 	case timerStart:
-		w.startTimeout(w.jobs.byID[t.job])
+		w.launches.startTimeout(w.jobs.byID[t.job])
 	case timerLaunch:
-		w.launchTimeout(w.jobs.byID[t.job])
+		w.launches.launchTimeout(w.jobs.byID[t.job])
 	case timerReady:
-		w.readyTimeout(w.jobs.byID[t.job])
+		w.launches.readyTimeout(w.jobs.byID[t.job])
 	case timerForce:
-		w.force(w.jobs.byID[t.job])
+		w.stops.force(w.jobs.byID[t.job])
 	case timerEligible:
 		w.queue.becomeEligible(w.jobs.byID[t.job])
 	case timerLeave:
-		w.purgeDue()
+		w.memory.purgeDue()
 	case timerLost:
-		w.nodeLost(w.nodes.byName[t.node])
+		w.fleet.nodeLost(w.nodes.byName[t.node])
 	case timerWatch:
-		w.watchTimeout(w.jobs.byID[t.job], t.epoch)
+		w.watchdogs.watchTimeout(w.jobs.byID[t.job], t.epoch)
 	case timerClear:
-		w.clearNode(w.nodes.byName[t.node])
+		w.fleet.clearNode(w.nodes.byName[t.node])
 	case timerReservation:
-		w.reservationDue(t.node)
+		w.site.reservationDue(t.node)
 	case timerDeadline:
-		w.missDeadline(w.jobs.byID[t.job])
+		w.launches.missDeadline(w.jobs.byID[t.job])
 	case timerNotify:
 		w.record.tellPart(w.jobs.byID[t.job])
 	case timerBook:
 		w.books.hour(w.jobs.byID[t.job], t.epoch)
 	case timerDepend:
-		w.judge(w.jobs.byID[t.job])
+		w.deps.judge(w.jobs.byID[t.job])
 	case timerLease:
-		w.leaseOut(w.nodes.byName[t.node], memberKey(t.job, t.epoch))
+		w.fleet.leaseOut(w.nodes.byName[t.node], memberKey(t.job, t.epoch))
 	}
 }
 

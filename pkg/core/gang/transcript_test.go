@@ -59,7 +59,7 @@ func (b *bench) asOne(what string, f func()) {
 type marks struct{ events, desired, queue, steps, measures int }
 
 func (w *World) marks() marks {
-	return marks{len(w.record.events), len(w.nodes.woken), len(w.jobs.touched), len(w.steps), len(w.record.measures)}
+	return marks{len(w.record.events), len(w.nodes.woken), len(w.jobs.touched), len(w.steps.ended), len(w.record.measures)}
 }
 
 func eventText(ev Event) string {
@@ -91,7 +91,7 @@ func (b *bench) tell(what string, out Outcome, m marks) {
 		}
 		tr.Printf("  event %s %s", t, printer.Value(e))
 	}
-	for _, s := range b.w.steps[m.steps:] {
+	for _, s := range b.w.steps.ended[m.steps:] {
 		tr.Printf("  step %s", printer.Value(s))
 	}
 	for _, s := range b.w.record.measures[m.measures:] {

@@ -133,7 +133,7 @@ type Rank struct {
 	Start    time.Time
 	End      time.Time
 	Exited   bool
-	Own      bool // its end, by itself, was heard of after its gang had given it up, see [World.lateResult]
+	Own      bool // its end, by itself, was heard of after its gang had given it up, see [stops.lateResult]
 	ExitCode int
 	Signal   int
 	OutStart int64 // how much the output file had when the epoch began

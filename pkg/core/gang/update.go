@@ -40,44 +40,44 @@ type Update struct {
 
 func (Update) event() {}
 
-func (w *World) update(ev Update) Outcome {
-	e, err := w.jobs.living(ev.Job)
+func (cl *control) update(ev Update) Outcome {
+	e, err := cl.jobs.living(ev.Job)
 	if err == nil && Recurs(e.job) && ev.Message == nil {
 		err = conflict("change its line: gcron -e", "job %s is of a cron table and is changed there", e.job.Ref()).About(api.ReasonCronJob, "")
 	}
 	if err == nil {
-		err = w.updatable(e, &ev)
+		err = cl.updatable(e, &ev)
 	}
 	if err != nil {
 		return refused(err)
 	}
 	if ev.Groups != nil {
-		w.setGroups(Groups{Of: map[uint32][]string{e.job.UID: ev.Groups}})
+		cl.site.setGroups(Groups{Of: map[uint32][]string{e.job.UID: ev.Groups}})
 	}
 	var said []string
 	say := func(format string, args ...any) { said = append(said, fmt.Sprintf(format, args...)) }
-	w.rename(e, ev.Name, say)
-	w.relimit(e, &ev, say)
+	cl.rename(e, ev.Name, say)
+	cl.relimit(e, &ev, say)
 	if p := ev.Priority; p != nil && *p != e.job.Priority {
 		say("priority %d, was %d", *p, e.job.Priority)
-		w.jobs.edit(e).Priority = *p
+		cl.jobs.edit(e).Priority = *p
 	}
 	if n := ev.Nice; n != nil && *n != NiceOf(e.job) {
 		say("nice %d, was %d", *n, NiceOf(e.job))
-		w.jobs.edit(e).Nice = n
+		cl.jobs.edit(e).Nice = n
 	}
 	if c := ev.Comment; c != nil && *c != CommentOf(e.job) {
 		say("comment %q, was %q", *c, CommentOf(e.job))
-		w.jobs.edit(e).Comment = c
+		cl.jobs.edit(e).Comment = c
 	}
-	w.move(e, ev.Partition, say)
-	w.reconstrain(e, &ev, say)
-	w.respec(e, &ev, say)
-	w.delay(e, ev.Begin, say)
-	w.limitArray(e, ev.ArrayLimit, say)
-	w.depend(e, ev.Dependency, say)
+	cl.move(e, ev.Partition, say)
+	cl.reconstrain(e, &ev, say)
+	cl.respec(e, &ev, say)
+	cl.delay(e, ev.Begin, say)
+	cl.limitArray(e, ev.ArrayLimit, say)
+	cl.depend(e, ev.Dependency, say)
 	if m := ev.Message; m != nil {
-		w.record.emitJob(e.job, api.Event{Type: api.EventMessage, Text: Signed(*m, ev.By)})
+		cl.record.emitJob(e.job, api.Event{Type: api.EventMessage, Text: Signed(*m, ev.By)})
 	}
 	switch {
 	case said == nil && ev.Message != nil:
@@ -85,9 +85,9 @@ func (w *World) update(ev Update) Outcome {
 	case said == nil:
 		return ignored("it is so already")
 	}
-	w.record.emitJob(e.job, api.Event{Type: api.EventUpdated, Text: Signed(strings.Join(said, "; "), ev.By)})
+	cl.record.emitJob(e.job, api.Event{Type: api.EventUpdated, Text: Signed(strings.Join(said, "; "), ev.By)})
 	e.body = nil // as a restarted gangd would make it
-	w.queue.touch(e)
+	cl.queue.touch(e)
 	return applied()
 }
 
@@ -116,7 +116,7 @@ func CommentOf(j *Job) string {
 }
 
 // updatable refuses all of an update when a part of it can't be done.
-func (w *World) updatable(e *entry, ev *Update) *api.Error {
+func (cl *control) updatable(e *entry, ev *Update) *api.Error {
 	j := e.job
 	waiting := func(what string) *api.Error {
 		return conflict("", "job %s is %s: its %s can be changed only while it waits", j.Ref(), phrase(j), what)
@@ -138,15 +138,15 @@ func (w *World) updatable(e *entry, ev *Update) *api.Error {
 		return waiting("request")
 	case ev.Spec != nil && ev.Spec.Size != j.Spec.Size && j.Epoch > 0:
 		return conflict("submit it once more", "job %s has been started with %s, and stays of that size", j.Ref(), api.Count(j.Spec.Size, "rank"))
-	case ev.ArrayLimit != nil && w.queue.arrays[j.ArrayID] == nil:
+	case ev.ArrayLimit != nil && cl.queue.arrays[j.ArrayID] == nil:
 		return conflict("", "job %s is not of an array", j.Ref())
 	}
 	if ev.Spec != nil {
-		if err := w.site.holdings.mayHold(&Submit{Spec: ev.Spec, SpecHash: ev.SpecHash, UID: j.UID, User: j.User}, 0); err != nil {
+		if err := cl.holdings.mayHold(&Submit{Spec: ev.Spec, SpecHash: ev.SpecHash, UID: j.UID, User: j.User}, 0); err != nil {
 			return err
 		}
 	}
-	if err := w.endsInTime(j, ev); err != nil {
+	if err := cl.endsInTime(j, ev); err != nil {
 		return err
 	}
 	if ev.TimeLimit != nil || ev.Deadline != nil {
@@ -157,7 +157,7 @@ func (w *World) updatable(e *entry, ev *Update) *api.Error {
 		if ev.Deadline != nil {
 			by = *ev.Deadline
 		}
-		if err := w.site.reservations.longerIntoReservation(e, limit, by); err != nil {
+		if err := cl.reservations.longerIntoReservation(e, limit, by); err != nil {
 			return err
 		}
 	}
@@ -167,58 +167,58 @@ func (w *World) updatable(e *entry, ev *Update) *api.Error {
 				return conflict("", "dependency %s: a job can wait only for one that was submitted before it", &d.On[i]).About(api.ReasonDependency, d.On[i].String())
 			}
 		}
-		return w.recall(d, ev.Recalled)
+		return cl.memory.recall(d, ev.Recalled)
 	}
 	return nil
 }
 
 type reportFunc func(format string, args ...any)
 
-func (w *World) rename(e *entry, name *string, say reportFunc) {
+func (cl *control) rename(e *entry, name *string, say reportFunc) {
 	if name == nil || *name == e.job.Name {
 		return
 	}
 	say("name %s, was %s", *name, e.job.Name)
 	waiting := e.waiting
-	w.unwatch(e)
-	w.leaveName(e)
-	w.jobs.edit(e).Name = *name
-	w.joinName(e)
+	cl.deps.unwatch(e)
+	cl.deps.leaveName(e)
+	cl.jobs.edit(e).Name = *name
+	cl.deps.joinName(e)
 	if waiting {
-		w.watch(e)
+		cl.deps.watch(e)
 	}
 }
 
 // relimit moves the time limit and the deadline, of a running gang also on its nodes and in
 // its grants.
-func (w *World) relimit(e *entry, ev *Update, say reportFunc) {
+func (cl *control) relimit(e *entry, ev *Update, say reportFunc) {
 	limit, by := ev.TimeLimit, ev.Deadline
 	longer, later := limit != nil && *limit != e.job.TimeLimit, by != nil && !by.Equal(e.job.Deadline)
 	if !longer && !later {
 		return
 	}
-	j := w.jobs.edit(e)
+	j := cl.jobs.edit(e)
 	if longer {
 		say("time limit %s, was %s", limitText(*limit), limitText(j.TimeLimit))
 		// A person's word: what a plan made of the old one does not count any more.
-		w.changeAsk(e, func(j *Job) { j.TimeLimit, j.CutTimeLimit = *limit, 0 }) // partitions may keep it by that
+		cl.launches.changeAsk(e, func(j *Job) { j.TimeLimit, j.CutTimeLimit = *limit, 0 }) // partitions may keep it by that
 	}
 	if later {
 		say("deadline %s, was %s", timeText(*by), timeText(j.Deadline))
 		j.Deadline = *by
 	}
-	w.armDeadline(e)
-	w.record.armPart(e)
+	cl.launches.armDeadline(e)
+	cl.record.armPart(e)
 	if !admitted(j) {
 		return
 	}
-	until := endsBy(&w.set, j, baseLimit(j), j.ReservedAt)
+	until := endsBy(cl.set, j, baseLimit(j), j.ReservedAt)
 	for i := range j.Members {
-		h := w.nodes.byName[j.Members[i].Node]
-		w.nodes.woken = append(w.nodes.woken, h.node.Name)
+		h := cl.nodes.byName[j.Members[i].Node]
+		cl.nodes.wake(h.node.Name)
 		if g, ok := h.node.Res.Grant(j.key()); ok {
 			g.Until = until
-			n := w.nodes.edit(h)
+			n := cl.nodes.edit(h)
 			n.Res = n.Res.Release(j.key()).Restore(g)
 		}
 	}
@@ -231,26 +231,26 @@ func limitText(d time.Duration) string {
 	return d.String()
 }
 
-func (w *World) move(e *entry, partition *string, say reportFunc) {
+func (cl *control) move(e *entry, partition *string, say reportFunc) {
 	if partition == nil || *partition == e.job.Partition {
 		return
 	}
 	say("partition %s, was %s", *partition, e.job.Partition)
-	j := w.jobs.edit(e)
+	j := cl.jobs.edit(e)
 	j.Partition = *partition
-	w.specs.askAgain(e)
+	cl.specs.askAgain(e)
 }
 
 // reconstrain changes which nodes a waiting gang may have. Its spec is shared: the change
 // stands in the job alone.
-func (w *World) reconstrain(e *entry, ev *Update, say reportFunc) {
+func (cl *control) reconstrain(e *entry, ev *Update, say reportFunc) {
 	s := SpecOf(e.job)
 	constrained := ev.Constraint != nil && *ev.Constraint != s.Constraint
 	prefers := ev.Prefer != nil && *ev.Prefer != s.Prefer
 	if !constrained && !prefers {
 		return
 	}
-	j := w.jobs.edit(e)
+	j := cl.jobs.edit(e)
 	if constrained {
 		say("constraint %s, was %s", orNone(*ev.Constraint), orNone(s.Constraint))
 		j.Constraint = ev.Constraint
@@ -259,11 +259,11 @@ func (w *World) reconstrain(e *entry, ev *Update, say reportFunc) {
 		say("prefers %s, was %s", orNone(*ev.Prefer), orNone(s.Prefer))
 		j.Prefer = ev.Prefer
 	}
-	w.specs.askAgain(e)
+	cl.specs.askAgain(e)
 }
 
 // respec gives a waiting gang another spec: its own from then on, where it was that of an array.
-func (w *World) respec(e *entry, ev *Update, say reportFunc) {
+func (cl *control) respec(e *entry, ev *Update, say reportFunc) {
 	if ev.Spec == nil || ev.SpecHash == e.job.SpecHash {
 		return
 	}
@@ -275,22 +275,22 @@ func (w *World) respec(e *entry, ev *Update, say reportFunc) {
 	for _, text := range changes {
 		say("%s", text)
 	}
-	j := w.jobs.edit(e)
-	w.site.holdings.uncount(j)
-	w.specs.drop(j)
+	j := cl.jobs.edit(e)
+	cl.holdings.uncount(j)
+	cl.specs.drop(j)
 	j.Spec, j.SpecHash, j.TextBytes = ev.Spec.WithoutTexts(), ev.SpecHash, ev.Spec.TextBytes()
 	j.Constraint, j.Prefer = nil, nil // the spec has them
-	if w.specs.whole == nil {
-		w.specs.whole = map[string]*api.Spec{}
+	if cl.specs.whole == nil {
+		cl.specs.whole = map[string]*api.Spec{}
 	}
-	w.specs.whole[ev.SpecHash] = ev.Spec
-	w.specs.keep(j)
-	w.site.holdings.count(j)
+	cl.specs.whole[ev.SpecHash] = ev.Spec
+	cl.specs.keep(j)
+	cl.holdings.count(j)
 	if len(j.Ranks) != j.Spec.Size {
 		j.Ranks = BlankRanks(j.Spec.Size)
 		e.ownRanks = true
 	}
-	w.specs.askAgain(e)
+	cl.specs.askAgain(e)
 }
 
 // specChanges says what is other in a spec than it was, for what people can change of one.
@@ -432,65 +432,65 @@ func SpecOf(j *Job) *api.Spec {
 }
 
 // delay moves the begin time of a gang that was never admitted; one that was has begun.
-func (w *World) delay(e *entry, begin *time.Time, say reportFunc) {
+func (cl *control) delay(e *entry, begin *time.Time, say reportFunc) {
 	if begin == nil || e.job.Epoch > 0 {
 		return
 	}
 	at := *begin
-	if at.Before(w.clock.now.Wall) {
-		at = w.clock.now.Wall
+	if at.Before(cl.clock.now.Wall) {
+		at = cl.clock.now.Wall
 	}
 	if at.Equal(e.job.Eligible) {
 		return
 	}
 	say("begins at %s", at.Format(time.RFC3339))
-	w.jobs.edit(e).Eligible = at
+	cl.jobs.edit(e).Eligible = at
 	k := timer{kind: timerEligible, job: e.job.ID}
-	w.clock.timers.cancel(k)
-	if d := at.Sub(w.clock.now.Wall); d > 0 {
-		w.clock.in(d, k)
+	cl.clock.timers.cancel(k)
+	if d := at.Sub(cl.clock.now.Wall); d > 0 {
+		cl.clock.in(d, k)
 	}
 }
 
 // limitArray changes how many elements may be admitted at once. Those that are stay.
-func (w *World) limitArray(e *entry, limit *int, say reportFunc) {
+func (cl *control) limitArray(e *entry, limit *int, say reportFunc) {
 	if limit == nil {
 		return
 	}
-	a := w.queue.arrays[e.job.ArrayID]
+	a := cl.queue.arrays[e.job.ArrayID]
 	if a.limit == *limit {
 		return
 	}
 	say("at most %d elements at once, was %d (0: no limit)", *limit, a.limit)
 	var kept []*entry // that could not start before, for the limit alone
 	for _, id := range a.waiting {
-		el := w.jobs.byID[id]
-		if !w.queue.inTurn(el) {
+		el := cl.jobs.byID[id]
+		if !cl.queue.inTurn(el) {
 			kept = append(kept, el)
 		}
-		j := w.jobs.edit(el)
+		j := cl.jobs.edit(el)
 		info := *j.Array
 		info.Limit = *limit
 		j.Array = &info
 		if el.offered {
-			w.queue.withdraw(a, el)
+			cl.queue.withdraw(a, el)
 		}
-		w.jobs.touched = append(w.jobs.touched, id)
+		cl.jobs.changed(el)
 	}
 	a.limit, a.above = *limit, a.active
 	if a.limit > 0 {
-		w.queue.offer(a)
+		cl.queue.offer(a)
 	}
 	for _, el := range kept {
-		if w.queue.eligible(el) && w.queue.inTurn(el) {
-			w.queue.eligibleNow(el)
+		if cl.queue.eligible(el) && cl.queue.inTurn(el) {
+			cl.queue.eligibleNow(el)
 		}
 	}
 }
 
 // depend replaces the dependency of a waiting gang. What it waits for from now on stands in
 // the job alone: its spec is shared.
-func (w *World) depend(e *entry, d *api.Dependency, say reportFunc) {
+func (cl *control) depend(e *entry, d *api.Dependency, say reportFunc) {
 	if d == nil {
 		return
 	}
@@ -498,12 +498,12 @@ func (w *World) depend(e *entry, d *api.Dependency, say reportFunc) {
 		return
 	}
 	say("dependency %s", orNone(d.String()))
-	w.unwatch(e)
-	j := w.jobs.edit(e)
+	cl.deps.unwatch(e)
+	j := cl.jobs.edit(e)
 	j.Dependency, j.Waits, j.Hopeless = nil, "", false
 	if len(d.On) > 0 {
 		j.Dependency, j.Waits = d, d.String()
-		w.watch(e)
+		cl.deps.watch(e)
 	}
 }
 
@@ -522,8 +522,8 @@ func orNone(s string) string {
 }
 
 // leaveName and joinName move a job between the names that singletons wait for.
-func (w *World) leaveName(e *entry) {
-	n := w.deps.named[keyOf(e.job)]
+func (ds *dependencies) leaveName(e *entry) {
+	n := ds.named[keyOf(e.job)]
 	if n == nil {
 		return
 	}
@@ -531,12 +531,12 @@ func (w *World) leaveName(e *entry) {
 		n.live = slices.Delete(n.live, at, at+1)
 	}
 	for _, id := range slices.Clone(n.live) {
-		w.judge(w.jobs.byID[id])
+		ds.judge(ds.jobs.byID[id])
 	}
 }
 
-func (w *World) joinName(e *entry) {
-	if n := w.deps.named[keyOf(e.job)]; n != nil {
+func (ds *dependencies) joinName(e *entry) {
+	if n := ds.named[keyOf(e.job)]; n != nil {
 		n.insert(e.job.ID)
 	}
 }

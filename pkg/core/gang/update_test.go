@@ -243,7 +243,7 @@ func TestWhatIsBeingStoppedIsNotChanged(t *testing.T) {
 	b.start(id)
 	for what, ev := range map[string]Update{"partition": {Partition: new("night")}, "constraint": {Constraint: new("ib")}, "begin time": {Begin: new(epoch0)}, "dependency": {Dependency: &api.Dependency{}}} {
 		ev.Job = id
-		if err := b.w.updatable(b.w.jobs.byID[id], &ev); err == nil || err.Message != fmt.Sprintf("job %d is running: its %s can be changed only while it waits", id, what) {
+		if err := b.w.control.updatable(b.w.jobs.byID[id], &ev); err == nil || err.Message != fmt.Sprintf("job %d is running: its %s can be changed only while it waits", id, what) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}

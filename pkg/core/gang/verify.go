@@ -289,10 +289,10 @@ func (v *verifier) dependencies() {
 		for i := range d.On {
 			c := &d.On[i]
 			if c.Kind != api.AfterSingle {
-				t, _ := v.w.target(j, c)
+				t, _ := v.w.deps.target(j, c)
 				targets[t] = true
 			}
-			if c.Delay == 0 && v.w.stand(j, c) == met {
+			if c.Delay == 0 && v.w.deps.stand(j, c) == met {
 				fulfilled++
 			}
 		}

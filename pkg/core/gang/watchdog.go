@@ -89,6 +89,15 @@ func (s speaker) trigger() int {
 	return -1
 }
 
+// watchdogs judge what nodes see of running gangs.
+type watchdogs struct {
+	set    *api.Settings
+	clock  *clock
+	record *record
+	nodes  *nodes
+	stops  *stops
+}
+
 // WatchOf is which watchdogs a job is under.
 func WatchOf(s *api.Settings, j *Job) api.Watch {
 	pick := func(own, site time.Duration) time.Duration {
@@ -115,10 +124,10 @@ func WatchOf(s *api.Settings, j *Job) api.Watch {
 }
 
 // watched takes in what a node sees, and judges.
-func (w *World) watched(ev Watched) Outcome {
-	h := w.nodes.byName[ev.Node]
+func (wd *watchdogs) watched(ev Watched) Outcome {
+	h := wd.nodes.byName[ev.Node]
 	if h == nil {
-		return refused(w.nodes.unknown(ev.Node))
+		return refused(wd.nodes.unknown(ev.Node))
 	}
 	p, ok := h.members[memberKey(ev.Job, ev.Epoch)]
 	if !ok || reserved(p.e.job) || p.e.job.Drain != nil {
@@ -130,25 +139,25 @@ func (w *World) watched(ev Watched) Outcome {
 	}
 	g := e.guard
 	if was := g.seen[ev.Node]; ev.Watch.Blind > 0 && (was == nil || was.Watch.Blind == 0) {
-		w.record.emitJob(e.job, api.Event{Type: api.EventWatchBlind, Node: ev.Node,
+		wd.record.emitJob(e.job, api.Event{Type: api.EventWatchBlind, Node: ev.Node,
 			Text: fmt.Sprintf("%s: %s for %s: no watchdog can act there", ev.Node, unseenText(ev.Watch.Unseen), ev.Watch.Blind)})
 	}
 	g.seen[ev.Node] = &ev
 	if c := g.check; c != nil && c.round == ev.Watch.Round && ev.Watch.Finding != nil {
 		c.answers[ev.Node] = ev.Watch.Finding
 	}
-	w.guardJudge(e)
+	wd.guardJudge(e)
 	return applied()
 }
 
 // guardJudge applies every rule to what is known now.
-func (w *World) guardJudge(e *entry) {
-	w.judgeSilence(e)
+func (wd *watchdogs) guardJudge(e *entry) {
+	wd.judgeSilence(e)
 	if e.job.Drain == nil {
-		w.judgeHang(e)
+		wd.judgeHang(e)
 	}
 	if e.job.Drain == nil {
-		w.judgeIdle(e)
+		wd.judgeIdle(e)
 	}
 }
 
@@ -205,7 +214,7 @@ func memberCards(j *Job, m *Member) []string {
 	return out
 }
 
-func (w *World) judgeSilence(e *entry) {
+func (wd *watchdogs) judgeSilence(e *entry) {
 	g := e.guard
 	silent := g.silent(e.job)
 	maps.DeleteFunc(g.spared, func(s speaker, _ int) bool {
@@ -213,38 +222,38 @@ func (w *World) judgeSilence(e *entry) {
 	})
 	switch c := g.check; {
 	case len(silent) == 0 && c != nil && c.who.step < 0:
-		w.dismiss(e, nil, c.who.text(e.job)+" beats again")
+		wd.dismiss(e, nil, c.who.text(e.job)+" beats again")
 	case len(silent) == 0 && c != nil:
-		w.dismiss(e, nil, c.who.text(e.job)+" beats again, or has ended")
+		wd.dismiss(e, nil, c.who.text(e.job)+" beats again, or has ended")
 	case len(silent) == 0 || g.rests:
 	case c == nil:
-		w.suspect(e, silent[0].speaker, silent[0].node)
+		wd.suspect(e, silent[0].speaker, silent[0].node)
 	default:
-		w.weigh(e, c)
+		wd.weigh(e, c)
 	}
 }
 
 // suspect asks every member that has cards to look at them.
-func (w *World) suspect(e *entry, who speaker, node string) {
+func (wd *watchdogs) suspect(e *entry, who speaker, node string) {
 	j, g := e.job, e.guard
 	nodes := carded(j)
-	w.record.emitJob(j, who.event(api.Event{Type: api.EventStallSuspected, Node: node, Samples: w.figures(j),
-		Text: fmt.Sprintf("%s has not beaten for %s", who.text(j), WatchOf(&w.set, j).StallTimeout)}))
-	g.check = &check{round: w.record.nextSeq, who: who, answers: map[string]*api.Finding{}} // no event has that number yet, and no check had it
+	wd.record.emitJob(j, who.event(api.Event{Type: api.EventStallSuspected, Node: node, Samples: wd.figures(j),
+		Text: fmt.Sprintf("%s has not beaten for %s", who.text(j), WatchOf(wd.set, j).StallTimeout)}))
+	g.check = &check{round: wd.record.nextSeq, who: who, answers: map[string]*api.Finding{}} // no event has that number yet, and no check had it
 	if len(nodes) == 0 {
-		w.spare(e, nil, "the gang has no cards that could show whether it works")
+		wd.spare(e, nil, "the gang has no cards that could show whether it works")
 		return
 	}
-	w.nodes.woken = append(w.nodes.woken, nodes...)
-	n := time.Duration(max(w.set.StallConfirmSamples, 1))
-	w.clock.in(n*(w.set.StallConfirmInterval+w.set.Heartbeat)+answerPatience, watchTimer(j))
+	wd.nodes.wake(nodes...)
+	n := time.Duration(max(wd.set.StallConfirmSamples, 1))
+	wd.clock.in(n*(wd.set.StallConfirmInterval+wd.set.Heartbeat)+answerPatience, watchTimer(j))
 }
 
 func watchTimer(j *Job) timer { return timer{kind: timerWatch, job: j.ID, epoch: j.Epoch} }
 
 // weigh decides as soon as the answers allow: one that is not idle is enough to dismiss,
 // and only all of them together confirm.
-func (w *World) weigh(e *entry, c *check) {
+func (wd *watchdogs) weigh(e *entry, c *check) {
 	nodes := carded(e.job)
 	answered := slices.DeleteFunc(slices.Clone(nodes), func(n string) bool { return c.answers[n] == nil })
 	if len(answered) == 0 {
@@ -253,15 +262,15 @@ func (w *World) weigh(e *entry, c *check) {
 	f := watchdog.Merge(answered, func(n string) *api.Finding { return c.answers[n] })
 	switch {
 	case f.State != api.CardsQuiet:
-		w.spare(e, f, findingText(f))
+		wd.spare(e, f, findingText(f))
 	case len(answered) == len(nodes):
-		w.trip(e, api.CauseStalled, c.who.trigger(), fmt.Sprintf("%s was silent for %s; %s", c.who.text(e.job), WatchOf(&w.set, e.job).StallTimeout, findingText(f)))
+		wd.trip(e, api.CauseStalled, c.who.trigger(), fmt.Sprintf("%s was silent for %s; %s", c.who.text(e.job), WatchOf(wd.set, e.job).StallTimeout, findingText(f)))
 	}
 }
 
 // spare dismisses a suspicion for what was seen, or could not be. Whoever stays silent through
 // so many of them in a row is told of once: nobody else will find a rank that hangs behind that.
-func (w *World) spare(e *entry, f *api.Finding, why string) {
+func (wd *watchdogs) spare(e *entry, f *api.Finding, why string) {
 	j, g := e.job, e.guard
 	var blind []quietVoice
 	for _, v := range g.silent(j) {
@@ -269,7 +278,7 @@ func (w *World) spare(e *entry, f *api.Finding, why string) {
 			blind = append(blind, v)
 		}
 	}
-	w.dismiss(e, f, why)
+	wd.dismiss(e, f, why)
 	if len(blind) == 0 {
 		return
 	}
@@ -277,22 +286,22 @@ func (w *World) spare(e *entry, f *api.Finding, why string) {
 	if n := len(blind) - 1; n > 0 {
 		who += fmt.Sprintf(" and %d more", n)
 	}
-	w.record.emitJob(j, blind[0].event(seen(f, api.Event{Type: api.EventWatchBlind, Node: blind[0].node,
+	wd.record.emitJob(j, blind[0].event(seen(f, api.Event{Type: api.EventWatchBlind, Node: blind[0].node,
 		Text: fmt.Sprintf("%s: silent, and spared %d times in a row: %s", who, watchdog.BlindWindows, why)})))
 }
 
 // dismiss puts on record why a silent gang goes on. It is looked at again when it has been
 // silent for as long once more.
-func (w *World) dismiss(e *entry, f *api.Finding, why string) {
+func (wd *watchdogs) dismiss(e *entry, f *api.Finding, why string) {
 	g := e.guard
-	w.record.emitJob(e.job, g.check.who.event(seen(f, api.Event{Type: api.EventStallDismissed, Text: why})))
-	w.nodes.woken = append(w.nodes.woken, carded(e.job)...) // the question is taken back
+	wd.record.emitJob(e.job, g.check.who.event(seen(f, api.Event{Type: api.EventStallDismissed, Text: why})))
+	wd.nodes.wake(carded(e.job)...) // the question is taken back
 	g.check, g.rests = nil, true
-	w.clock.in(WatchOf(&w.set, e.job).StallTimeout, watchTimer(e.job))
+	wd.clock.in(WatchOf(wd.set, e.job).StallTimeout, watchTimer(e.job))
 }
 
 // watchTimeout: a node did not answer, or a dismissal has had its time.
-func (w *World) watchTimeout(e *entry, epoch int) {
+func (wd *watchdogs) watchTimeout(e *entry, epoch int) {
 	if e == nil || e.guard == nil || e.job.Epoch != epoch || e.job.Drain != nil {
 		return
 	}
@@ -304,15 +313,15 @@ func (w *World) watchTimeout(e *entry, epoch int) {
 				mute = append(mute, n)
 			}
 		}
-		w.spare(e, nil, "no answer from "+strings.Join(mute, ", "))
+		wd.spare(e, nil, "no answer from "+strings.Join(mute, ", "))
 		return
 	}
 	g.rests = false
-	w.guardJudge(e)
+	wd.guardJudge(e)
 }
 
 // judgeHang: every member's cards were quiet for the whole window.
-func (w *World) judgeHang(e *entry) {
+func (wd *watchdogs) judgeHang(e *entry) {
 	j, g := e.job, e.guard
 	nodes := carded(j)
 	hung := len(nodes) > 0
@@ -324,11 +333,11 @@ func (w *World) judgeHang(e *entry) {
 		return
 	}
 	f := watchdog.Merge(nodes, func(n string) *api.Finding { return g.seen[n].Watch.Window })
-	w.trip(e, api.CauseGPUHang, -1, fmt.Sprintf("the cards did nothing for %s; %s", WatchOf(&w.set, j).HangWindow, findingText(f)))
+	wd.trip(e, api.CauseGPUHang, -1, fmt.Sprintf("the cards did nothing for %s; %s", WatchOf(wd.set, j).HangWindow, findingText(f)))
 }
 
 // judgeIdle: the gang is as idle as its busiest member.
-func (w *World) judgeIdle(e *entry) {
+func (wd *watchdogs) judgeIdle(e *entry) {
 	j, g := e.job, e.guard
 	nodes := carded(j)
 	stage := 2
@@ -343,40 +352,40 @@ func (w *World) judgeIdle(e *entry) {
 	if len(nodes) == 0 {
 		return
 	}
-	rules := WatchOf(&w.set, j)
+	rules := WatchOf(wd.set, j)
 	text := fmt.Sprintf("its cards have been idle for %s", rules.IdleLimit)
 	switch {
 	case stage == 0 && g.warned:
 		g.warned = false
-		w.record.emitJob(j, api.Event{Type: api.EventIdleOver, Text: "its cards work again"})
+		wd.record.emitJob(j, api.Event{Type: api.EventIdleOver, Text: "its cards work again"})
 	case stage > 0 && !g.warned:
 		g.warned = true
 		if rules.IdleEnd > 0 {
 			text += fmt.Sprintf("; it is ended when they stay so for %s more", rules.IdleEnd)
 		}
-		w.record.emitJob(j, api.Event{Type: api.EventIdleWarned, Samples: w.figures(j), Text: text})
+		wd.record.emitJob(j, api.Event{Type: api.EventIdleWarned, Samples: wd.figures(j), Text: text})
 	}
 	if stage == 2 {
-		w.trip(e, api.CauseIdle, -1, fmt.Sprintf("its cards were idle for %s, the site's limit of %s and %s more",
+		wd.trip(e, api.CauseIdle, -1, fmt.Sprintf("its cards were idle for %s, the site's limit of %s and %s more",
 			rules.IdleLimit+rules.IdleEnd, rules.IdleLimit, rules.IdleEnd))
 	}
 }
 
 // trip ends the epoch. What its cards were last seen doing is not shown any more: a node
 // that stops answering now must not look busy.
-func (w *World) trip(e *entry, cause api.Cause, rank int, text string) {
+func (wd *watchdogs) trip(e *entry, cause api.Cause, rank int, text string) {
 	j := e.job
 	for i := range j.Members {
-		w.clearFigures(w.nodes.byName[j.Members[i].Node], memberCards(j, &j.Members[i]))
+		wd.clearFigures(wd.nodes.byName[j.Members[i].Node], memberCards(j, &j.Members[i]))
 	}
 	if cause == api.CauseIdle {
-		w.drain(e, cause, rank, text)
+		wd.stops.drain(e, cause, rank, text)
 		return
 	}
-	w.accident(e, Report{Cause: cause, Trigger: rank, Text: text})
+	wd.stops.accident(e, Report{Cause: cause, Trigger: rank, Text: text})
 }
 
-func (w *World) clearFigures(h *host, uuids []string) {
+func (wd *watchdogs) clearFigures(h *host, uuids []string) {
 	if len(uuids) == 0 {
 		return
 	}
@@ -387,19 +396,19 @@ func (w *World) clearFigures(h *host, uuids []string) {
 			res.Cards[i].UsedBytes, res.Cards[i].Utilization = 0, 0
 		}
 	}
-	w.nodes.show(h).Res = res.Counted()
+	wd.nodes.show(h).Res = res.Counted()
 }
 
 // unguard forgets a guard: the epoch ends, or a new one begins.
-func (w *World) unguard(e *entry) {
+func (wd *watchdogs) unguard(e *entry) {
 	if e.guard != nil {
 		e.guard = nil
-		w.clock.timers.cancel(watchTimer(e.job))
+		wd.clock.timers.cancel(watchTimer(e.job))
 	}
 }
 
 // blindfold forgets what the windows of a node showed: it can't say any more when that ends.
-func (w *World) blindfold(h *host) {
+func (wd *watchdogs) blindfold(h *host) {
 	for _, p := range h.members {
 		if g := p.e.guard; g != nil && g.seen[h.node.Name] != nil {
 			s := *g.seen[h.node.Name]
@@ -418,11 +427,11 @@ func checkOrder(set *api.Settings, e *entry, m *Member) *api.Check {
 }
 
 // figures are the newest of the cards of a gang, as far as they are known.
-func (w *World) figures(j *Job) []api.CardFinding {
+func (wd *watchdogs) figures(j *Job) []api.CardFinding {
 	f := watchdog.Merge(carded(j), func(node string) *api.Finding {
 		i := slices.IndexFunc(j.Members, func(m Member) bool { return m.Node == node })
-		s := watchdog.NewSeries(watchdog.IdleOf(&w.set), memberCards(j, &j.Members[i]))
-		s.Add(0, watchdog.Sight{Card: func(uuid string) watchdog.Reading { return lastFigure(w.nodes.byName[node].node.Res, uuid) }})
+		s := watchdog.NewSeries(watchdog.IdleOf(wd.set), memberCards(j, &j.Members[i]))
+		s.Add(0, watchdog.Sight{Card: func(uuid string) watchdog.Reading { return lastFigure(wd.nodes.byName[node].node.Res, uuid) }})
 		return s.Finding()
 	})
 	return f.Cards

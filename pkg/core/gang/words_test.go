@@ -72,7 +72,7 @@ func TestAdmissionsThatAreRefused(t *testing.T) {
 	for limit, fits := range map[time.Duration]bool{time.Minute - 1: false, time.Minute: true, time.Hour - 1: true, time.Hour: false} {
 		ev := b.spread(id)
 		ev.TimeLimit = limit
-		err := b.w.admissible(b.w.jobs.byID[id], ev)
+		err := b.w.launches.admissible(b.w.jobs.byID[id], ev)
 		if (err == nil) != fits || err != nil && err.Message != fmt.Sprintf("the time limit of job %d can't be cut to %s", id, limit) {
 			t.Errorf("%s: %v", limit, err)
 		}
@@ -81,7 +81,7 @@ func TestAdmissionsThatAreRefused(t *testing.T) {
 	unlimited.TimeMin = time.Minute
 	ev := b.spread(b.submit(unlimited))
 	ev.TimeLimit = time.Hour
-	if err := b.w.admissible(b.w.jobs.byID[ev.Job], ev); err != nil {
+	if err := b.w.launches.admissible(b.w.jobs.byID[ev.Job], ev); err != nil {
 		t.Errorf("a limit for a job without one: %v", err)
 	}
 	held := b.submit(specOf(1))
@@ -313,7 +313,7 @@ func TestAdmissionsOfOtherCards(t *testing.T) {
 	whole.GPUsPerRank, whole.Exclusive, whole.Launch = 1, true, api.LaunchBatch
 	id = b.submit(whole)
 	for n, fits := range map[int]bool{0: false, 1: true, 4: true} {
-		if err := b.w.admissible(b.w.jobs.byID[id], cards(n)); (err == nil) != fits {
+		if err := b.w.launches.admissible(b.w.jobs.byID[id], cards(n)); (err == nil) != fits {
 			t.Errorf("%d cards: %v", n, err)
 		}
 	}
@@ -384,7 +384,7 @@ func TestWhatWaitsAgainBeginsAnew(t *testing.T) {
 	j.CutTimeLimit, j.Turn, j.Ports, j.Steps, j.NextStep, j.ReservedAt, j.Held = 1, sched.NoTurn+1, []int{1}, []Step{{}}, 4, epoch0, HeldAdmin
 	b.w.jobs.editRank(e, 0).Own = true
 	b.w.clock.now = b.now
-	j = b.w.waitAgain(e)
+	j = b.w.control.waitAgain(e)
 	want := Past{Start: was.Start, Epoch: was.Epoch, Booking: was.Booking, Queued: b.now.Wall}
 	if text(*j.Past) != text(want) || j.Held != "" || !j.Eligible.Equal(b.now.Wall) || j.Ranks[0].State != api.RankBlocked || j.Ranks[0].Own {
 		t.Errorf("%s\nwant\n%s\nheld %q, eligible %s, %+v", text(*j.Past), text(want), j.Held, j.Eligible, j.Ranks[0])

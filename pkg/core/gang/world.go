@@ -15,10 +15,12 @@ import (
 	"gangd/pkg/core/sched"
 )
 
-// World is everything the controller knows. It is not safe for concurrent use: the engine
-// owns it, readers use what [World.Take] published.
+// World is everything the controller knows, in parts: each has state of its own or a matter that it decides, and names those
+// that it knows. It is not safe for concurrent use: the engine owns it, readers use what [World.Take] published.
 type World struct {
-	set    api.Settings
+	set api.Settings
+
+	// What there is.
 	clock  clock
 	record record
 	jobs   jobs
@@ -26,15 +28,19 @@ type World struct {
 	specs  specs
 	site   site
 	queue  queue
+	deps   dependencies
+	memory memory
 	books  books
 
-	keys        map[string]int64 // submission key -> first job, in memory or one of pastKeys
-	deps        dependencies
-	leaving     []leaver         // ended jobs, by when they leave memory
-	pastKeys    []pastKey        // of jobs that left memory before their time, by when they are forgotten
-	mostEnded   int              // ended jobs in memory: [MostEnded]
-	refusedJobs map[int64]*entry // that have [Job.Refusals]
-	steps       []api.Step       // that have ended, for Take
+	// What becomes of it.
+	launches    launches
+	stops       stops
+	steps       steps
+	watchdogs   watchdogs
+	fleet       fleet
+	reports     reports
+	control     control
+	submissions submissions
 }
 
 // entry is a job with what is derived from it; nothing in here is stored.
@@ -216,19 +222,39 @@ func (a *sharedAsk) open() bool { return a.key.partition != "" }
 
 // New is an empty world.
 func New(set api.Settings) *World {
-	w := &World{set: set, mostEnded: MostEnded, keys: map[string]int64{}, deps: newDepends(), refusedJobs: map[int64]*entry{}}
+	w := &World{set: set}
 	w.clock = clock{timers: timers{due: map[timer]time.Duration{}}}
 	w.jobs = jobs{byID: map[int64]*entry{}, noEpoch: new(epoch), nextID: 1, prepared: map[int64]struct{}{}}
 	w.nodes = nodes{set: &w.set, byName: map[string]*host{}}
 	w.record = record{set: &w.set, clock: &w.clock, jobs: &w.jobs, queue: &w.queue, outbox: newOutbox(), nextSeq: 1, epochs: map[api.MemberKey]EpochRow{}}
-	w.site.partitions = partitions{clock: &w.clock, nodes: &w.nodes, changes: map[string]*api.PartitionChange{}, dirty: map[string]*api.PartitionChange{}, groups: map[uint32][]string{}}
-	w.site.reservations = reservations{set: &w.set, clock: &w.clock, jobs: &w.jobs, nodes: &w.nodes, byName: map[string]*reservation{}, dirty: map[string]*api.Reservation{}}
-	w.site.crontabs = crontabs{byUser: map[string]*api.Crontab{}, dirty: map[string]*api.Crontab{}}
-	w.site.pools = pools{set: &w.set, held: map[api.PoolKey]int{}}
-	w.site.holdings = holdings{set: &w.set, specs: &w.specs, byUser: map[uint32]*holding{}}
-	w.specs = specs{partitions: &w.site.partitions, byKey: map[specKey]*sharedSpec{}, options: map[optionsKey]*sharedOptions{}, optionsBy: map[*api.Spec]*sharedOptions{}, asks: map[askKey]*sharedAsk{}}
+	w.specs = specs{partitions: &w.site.partitions, byKey: map[specKey]*sharedSpec{}, options: map[optionsKey]*sharedOptions{}, optionsBy: map[*api.Spec]*sharedOptions{},
+		asks: map[askKey]*sharedAsk{}}
+	w.site = site{clock: &w.clock, record: &w.record, jobs: &w.jobs, nodes: &w.nodes, specs: &w.specs, queue: &w.queue, fleet: &w.fleet,
+		partitions:   partitions{clock: &w.clock, nodes: &w.nodes, changes: map[string]*api.PartitionChange{}, dirty: map[string]*api.PartitionChange{}, groups: map[uint32][]string{}},
+		reservations: reservations{set: &w.set, clock: &w.clock, jobs: &w.jobs, nodes: &w.nodes, byName: map[string]*reservation{}, dirty: map[string]*api.Reservation{}},
+		crontabs:     crontabs{byUser: map[string]*api.Crontab{}, dirty: map[string]*api.Crontab{}},
+		pools:        pools{set: &w.set, held: map[api.PoolKey]int{}},
+		holdings:     holdings{set: &w.set, specs: &w.specs, byUser: map[uint32]*holding{}}}
 	w.queue = queue{clock: &w.clock, jobs: &w.jobs, reservations: &w.site.reservations, pools: &w.site.pools, arrays: map[int64]*array{}}
+	w.deps = newDepends()
+	w.deps.set, w.deps.clock, w.deps.record, w.deps.jobs, w.deps.queue, w.deps.stops = &w.set, &w.clock, &w.record, &w.jobs, &w.queue, &w.stops
+	w.memory = memory{set: &w.set, clock: &w.clock, jobs: &w.jobs, nodes: &w.nodes, specs: &w.specs, holdings: &w.site.holdings, pools: &w.site.pools, queue: &w.queue, deps: &w.deps,
+		launches: &w.launches, fleet: &w.fleet, keys: map[string]int64{}, mostEnded: MostEnded}
 	w.books = books{clock: &w.clock, jobs: &w.jobs, nodes: &w.nodes, record: &w.record, ledger: ledger{}}
+	w.launches = launches{set: &w.set, clock: &w.clock, record: &w.record, jobs: &w.jobs, nodes: &w.nodes, specs: &w.specs, reservations: &w.site.reservations, pools: &w.site.pools,
+		queue: &w.queue, deps: &w.deps, books: &w.books, stops: &w.stops, fleet: &w.fleet, refused: map[int64]*entry{}}
+	w.stops = stops{set: &w.set, clock: &w.clock, record: &w.record, jobs: &w.jobs, nodes: &w.nodes, crontabs: &w.site.crontabs, holdings: &w.site.holdings, queue: &w.queue,
+		deps: &w.deps, memory: &w.memory, books: &w.books, launches: &w.launches, steps: &w.steps, watchdogs: &w.watchdogs, fleet: &w.fleet, submissions: &w.submissions}
+	w.steps = steps{clock: &w.clock, jobs: &w.jobs, nodes: &w.nodes, stops: &w.stops}
+	w.watchdogs = watchdogs{set: &w.set, clock: &w.clock, record: &w.record, nodes: &w.nodes, stops: &w.stops}
+	w.fleet = fleet{set: &w.set, clock: &w.clock, record: &w.record, jobs: &w.jobs, nodes: &w.nodes, partitions: &w.site.partitions, reservations: &w.site.reservations, queue: &w.queue,
+		launches: &w.launches, stops: &w.stops, watchdogs: &w.watchdogs, reports: &w.reports}
+	w.reports = reports{set: &w.set, clock: &w.clock, record: &w.record, jobs: &w.jobs, nodes: &w.nodes, queue: &w.queue, books: &w.books, launches: &w.launches, stops: &w.stops,
+		steps: &w.steps, fleet: &w.fleet}
+	w.control = control{set: &w.set, clock: &w.clock, record: &w.record, jobs: &w.jobs, nodes: &w.nodes, specs: &w.specs, site: &w.site, reservations: &w.site.reservations,
+		holdings: &w.site.holdings, queue: &w.queue, deps: &w.deps, memory: &w.memory, launches: &w.launches, stops: &w.stops, submissions: &w.submissions}
+	w.submissions = submissions{clock: &w.clock, record: &w.record, jobs: &w.jobs, specs: &w.specs, site: &w.site, partitions: &w.site.partitions, crontabs: &w.site.crontabs,
+		holdings: &w.site.holdings, queue: &w.queue, deps: &w.deps, memory: &w.memory, launches: &w.launches, stops: &w.stops, control: &w.control}
 	return w
 }
 
@@ -239,71 +265,71 @@ func (w *World) Step(now Instant, ev Event) Outcome {
 	w.clock.now = now
 	switch ev := ev.(type) {
 	case Submit:
-		return w.submit(ev)
+		return w.submissions.submit(ev)
 	case Admit:
-		return w.admit(ev)
+		return w.launches.admit(ev)
 	case NodeHello:
-		return w.hello(ev)
+		return w.fleet.hello(ev)
 	case NodeReport:
-		return w.report(ev)
+		return w.reports.report(ev)
 	case NodeSample:
-		return w.sample(ev)
+		return w.fleet.sample(ev)
 	case CardDrain:
-		return w.drainCard(ev)
+		return w.fleet.drainCard(ev)
 	case CardResume:
-		return w.resumeCard(ev)
+		return w.fleet.resumeCard(ev)
 	case NodeGone:
-		return w.sessionCut(ev)
+		return w.fleet.sessionCut(ev)
 	case NodeDrain:
-		return w.drainNode(ev)
+		return w.fleet.drainNode(ev)
 	case NodeFeatures:
-		return w.setFeatures(ev)
+		return w.fleet.setFeatures(ev)
 	case NodeResume:
-		return w.resumeNode(ev)
+		return w.fleet.resumeNode(ev)
 	case NodeFence:
-		return w.fenceNode(ev)
+		return w.fleet.fenceNode(ev)
 	case NodeForget:
-		return w.forgetNode(ev)
+		return w.fleet.forgetNode(ev)
 	case Cancel:
-		return w.cancel(ev)
+		return w.control.cancel(ev)
 	case Hold:
-		return w.hold(ev)
+		return w.control.hold(ev)
 	case Release:
-		return w.release(ev)
+		return w.control.release(ev)
 	case Requeue:
-		return w.requeue(ev)
+		return w.control.requeue(ev)
 	case Update:
-		return w.update(ev)
+		return w.control.update(ev)
 	case Preempt:
-		return w.preempt(ev)
+		return w.control.preempt(ev)
 	case CheckpointSaved:
-		return w.checkpointSaved(ev)
+		return w.reports.checkpointSaved(ev)
 	case Acknowledged:
-		return w.acknowledged(ev)
+		return w.reports.acknowledged(ev)
 	case Watched:
-		return w.watched(ev)
+		return w.watchdogs.watched(ev)
 	case Ready:
-		return w.saidReady(ev)
+		return w.launches.saidReady(ev)
 	case PutPartition:
-		return w.putPartition(ev)
+		return w.site.putPartition(ev)
 	case DropPartition:
-		return w.dropPartition(ev)
+		return w.site.dropPartition(ev)
 	case PutCrontab:
-		return w.putCrontab(ev)
+		return w.submissions.putCrontab(ev)
 	case Groups:
-		return w.setGroups(ev)
+		return w.site.setGroups(ev)
 	case ResetPartitions:
-		return w.resetPartitions(ev)
+		return w.site.resetPartitions(ev)
 	case PutReservation:
-		return w.putReservation(ev)
+		return w.site.putReservation(ev)
 	case DropReservation:
-		return w.dropReservation(ev)
+		return w.site.dropReservation(ev)
 	case StepBegin:
-		return w.beginStep(ev)
+		return w.steps.begin(ev)
 	case StepStop:
-		return w.stopStep(ev)
+		return w.steps.stop(ev)
 	case Named:
-		return w.named(ev)
+		return w.control.named(ev)
 	case LettersDone:
 		return w.record.outbox.settle(ev, w.clock.now.Wall)
 	case Stalled:
@@ -409,7 +435,7 @@ func (r *record) emitJob(j *Job, ev api.Event) {
 
 // Take gives what changed since the last Take. What it gives is never changed again.
 func (w *World) Take() Changes {
-	ch := Changes{Forgot: unique(w.nodes.forgot), Events: w.record.events, Steps: w.steps, Measures: w.record.measures, Ledger: w.books.ledger.take(), Letters: w.record.outbox.take(), Specs: w.specs.whole, Purged: w.jobs.purged, Revived: unique(w.jobs.revived), NextID: w.jobs.nextID, NextSeq: w.record.nextSeq}
+	ch := Changes{Forgot: unique(w.nodes.forgot), Events: w.record.events, Steps: w.steps.ended, Measures: w.record.measures, Ledger: w.books.ledger.take(), Letters: w.record.outbox.take(), Specs: w.specs.whole, Purged: w.jobs.purged, Revived: unique(w.jobs.revived), NextID: w.jobs.nextID, NextSeq: w.record.nextSeq}
 	slices.SortFunc(w.jobs.dirty, func(a, b *entry) int { return int(a.job.ID - b.job.ID) })
 	for _, e := range w.jobs.dirty {
 		e.job.Share()
@@ -447,7 +473,7 @@ func (w *World) Take() Changes {
 	ch.Dirty = unique(w.nodes.woken)
 	ch.Queue = unique(w.jobs.touched)
 	ch.Prepared = w.jobs.takePrepared()
-	w.jobs.dirty, w.nodes.dirty, w.nodes.forgot, w.record.events, w.steps, w.record.measures, w.specs.whole, w.jobs.purged, w.jobs.revived = nil, nil, nil, nil, nil, nil, nil, nil, nil
+	w.jobs.dirty, w.nodes.dirty, w.nodes.forgot, w.record.events, w.steps.ended, w.record.measures, w.specs.whole, w.jobs.purged, w.jobs.revived = nil, nil, nil, nil, nil, nil, nil, nil, nil
 	if len(w.record.epochs) > 0 {
 		w.record.epochs = map[api.MemberKey]EpochRow{}
 	}
@@ -567,15 +593,15 @@ func (w *World) Candidate(id int64) *sched.Candidate {
 		KeepsWork: keepsWork(j) && j.Spec.MinRun == 0 && limit(&w.set, j.Spec, api.CausePreempted) != 0}}
 }
 
-// Fenced names the nodes on which something of a past epoch of the job may still run, or the site's epilog does; it
+// fenced names the nodes on which something of a past epoch of the job may still run, or the site's epilog does; it
 // is not admitted before that is over.
-func (w *World) Fenced(id int64) []string {
-	e := w.jobs.byID[id]
+func (fl *fleet) fenced(id int64) []string {
+	e := fl.jobs.byID[id]
 	if e == nil || e.left == 0 {
 		return nil
 	}
 	var out []string
-	for _, n := range w.Nodes() {
+	for _, n := range fl.nodes.all() {
 		if slices.ContainsFunc(n.Left, func(l Left) bool { return l.Job == id && l.KeepsOut() }) {
 			out = append(out, n.Name)
 		}
@@ -618,3 +644,13 @@ func (w *World) Crontab(user string) *api.Crontab { return w.site.crontabs.byUse
 
 // Crontabs are those of all users, by name.
 func (w *World) Crontabs() map[string]*api.Crontab { return w.site.crontabs.list() }
+
+// SetPartitions gives a restored world what the configuration says.
+func (w *World) SetPartitions(file []api.Partition) { w.site.configure(file) }
+
+// Fenced names the nodes on which something of a past epoch of the job may still run, or the site's epilog does; it
+// is not admitted before that is over.
+func (w *World) Fenced(id int64) []string { return w.fleet.fenced(id) }
+
+// Fenceable names the lost nodes that the site's fence hook may see to: see [fleet.fenceable].
+func (w *World) Fenceable() []string { return w.fleet.fenceable() }
