@@ -262,9 +262,6 @@ func (ln *launches) openPrepared(e *entry) {
 	}
 }
 
-// isAway: the node of a member has no session.
-func (ns *nodes) isAway(m Member) bool { return !ns.byName[m.Node].node.Connected }
-
 func (ln *launches) open(e *entry) {
 	j := e.job
 	if tooLate(j, ln.clock.now.Wall) {

@@ -38,18 +38,6 @@ func conflict(hint, format string, args ...any) *api.Error {
 	return e
 }
 
-// living finds a job that has not ended.
-func (js *jobs) living(id int64) (*entry, *api.Error) {
-	e := js.byID[id]
-	if e == nil {
-		return nil, notFound(id)
-	}
-	if e.job.Verdict != nil {
-		return nil, ended(e.job)
-	}
-	return e, nil
-}
-
 // by names who wanted something, for the record.
 func by(what, who string) string {
 	if who == "" {

@@ -244,17 +244,6 @@ func (st *stops) endOf(j *Job, rank int) time.Time {
 	return j.Ranks[rank].End.Add(-st.nodes.clockOf(j.Ranks[rank].Slot.Node).Ahead)
 }
 
-// clockOf is what is known of the clock of a node.
-func (ns *nodes) clockOf(node string) api.NodeClock {
-	if h := ns.byName[node]; h != nil && h.clock.Within > 0 {
-		return h.clock
-	}
-	return api.NodeClock{Within: unknownClock}
-}
-
-// unknownClock is how far the clocks of a site may be apart when nothing was measured: they are set by the network.
-const unknownClock = time.Second
-
 // ends are when the ranks of an epoch ended, from the first of them on; none where there is only one.
 func (st *stops) ends(j *Job) (out []EpochEnd) {
 	if len(j.Ranks) < 2 {

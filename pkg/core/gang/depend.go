@@ -86,67 +86,6 @@ const (
 	failedMark  = "(failed)"
 )
 
-// tally counts an element, or (by -1) counts it out.
-func (a *array) tally(j *Job, by int) {
-	if j.Verdict != nil || !j.Start.IsZero() {
-		a.begun += by
-	}
-	// One that begins again does so later: the latest start never goes back.
-	if j.Start.After(a.start) {
-		a.start = j.Start
-	}
-	if j.Verdict != nil {
-		a.over += by
-		if j.Verdict.State != api.JobCompleted {
-			a.bad += by
-		}
-	}
-}
-
-// retally keeps the count over a change of the job.
-func (q *queue) retally(j *Job, change func()) {
-	a := q.arrays[j.ArrayID]
-	if a == nil {
-		change()
-		return
-	}
-	a.tally(j, -1)
-	change()
-	a.tally(j, 1)
-}
-
-// recall brings back what a submission depends on and had left memory, and refuses what
-// is not there.
-func (m *memory) recall(d *api.Dependency, jobs []*Job) *api.Error {
-	if d == nil {
-		return nil
-	}
-	for _, j := range jobs {
-		if m.jobs.byID[j.ID] == nil {
-			m.bring(j)
-			m.recountLeft(j.ID)
-			m.leaveIn(m.jobs.byID[j.ID], m.set.KeepEnded)
-		}
-	}
-	for i := range d.On {
-		if c := &d.On[i]; c.Kind != api.AfterSingle && m.jobs.byID[c.Job] == nil {
-			return &api.Error{Code: api.CodeNotFound, Message: fmt.Sprintf("dependency %s: no job %d", c, c.Job), Hint: "gqueue and gacct list your jobs", Reason: api.ReasonDependency, Subject: c.String()}
-		}
-	}
-	return nil
-}
-
-// recountLeft finds what a job that was out of memory has left on nodes.
-func (m *memory) recountLeft(job int64) {
-	for _, h := range m.nodes.byName {
-		for _, l := range h.node.Left {
-			if l.Job == job {
-				m.fleet.countLeft(l, 1)
-			}
-		}
-	}
-}
-
 // watch begins to wait, if the job has a dependency that was not met yet.
 func (ds *dependencies) watch(e *entry) {
 	j := e.job
@@ -242,31 +181,6 @@ func (ds *dependencies) target(j *Job, c *api.Condition) (id, array int64) {
 	return c.Job, array
 }
 
-// element finds an element of an array all of whose elements are in memory. Their ids
-// follow each other, their indices ascend.
-func (js *jobs) element(arrayID int64, index int) *entry {
-	first := js.byID[arrayID]
-	if first == nil || first.job.Array == nil || first.job.ArrayID != arrayID {
-		return nil // an element has none: what follows its array is others' jobs
-	}
-	lo, hi := arrayID, arrayID+int64(first.job.Array.Count)
-	for lo < hi {
-		mid := (lo + hi) / 2
-		e := js.byID[mid]
-		switch {
-		case e == nil:
-			return nil
-		case e.job.ArrayIndex == index:
-			return e
-		case e.job.ArrayIndex < index:
-			lo = mid + 1
-		default:
-			hi = mid
-		}
-	}
-	return nil
-}
-
 // tell judges anew those who wait for the job, for its array, or for its name.
 // A whole array changes what they see only at a few points, not with each of its elements.
 func (ds *dependencies) tell(j *Job) {
@@ -288,13 +202,6 @@ func (ds *dependencies) tell(j *Job) {
 func turning(a *array, j *Job) bool {
 	n := arrayCount(j)
 	return a.begun == n || a.over == n || j.Verdict != nil && j.Verdict.State != api.JobCompleted && a.bad == 1
-}
-
-func arrayCount(j *Job) int {
-	if j.Array == nil {
-		return 1
-	}
-	return j.Array.Count
 }
 
 // judge weighs the dependency of a waiting job: it goes on waiting, may be admitted, or

@@ -1,9 +1,7 @@
 package gang
 
 import (
-	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -205,84 +203,6 @@ func (Groups) event() {}
 
 // Groups are those that were told, by user; not to be written to.
 func (w *World) Groups() map[uint32][]string { return w.site.partitions.groups }
-
-func (si *site) setGroups(ev Groups) Outcome {
-	changed := false
-	for uid, of := range ev.Of {
-		if slices.Equal(si.partitions.groups[uid], of) {
-			continue
-		}
-		if !changed {
-			si.partitions.groups, changed = maps.Clone(si.partitions.groups), true // readers have it
-		}
-		si.partitions.groups[uid] = of
-	}
-	if !changed {
-		return ignored("it is so already")
-	}
-	maps.DeleteFunc(si.partitions.groups, func(uid uint32, of []string) bool {
-		return len(of) == 0 || si.holdings.byUser[uid] == nil && ev.Of[uid] == nil
-	})
-	si.partitions.moved = true
-	si.judgeAgain(func(*Job) bool { return false })
-	return applied()
-}
-
-// judged is all by which partitions judge jobs alike, besides what they say themselves.
-type judged struct {
-	asked *sharedAsk // of one spec
-	named string     // partitions, of which asked has those that it might be started in
-	limit time.Duration
-	uid   uint32
-	user  string
-}
-
-// judgeAgain looks anew at where jobs may be started, of all that are in memory, and takes those up that may be started elsewhere
-// than before, or for which also says so. Of a hundred thousand that wait most are alike: each kind is judged once.
-func (si *site) judgeAgain(also func(j *Job) bool) {
-	type outcome struct {
-		again bool       // who plans has to look at them
-		asked *sharedAsk // instead; nil: they may be started where they might
-	}
-	type moving struct {
-		id int64
-		e  *entry
-		*outcome
-	}
-	known := map[judged]*outcome{}
-	var moved []moving
-	for _, e := range si.jobs.byID {
-		j := e.job
-		k := judged{e.asked, j.Partition, j.TimeLimit, j.UID, j.User}
-		o := known[k]
-		if o == nil {
-			o = &outcome{again: also(j)}
-			if inText(si.partitions.startsIn(j)) != e.asked.key.partition {
-				o.again, o.asked = true, si.specs.ask(j)
-			}
-			known[k] = o
-		}
-		if o.again {
-			moved = append(moved, moving{j.ID, e, o})
-		}
-	}
-	slices.SortFunc(moved, func(a, b moving) int { return cmp.Compare(a.id, b.id) })
-	for _, m := range moved {
-		if m.asked != nil {
-			m.asked.jobs++
-			si.specs.dropAsk(m.e.asked)
-			m.e.asked = m.asked
-		}
-		if blocked(m.e.job) {
-			si.queue.touch(m.e)
-		}
-	}
-	for _, o := range known {
-		if o.asked != nil {
-			si.specs.dropAsk(o.asked)
-		}
-	}
-}
 
 // inText names partitions with their bounds.
 func inText(in []cluster.In) string {

@@ -206,15 +206,6 @@ func (bk *books) newBooking(j *Job) Booking {
 	return b
 }
 
-func (ns *nodes) cardType(node, uuid string) string {
-	if h := ns.byName[node]; h != nil {
-		if i := slices.IndexFunc(h.node.Res.Cards, func(c cluster.Card) bool { return c.UUID == uuid }); i >= 0 {
-			return h.node.Res.Cards[i].Model
-		}
-	}
-	return "unknown"
-}
-
 // start books an epoch whose gate is opened, and what it will use each hour.
 func (bk *books) start(e *entry) {
 	bk.rebook(e, func(*Booking) {})
@@ -296,19 +287,6 @@ func (bk *books) measured(e *entry, i int, m *api.Measure) {
 			}
 		}
 	})
-}
-
-// measured records what a member used, of cards only those that were its own.
-func (r *record) measured(node string, k api.MemberKey, member int, m *api.Measure, had func(uuid string) bool) *api.Measure {
-	own := *m
-	own.Node, own.Cards = node, nil
-	for _, c := range m.Cards {
-		if had(c.UUID) {
-			own.Cards = append(own.Cards, c)
-		}
-	}
-	r.measures = append(r.measures, MeasureRow{Job: k.Job, Epoch: k.Epoch, Member: member, Measure: &own})
-	return &own
 }
 
 // hooksRan records what a member used once more, with what the site's epilog wrote.

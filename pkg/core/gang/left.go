@@ -146,11 +146,6 @@ func (fl *fleet) leaseOut(h *host, k api.MemberKey) {
 	fl.leftGone(h, k)
 }
 
-// cutOff: more than half of the known nodes, and at least two, are away.
-func (ns *nodes) cutOff() bool {
-	return ns.away >= 2 && 2*ns.away > len(ns.byName)
-}
-
 // A member that was counted gone (by its lease, or a person's word) and lives all the same, on
 // a node that is back, holds what its grant stood for, and nobody knows how much of it. Until
 // its node says that it is gone nothing new is placed there.
@@ -182,4 +177,20 @@ func (fl *fleet) strayGone(h *host, k api.MemberKey) {
 func strayText(h *host) string {
 	keys := slices.SortedFunc(maps.Keys(h.strays), api.MemberKey.Compare)
 	return fmt.Sprintf("epoch %d of job %d, which was counted gone, still runs here", keys[0].Epoch, keys[0].Job)
+}
+
+// fenced names the nodes on which something of a past epoch of the job may still run, or the site's epilog does; it
+// is not admitted before that is over.
+func (fl *fleet) fenced(id int64) []string {
+	e := fl.jobs.byID[id]
+	if e == nil || e.left == 0 {
+		return nil
+	}
+	var out []string
+	for _, n := range fl.nodes.all() {
+		if slices.ContainsFunc(n.Left, func(l Left) bool { return l.Job == id && l.KeepsOut() }) {
+			out = append(out, n.Name)
+		}
+	}
+	return out
 }

@@ -11,18 +11,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
-	"gangd/pkg/core/hostlist"
-	"gangd/pkg/core/nearest"
 )
-
-// add makes a node known, of which nothing was heard yet.
-func (ns *nodes) add(name string) *host {
-	h := &host{node: &Node{Name: name, State: api.NodeUnknown, Res: &cluster.Node{Name: name}}, members: map[api.MemberKey]place{}}
-	ns.byName[name] = h
-	ns.sorted = slices.Insert(ns.sorted, ns.at(name), h)
-	ns.away++
-	return h
-}
 
 // fleet is what becomes of nodes and their cards: contact, fitness, loss, and what gangs have left there.
 type fleet struct {
@@ -268,19 +257,6 @@ func (fl *fleet) sessionCut(ev NodeGone) Outcome {
 	return applied()
 }
 
-func (ns *nodes) unknown(name string) *api.Error {
-	return NoNode(name, slices.Sorted(maps.Keys(ns.byName)))
-}
-
-// NoNode says that there is none of a name, and which there are.
-func NoNode(name string, known []string) *api.Error {
-	e := api.Errorf(api.CodeNotFound, "no node %q", name).About(api.ReasonNode, name)
-	if e.Hint = nearest.Hint(name, known, "nodes are "+hostlist.Compress(known)); len(known) == 0 {
-		e.Hint = "there are none"
-	}
-	return e
-}
-
 // nodeLost: silent for too long. Its gangs drain; what ran there may still run.
 func (fl *fleet) nodeLost(h *host) {
 	if h == nil || h.node.Connected || !h.node.LostSince.IsZero() {
@@ -501,4 +477,45 @@ func (fl *fleet) resumeNode(ev NodeResume) Outcome {
 	fl.refresh(h)
 	fl.record.emit(api.Event{Type: api.EventNodeResumed, Node: n.Name})
 	return applied()
+}
+
+func (fl *fleet) restoreNode(saved *Node) {
+	n := *saved
+	n.Connected = false
+	if n.LostSince.IsZero() {
+		n.State = api.NodeUnknown
+	}
+	if n.Res == nil {
+		n.Res = &cluster.Node{Name: n.Name}
+	}
+	h := fl.nodes.add(n.Name)
+	h.node, h.contact = &n, fl.clock.now.Mono
+	if n.LostSince.IsZero() {
+		fl.clock.in(fl.set.NodeTimeout, timer{kind: timerLost, node: n.Name})
+	}
+}
+
+// restoreGrants makes the grants of a node anew from who is on it, so that the two can't
+// disagree; only those of left members are taken as they were stored.
+func (fl *fleet) restoreGrants(h *host) {
+	n := h.node
+	res := n.Res.Emptied()
+	for _, l := range n.Left {
+		if g, ok := n.Res.Grant(l.MemberKey); ok {
+			res = res.Restore(g)
+		}
+		fl.countLeft(l, 1)
+		if l.Ran && !n.LostSince.IsZero() {
+			fl.armLease(h, l.MemberKey)
+		}
+	}
+	for k, p := range h.members {
+		j := p.e.job
+		at := func(rank int) cluster.Slot { return j.Ranks[rank].Slot }
+		res = res.Restore(cluster.GrantOf(p.e.asked.ask, k, j.Members[p.i].Ranks, at, endsBy(fl.set, j, baseLimit(j), j.ReservedAt)))
+	}
+	n.Res = res
+	fl.refresh(h)
+	fl.armClear(h)
+	h.owned, h.stored, fl.nodes.dirty = false, false, nil
 }

@@ -62,19 +62,6 @@ func (ps *partitions) changed() []api.PartitionChange {
 	return out
 }
 
-// configure gives a restored world what the configuration says.
-func (si *site) configure(file []api.Partition) {
-	si.movePartitions(func() {
-		si.partitions.file = file
-		for _, name := range slices.Sorted(maps.Keys(si.partitions.changes)) {
-			if c := si.partitions.changes[name]; !reflect.DeepEqual(c.File, si.partitions.configured(name)) {
-				si.partitions.forget(name)
-				si.record.emit(api.Event{Type: api.EventPartitionUpdated, Text: name + ": the configuration was edited and holds again"})
-			}
-		}
-	})
-}
-
 // configured is what the configuration says of a partition, nil: nothing.
 func (ps *partitions) configured(name string) *api.Partition {
 	if i := slices.IndexFunc(ps.file, func(p api.Partition) bool { return p.Name == name }); i >= 0 {
@@ -106,48 +93,6 @@ func (ps *partitions) set(name string, p *api.Partition, by string) {
 	ps.changes[name], ps.dirty[name] = c, c
 }
 
-// movePartitions changes them, and with them what nodes are in and what jobs ask for.
-func (si *site) movePartitions(change func()) {
-	before := si.partitions.all
-	change()
-	si.partitions.all = nil
-	for _, p := range si.partitions.file {
-		if si.partitions.changes[p.Name] == nil {
-			si.partitions.all = append(si.partitions.all, p)
-		} else if c := si.partitions.changes[p.Name]; c.Partition != nil {
-			si.partitions.all = append(si.partitions.all, *c.Partition)
-		}
-	}
-	for _, c := range si.partitions.changed() {
-		if c.File == nil && c.Partition != nil {
-			si.partitions.all = append(si.partitions.all, *c.Partition)
-		}
-	}
-	for _, h := range si.nodes.sorted {
-		if in := si.partitions.of(h.node.Name, nil); h.node.Res != nil && !slices.Equal(in, h.node.Res.Partitions) {
-			res := *h.node.Res
-			res.Partitions = in
-			si.nodes.edit(h).Res = &res
-		}
-	}
-	moved := map[string]bool{} // those of another tier, by which their jobs are ordered
-	for i := range si.partitions.all {
-		p := &si.partitions.all[i]
-		if k := slices.IndexFunc(before, func(o api.Partition) bool { return o.Name == p.Name }); k < 0 || before[k].Tier != p.Tier {
-			moved[p.Name] = true
-		}
-	}
-	si.judgeAgain(func(j *Job) bool {
-		for name := range strings.SplitSeq(j.Partition, ",") {
-			if moved[name] {
-				return true
-			}
-		}
-		return false
-	})
-	si.nodes.room = true
-}
-
 // of names the partitions of a node; one without nodes has them all. told is what to
 // take where no partitions are known.
 func (ps *partitions) of(node string, told []string) []string {
@@ -161,46 +106,6 @@ func (ps *partitions) of(node string, told []string) []string {
 		}
 	}
 	return out
-}
-
-func (si *site) putPartition(ev PutPartition) Outcome {
-	name := ev.Ask.Name
-	old := si.partitions.find(name)
-	switch {
-	case old == nil && ev.Old:
-		return refused(si.partitions.unknown(name))
-	case old != nil && !ev.Old:
-		return refused(conflict("gctl partition update "+name+" changes it", "there is a partition %s already", name).About(api.ReasonPartition, name))
-	}
-	p := api.Partition{Name: name}
-	if old != nil {
-		p = *old
-	}
-	if err := si.partitions.fill(&p, &ev.Ask); err != nil {
-		return refused(err)
-	}
-	if old != nil && reflect.DeepEqual(*old, p) {
-		return ignored("it is so already")
-	}
-	what := api.EventPartitionCreated
-	if old != nil {
-		what = api.EventPartitionUpdated
-	}
-	si.movePartitions(func() {
-		for _, o := range si.partitions.all { // there is one default
-			if p.Default && o.Default && o.Name != name {
-				o.Default = false
-				si.partitions.set(o.Name, &o, ev.By)
-			}
-		}
-		si.partitions.set(name, &p, ev.By)
-	})
-	text := partitionText(&p)
-	if ev.By != "" {
-		text += " (" + ev.By + ")"
-	}
-	si.record.emit(api.Event{Type: what, Nodes: p.Nodes, Text: text})
-	return applied()
 }
 
 // fill takes what a request says, and refuses what can not be.
@@ -313,55 +218,4 @@ func (ps *partitions) unknown(name string) *api.Error {
 	e := api.Errorf(api.CodeNotFound, "no partition %q", name).About(api.ReasonPartition, name)
 	e.Hint = nearest.Hint(name, known, "partitions here: "+strings.Join(known, ", "))
 	return e
-}
-
-// jobIn is a job that has not ended and may run in a partition, 0: there is none.
-func (si *site) jobIn(partition string) int64 {
-	for j := range si.jobs.all() {
-		if j.Verdict == nil && slices.Contains(strings.Split(j.Partition, ","), partition) {
-			return j.ID
-		}
-	}
-	return 0
-}
-
-func (si *site) dropPartition(ev DropPartition) Outcome {
-	p := si.partitions.find(ev.Name)
-	if p == nil {
-		return refused(si.partitions.unknown(ev.Name))
-	}
-	if id := si.jobIn(ev.Name); id != 0 {
-		return refused(conflict("gqueue -p "+ev.Name+" lists them; gctl partition update "+ev.Name+" --state=inactive takes no more", "job %d is of partition %s",
-			id, ev.Name).About(api.ReasonPartitionUsed, ev.Name))
-	}
-	nodes := p.Nodes
-	si.movePartitions(func() { si.partitions.set(ev.Name, nil, ev.By) })
-	text := ev.Name
-	if ev.By != "" {
-		text += " (" + ev.By + ")"
-	}
-	si.record.emit(api.Event{Type: api.EventPartitionDeleted, Nodes: nodes, Text: text})
-	return applied()
-}
-
-func (si *site) resetPartitions(ev ResetPartitions) Outcome {
-	changed := len(si.partitions.changes) > 0
-	for _, h := range si.nodes.sorted {
-		if n := h.node; !slices.Equal(n.Res.Features, n.Hello.Features) {
-			changed = si.fleet.setFeatures(NodeFeatures{Node: n.Name, By: ev.By, Features: n.Hello.Features}).Applied || changed
-		}
-	}
-	if !changed {
-		return ignored("all is as configured")
-	}
-	si.movePartitions(func() {
-		for _, c := range si.partitions.changed() {
-			if c.File == nil && si.jobIn(c.Name) != 0 {
-				continue
-			}
-			si.partitions.forget(c.Name)
-			si.record.emit(api.Event{Type: api.EventPartitionUpdated, Text: c.Name + ": as configured again (" + ev.By + ")"})
-		}
-	})
-	return applied()
 }

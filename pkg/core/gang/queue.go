@@ -2,6 +2,7 @@ package gang
 
 import (
 	"slices"
+	"time"
 
 	"gangd/pkg/api"
 )
@@ -129,4 +130,83 @@ func (q *queue) unlist(j *Job) {
 	if at, ok := slices.BinarySearch(a.waiting, j.ID); ok {
 		a.waiting = slices.Delete(a.waiting, at, at+1)
 	}
+}
+
+// array is what the elements of one array have to know of each other.
+type array struct {
+	limit   int
+	waiting []int64   // elements that have not ended, by id
+	active  int       // elements that are admitted
+	above   int       // so many were admitted when a person lowered the limit below that; fewer as they end
+	offered int       // elements that may be admitted next
+	live    int       // elements in memory
+	begun   int       // elements in memory that have begun, or will not
+	start   time.Time // the latest at which one began
+	over    int       // elements in memory that have ended
+	bad     int       // those of them that did not complete
+	due     bool      // the first element's time in memory is over; it stays while others do, with their key
+}
+
+// enlist counts an element into its array.
+func (q *queue) enlist(e *entry) {
+	j := e.job
+	if j.ArrayID == 0 {
+		return
+	}
+	a := q.arrays[j.ArrayID]
+	if a == nil {
+		a = &array{}
+		q.arrays[j.ArrayID] = a
+	}
+	a.live++
+	a.tally(j, 1)
+	if j.Verdict != nil {
+		return
+	}
+	if j.Array != nil { // an ended element has the limit of its time
+		a.limit = j.Array.Limit
+	}
+	at, _ := slices.BinarySearch(a.waiting, j.ID)
+	a.waiting = slices.Insert(a.waiting, at, j.ID)
+	if admitted(j) {
+		if a.active++; a.active > a.limit {
+			a.above = a.active
+		}
+	}
+}
+
+// tally counts an element, or (by -1) counts it out.
+func (a *array) tally(j *Job, by int) {
+	if j.Verdict != nil || !j.Start.IsZero() {
+		a.begun += by
+	}
+	// One that begins again does so later: the latest start never goes back.
+	if j.Start.After(a.start) {
+		a.start = j.Start
+	}
+	if j.Verdict != nil {
+		a.over += by
+		if j.Verdict.State != api.JobCompleted {
+			a.bad += by
+		}
+	}
+}
+
+// retally keeps the count over a change of the job.
+func (q *queue) retally(j *Job, change func()) {
+	a := q.arrays[j.ArrayID]
+	if a == nil {
+		change()
+		return
+	}
+	a.tally(j, -1)
+	change()
+	a.tally(j, 1)
+}
+
+func arrayCount(j *Job) int {
+	if j.Array == nil {
+		return 1
+	}
+	return j.Array.Count
 }

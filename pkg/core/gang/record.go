@@ -1,6 +1,14 @@
 package gang
 
-import "gangd/pkg/api"
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"gangd/pkg/api"
+)
 
 // record is what a commit adds to what was before: events with their letters, attempts, and what their members used.
 type record struct {
@@ -14,4 +22,58 @@ type record struct {
 	events   []api.Event
 	epochs   map[api.MemberKey]EpochRow
 	measures []MeasureRow
+}
+
+// emit puts one line into the story.
+func (r *record) emit(ev api.Event) {
+	ev.Seq, ev.Time = r.nextSeq, r.clock.now.Wall
+	r.nextSeq++
+	r.events = append(r.events, ev)
+}
+
+// emitJob is emit for the current epoch of a job.
+func (r *record) emitJob(j *Job, ev api.Event) {
+	ev.JobID, ev.Epoch = j.ID, j.Epoch
+	r.emit(ev)
+	if len(j.Spec.Notify) > 0 {
+		a := r.queue.arrays[j.ArrayID]
+		r.outbox.notify(j, &r.events[len(r.events)-1], r.set.StallDump > 0, a == nil || len(a.waiting) == 0)
+	}
+	if j.Spec.Report && ev.Type == api.EventEnded && j.Booking != nil {
+		r.outbox.postReport(j, &r.events[len(r.events)-1])
+	}
+}
+
+// measured records what a member used, of cards only those that were its own.
+func (r *record) measured(node string, k api.MemberKey, member int, m *api.Measure, had func(uuid string) bool) *api.Measure {
+	own := *m
+	own.Node, own.Cards = node, nil
+	for _, c := range m.Cards {
+		if had(c.UUID) {
+			own.Cards = append(own.Cards, c)
+		}
+	}
+	r.measures = append(r.measures, MeasureRow{Job: k.Job, Epoch: k.Epoch, Member: member, Measure: &own})
+	return &own
+}
+
+func (r *record) emitExit(j *Job, ra *api.RankActual) {
+	code := ra.ExitCode
+	ev := api.Event{Type: api.EventRankExited, Rank: rankPtr(ra.Rank), Node: j.Ranks[ra.Rank].Slot.Node, ExitCode: &code, Text: cmp.Or(ra.Error, strings.TrimSpace(forksText(ra)))}
+	if ra.Signal != 0 {
+		ev.Signal = fmt.Sprint(ra.Signal)
+	}
+	r.emitJob(j, ev)
+}
+
+// take gives what was added, events as they came.
+func (r *record) take(ch *Changes) {
+	ch.Events, ch.NextSeq, ch.Measures, ch.Letters = r.events, r.nextSeq, r.measures, r.outbox.take()
+	for _, k := range slices.SortedFunc(maps.Keys(r.epochs), api.MemberKey.Compare) {
+		ch.Epochs = append(ch.Epochs, r.epochs[k])
+	}
+	r.events, r.measures = nil, nil
+	if len(r.epochs) > 0 {
+		r.epochs = map[api.MemberKey]EpochRow{}
+	}
 }

@@ -515,15 +515,6 @@ func (rp *reports) exited(e *entry, i int, ra *api.RankActual, byItself bool) {
 	rp.record.emitExit(e.job, ra)
 }
 
-func (r *record) emitExit(j *Job, ra *api.RankActual) {
-	code := ra.ExitCode
-	ev := api.Event{Type: api.EventRankExited, Rank: rankPtr(ra.Rank), Node: j.Ranks[ra.Rank].Slot.Node, ExitCode: &code, Text: cmp.Or(ra.Error, strings.TrimSpace(forksText(ra)))}
-	if ra.Signal != 0 {
-		ev.Signal = fmt.Sprint(ra.Signal)
-	}
-	r.emitJob(j, ev)
-}
-
 // seen: the node says that the member runs, so the launch was a success.
 func (rp *reports) seen(h *host, e *entry, i int) bool {
 	if e.job.Members[i].State != MemberStarting {

@@ -63,42 +63,6 @@ func (rs *reservations) list() []*api.Reservation {
 	return out
 }
 
-func (si *site) putReservation(ev PutReservation) Outcome {
-	r := ev.R
-	r.Active = false
-	old := si.reservations.byName[r.Name]
-	if ev.Count > 0 {
-		nodes, err := si.reservations.chooseNodes(&r, old, ev.Count)
-		if err != nil {
-			return refused(err)
-		}
-		r.Nodes = nodes
-	}
-	err := si.reservations.bookable(&r, old, &ev)
-	if err != nil {
-		return refused(err)
-	}
-	if old != nil && sameReservation(old.r, &r) {
-		return ignored("it is so already")
-	}
-	what := api.EventReservationCreated
-	if old != nil {
-		what = api.EventReservationUpdated
-	}
-	si.reservations.put(&reservation{r: &r, active: !r.Start.After(si.clock.now.Wall)})
-	text := reservationText(&r)
-	if ev.By != "" {
-		text += " (" + ev.By + ")"
-	}
-	si.record.emit(api.Event{Type: what, Reservation: r.Name, Nodes: r.Nodes, Text: text})
-	nodes := r.Nodes
-	if old != nil {
-		nodes = append(slices.Clone(nodes), old.r.Nodes...)
-	}
-	si.reservationMoved(r.Name, nodes)
-	return applied()
-}
-
 // put keeps one, and the moment at which something becomes of it.
 func (rs *reservations) put(b *reservation) {
 	rs.byName[b.r.Name] = b
@@ -108,22 +72,6 @@ func (rs *reservations) put(b *reservation) {
 		next = b.r.End
 	}
 	rs.clock.in(next.Sub(rs.clock.now.Wall), reservationTimer(b.r.Name))
-}
-
-// reservationMoved says to all whom it concerns that a reservation is another.
-func (si *site) reservationMoved(name string, nodes []string) {
-	si.nodes.room = true
-	si.reservations.seen = nil
-	for _, id := range slices.Sorted(maps.Keys(si.jobs.byID)) {
-		if e := si.jobs.byID[id]; e.job.Spec.Reservation == name && blocked(e.job) {
-			si.queue.touch(e)
-		}
-	}
-	for _, n := range unique(slices.Clone(nodes)) {
-		if h := si.nodes.byName[n]; h != nil {
-			si.fleet.armClear(h)
-		}
-	}
 }
 
 // chooseNodes gives a reservation so many nodes that no other one has at its times and that jobs will have left:
@@ -336,50 +284,10 @@ func (rs *reservations) inTheWay(r *api.Reservation) *api.Error {
 		"%s on these nodes and may run %s", who, until)
 }
 
-func (si *site) dropReservation(ev DropReservation) Outcome {
-	b := si.reservations.byName[ev.Name]
-	if b == nil {
-		return refused(si.reservations.unknown(ev.Name))
-	}
-	si.reservations.remove(b)
-	text := ""
-	if ev.By != "" {
-		text = "by " + ev.By
-	}
-	si.record.emit(api.Event{Type: api.EventReservationDeleted, Reservation: ev.Name, Nodes: b.r.Nodes, Text: text})
-	si.reservationMoved(ev.Name, b.r.Nodes)
-	return applied()
-}
-
 func (rs *reservations) remove(b *reservation) {
 	delete(rs.byName, b.r.Name)
 	rs.dirty[b.r.Name] = nil
 	rs.clock.timers.cancel(reservationTimer(b.r.Name))
-}
-
-// reservationDue: one begins, or ends.
-func (si *site) reservationDue(name string) {
-	b := si.reservations.byName[name]
-	switch now := si.clock.now.Wall; {
-	case b == nil:
-	case now.Before(b.r.Start):
-		// The wall clock was set back meanwhile: wait on.
-		si.reservations.put(&reservation{r: b.r})
-	case now.Before(b.r.End):
-		if !b.active {
-			si.record.emit(api.Event{Type: api.EventReservationBegan, Reservation: name, Nodes: b.r.Nodes, Text: "until " + timeText(b.r.End)})
-		}
-		si.reservations.put(&reservation{r: b.r, active: true})
-		si.reservationMoved(name, b.r.Nodes)
-	default:
-		si.record.emit(api.Event{Type: api.EventReservationEnded, Reservation: name, Nodes: b.r.Nodes})
-		if next := nextOccurrence(b.r, now); next != nil {
-			si.reservations.put(&reservation{r: next, active: !next.Start.After(now)})
-		} else {
-			si.reservations.remove(b)
-		}
-		si.reservationMoved(name, b.r.Nodes)
-	}
 }
 
 // nextOccurrence is the first one that is not over, at the same hour of its day; nil: none.

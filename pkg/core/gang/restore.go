@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"gangd/pkg/api"
-	"gangd/pkg/core/cluster"
 )
 
 // Restore is the world after a restart. Every node is unknown until it says hello (a lost
@@ -62,73 +61,6 @@ func Restore(now Instant, s api.Settings, saved *Snapshot) *World {
 	// All of it is as it was stored: nodes are told when they come, and who plans begins with every job.
 	w.jobs.touched, w.nodes.woken = slices.Collect(maps.Keys(w.jobs.byID)), nil
 	return w
-}
-
-func (fl *fleet) restoreNode(saved *Node) {
-	n := *saved
-	n.Connected = false
-	if n.LostSince.IsZero() {
-		n.State = api.NodeUnknown
-	}
-	if n.Res == nil {
-		n.Res = &cluster.Node{Name: n.Name}
-	}
-	h := fl.nodes.add(n.Name)
-	h.node, h.contact = &n, fl.clock.now.Mono
-	if n.LostSince.IsZero() {
-		fl.clock.in(fl.set.NodeTimeout, timer{kind: timerLost, node: n.Name})
-	}
-}
-
-func (m *memory) bring(j *Job) {
-	m.specs.keep(j)
-	e := &entry{job: j, asked: m.specs.ask(j), epoch: m.jobs.noEpoch}
-	m.jobs.byID[j.ID] = e
-	if len(j.Refusals) > 0 {
-		m.launches.refused[j.ID] = e
-	}
-	if j.Key != "" {
-		m.keys[j.Key] = j.ID
-	}
-	m.queue.enlist(e)
-	if j.Verdict == nil {
-		m.holdings.count(j)
-	}
-	if !admitted(j) {
-		return
-	}
-	m.pools.count(j, 1)
-	for i := range j.Members {
-		if name := j.Members[i].Node; m.nodes.byName[name] == nil {
-			m.fleet.restoreNode(&Node{Name: name})
-		}
-	}
-	m.launches.place(e)
-}
-
-// restoreGrants makes the grants of a node anew from who is on it, so that the two can't
-// disagree; only those of left members are taken as they were stored.
-func (fl *fleet) restoreGrants(h *host) {
-	n := h.node
-	res := n.Res.Emptied()
-	for _, l := range n.Left {
-		if g, ok := n.Res.Grant(l.MemberKey); ok {
-			res = res.Restore(g)
-		}
-		fl.countLeft(l, 1)
-		if l.Ran && !n.LostSince.IsZero() {
-			fl.armLease(h, l.MemberKey)
-		}
-	}
-	for k, p := range h.members {
-		j := p.e.job
-		at := func(rank int) cluster.Slot { return j.Ranks[rank].Slot }
-		res = res.Restore(cluster.GrantOf(p.e.asked.ask, k, j.Members[p.i].Ranks, at, endsBy(fl.set, j, baseLimit(j), j.ReservedAt)))
-	}
-	n.Res = res
-	fl.refresh(h)
-	fl.armClear(h)
-	h.owned, h.stored, fl.nodes.dirty = false, false, nil
 }
 
 // rearm sets the timers of a job.

@@ -60,6 +60,3 @@ func keep(j *Job) {
 		j.Kept += d.Round(time.Millisecond)
 	}
 }
-
-// told says that what the scheduler knows of an admitted gang has changed.
-func (js *jobs) changed(e *entry) { js.touched = append(js.touched, e.job.ID) }

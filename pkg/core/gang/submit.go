@@ -3,26 +3,9 @@ package gang
 import (
 	"slices"
 	"strings"
-	"time"
 
 	"gangd/pkg/api"
-	"gangd/pkg/core/cluster"
 )
-
-// array is what the elements of one array have to know of each other.
-type array struct {
-	limit   int
-	waiting []int64   // elements that have not ended, by id
-	active  int       // elements that are admitted
-	above   int       // so many were admitted when a person lowered the limit below that; fewer as they end
-	offered int       // elements that may be admitted next
-	live    int       // elements in memory
-	begun   int       // elements in memory that have begun, or will not
-	start   time.Time // the latest at which one began
-	over    int       // elements in memory that have ended
-	bad     int       // those of them that did not complete
-	due     bool      // the first element's time in memory is over; it stays while others do, with their key
-}
 
 // submissions bring jobs into the queue: of people, and again and again of cron tables.
 type submissions struct {
@@ -101,25 +84,6 @@ func (ps *partitions) known(names string) *api.Error {
 	return nil
 }
 
-// submitted gives the ids that a key was answered with before.
-func (m *memory) submitted(key string) []int64 {
-	if key == "" {
-		return nil
-	}
-	m.forgetKeys()
-	first, ok := m.keys[key]
-	if !ok {
-		return nil
-	}
-	ids := []int64{first}
-	if e := m.jobs.byID[first]; e != nil && e.job.Array != nil {
-		for id := first + 1; id < first+int64(e.job.Array.Count); id++ {
-			ids = append(ids, id)
-		}
-	}
-	return ids
-}
-
 func checkSubmit(ev *Submit) *api.Error {
 	switch {
 	case ev.Spec == nil:
@@ -181,34 +145,6 @@ func (sb *submissions) queueNew(e *entry, warned string) {
 	sb.queue.touch(e)
 }
 
-// enlist counts an element into its array.
-func (q *queue) enlist(e *entry) {
-	j := e.job
-	if j.ArrayID == 0 {
-		return
-	}
-	a := q.arrays[j.ArrayID]
-	if a == nil {
-		a = &array{}
-		q.arrays[j.ArrayID] = a
-	}
-	a.live++
-	a.tally(j, 1)
-	if j.Verdict != nil {
-		return
-	}
-	if j.Array != nil { // an ended element has the limit of its time
-		a.limit = j.Array.Limit
-	}
-	at, _ := slices.BinarySearch(a.waiting, j.ID)
-	a.waiting = slices.Insert(a.waiting, at, j.ID)
-	if admitted(j) {
-		if a.active++; a.active > a.limit {
-			a.above = a.active
-		}
-	}
-}
-
 func arrayInfo(a *api.Array) *ArrayInfo {
 	if a == nil {
 		return nil
@@ -224,52 +160,4 @@ func arrayInfo(a *api.Array) *ArrayInfo {
 		info.Step = max(step, 1)
 	}
 	return info
-}
-
-// ask is shared by all jobs of one spec and partition that were changed alike.
-func (sp *specs) ask(j *Job) *sharedAsk {
-	k := sp.keyOfAsk(j)
-	a := sp.asks[k]
-	if a == nil {
-		a = &sharedAsk{ask: cluster.AskIn(askSpec(j), sp.askedIn(j)), key: k}
-		if j.Elsewhere {
-			a.ask.Leave(RefusedBy(j))
-		}
-		sp.asks[k] = a
-	}
-	a.jobs++
-	return a
-}
-
-// askedIn are the partitions of a job's ask: those it may be started in, and all of them where it
-// may be in none, which keeps it from being a candidate.
-func (sp *specs) askedIn(j *Job) []cluster.In {
-	if open := sp.partitions.startsIn(j); len(open) > 0 {
-		return open
-	}
-	return unboundedIn(j.Partition)
-}
-
-// askSpec is what a job asks for now, without the nodes that it is kept off.
-func askSpec(j *Job) *api.Spec {
-	s := SpecOf(j)
-	if !j.Elsewhere {
-		return s
-	}
-	c := *s
-	c.Exclude = append(slices.Clip(c.Exclude), RefusedBy(j)...)
-	return &c
-}
-
-// dropAsk is the other end of ask.
-func (sp *specs) dropAsk(a *sharedAsk) {
-	if a.jobs--; a.jobs == 0 {
-		delete(sp.asks, a.key)
-	}
-}
-
-// askAgain is to follow whatever may change what a job asks for.
-func (sp *specs) askAgain(e *entry) {
-	sp.dropAsk(e.asked)
-	e.asked = sp.ask(e.job)
 }

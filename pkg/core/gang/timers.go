@@ -130,56 +130,5 @@ type clock struct {
 	timers timers
 }
 
-// tick fires what is due, at most maxFire timers; NextDeadline says whether more are.
-func (w *World) tick() Outcome {
-	fired := 0
-	for ; fired < maxFire; fired++ {
-		t, ok := w.clock.timers.pop(w.clock.now.Mono)
-		if !ok {
-			break
-		}
-		w.fire(t)
-	}
-	if fired == 0 {
-		return ignored("no timer is due")
-	}
-	return applied()
-}
-
-func (w *World) fire(t timer) {
-	switch t.kind {
-	case timerStart:
-		w.launches.startTimeout(w.jobs.byID[t.job])
-	case timerLaunch:
-		w.launches.launchTimeout(w.jobs.byID[t.job])
-	case timerReady:
-		w.launches.readyTimeout(w.jobs.byID[t.job])
-	case timerForce:
-		w.stops.force(w.jobs.byID[t.job])
-	case timerEligible:
-		w.queue.becomeEligible(w.jobs.byID[t.job])
-	case timerLeave:
-		w.memory.purgeDue()
-	case timerLost:
-		w.fleet.nodeLost(w.nodes.byName[t.node])
-	case timerWatch:
-		w.watchdogs.watchTimeout(w.jobs.byID[t.job], t.epoch)
-	case timerClear:
-		w.fleet.clearNode(w.nodes.byName[t.node])
-	case timerReservation:
-		w.site.reservationDue(t.node)
-	case timerDeadline:
-		w.launches.missDeadline(w.jobs.byID[t.job])
-	case timerNotify:
-		w.record.tellPart(w.jobs.byID[t.job])
-	case timerBook:
-		w.books.hour(w.jobs.byID[t.job], t.epoch)
-	case timerDepend:
-		w.deps.judge(w.jobs.byID[t.job])
-	case timerLease:
-		w.fleet.leaseOut(w.nodes.byName[t.node], memberKey(t.job, t.epoch))
-	}
-}
-
 // in arms a timer after d.
 func (c *clock) in(d time.Duration, k timer) { c.timers.set(k, c.now.Mono+max(d, 0)) }

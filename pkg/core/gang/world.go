@@ -2,16 +2,11 @@ package gang
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"encoding/json"
 	"iter"
-	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"gangd/pkg/api"
-	"gangd/pkg/core/cluster"
 	"gangd/pkg/core/sched"
 )
 
@@ -42,183 +37,6 @@ type World struct {
 	control     control
 	submissions submissions
 }
-
-// entry is a job with what is derived from it; nothing in here is stored.
-type entry struct {
-	job      *Job
-	asked    *sharedAsk
-	*epoch                    // of an admitted gang; all others have [World].noEpoch
-	dirty    map[int]struct{} // ranks changed since the last Take
-	leaves   time.Duration    // when it leaves memory, on the clock that does not jump; 0: it has not ended
-	left     int32            // members of past epochs that may still run, see Left
-	owned    bool             // job was cloned since the last Take
-	ownRanks bool             // so were its ranks
-	allDirty bool             // all of them changed since the last Take
-	waiting  bool             // its dependency is watched, see depend.go
-	offered  bool             // element of a limited array: one of those that may be admitted next
-}
-
-// epoch is what is derived from the members of an admitted gang, and what was heard of them.
-type epoch struct {
-	prepared map[int]int // of a reserved gang: the port that was picked, by member that is prepared
-	ranks    int         // of prepared members
-	alive    int         // members neither stopped nor fenced
-	open     int         // ranks with a process that has not exited
-	body     *api.AssignmentBody
-	stuck    map[int]string   // survivors by member
-	warned   map[int]string   // what ranks are warned of now
-	ready    map[int]struct{} // ranks that said READY=1, while the gate waits
-	// readyTasks are tasks of its steps that did.
-	readyTasks map[api.TaskKey]struct{}
-	guard      *guard        // of its watchdogs; nil: nothing was seen yet
-	drainAt    time.Duration // when the drain under way began, on the clock that does not jump
-	asker      api.Asker     // who asked for the drain; not stored: a restart takes longer than an answer
-	// stacks is where the processes of members were before they were stopped, by member. Nodes say it again after a restart.
-	stacks map[int]*api.MemberStacks
-}
-
-// host is a node with what is derived from it.
-type host struct {
-	node        *Node
-	owned       bool // cloned since the last Take
-	stored      bool // something that the store keeps changed since the last Take
-	members     map[api.MemberKey]place
-	clock       api.NodeClock              // of the machine, against this one's; zero: not known
-	contact     time.Duration              // last time it was heard of, when it has no session now
-	since       time.Duration              // when its newest session began
-	staleLogged map[api.MemberKey]struct{} // stale claims already put on record in this session
-	expired     map[api.MemberKey]struct{} // leases that ran out while most nodes were away
-	strays      map[api.MemberKey]struct{} // what lives there and has no grant any more, by the node's own word in this session
-	found       map[api.MemberKey]struct{} // members whose records are not whole there, already put on record
-}
-
-// place is where a live member is kept.
-type place struct {
-	e *entry
-	i int
-}
-
-// preparing: it has not said yet that it is prepared.
-func (p place) preparing() bool {
-	_, prepared := p.e.prepared[p.i]
-	return p.e.job.Members[p.i].State == MemberPreparing && !prepared
-}
-
-type askKey struct {
-	spec               *api.Spec
-	partition          string
-	constraint, prefer string // of now
-	without            string // nodes that are out of the question for now
-}
-
-func (sp *specs) keyOfAsk(j *Job) askKey {
-	s := j.Spec
-	k := askKey{spec: s, partition: inText(sp.partitions.startsIn(j)), constraint: s.Constraint, prefer: s.Prefer}
-	if j.Constraint != nil {
-		k.constraint = *j.Constraint
-	}
-	if j.Prefer != nil {
-		k.prefer = *j.Prefer
-	}
-	if j.Elsewhere {
-		k.without = strings.Join(RefusedBy(j), ",")
-	}
-	return k
-}
-
-// specs are what jobs ask for, kept once for all that ask the same.
-type specs struct {
-	partitions *partitions
-
-	byKey   map[specKey]*sharedSpec
-	options map[optionsKey]*sharedOptions
-	// optionsBy finds those of a start again, whose jobs share them as they were read.
-	optionsBy map[*api.Spec]*sharedOptions
-	asks      map[askKey]*sharedAsk
-
-	whole map[string]*api.Spec // of new jobs by hash, for the store; nil: there are none
-}
-
-// sharedSpec counts the jobs of a user in memory that have a spec: whoever submits the same once more, a
-// hundred thousand times perhaps, takes no more memory for it.
-type sharedSpec struct {
-	options *sharedOptions
-	jobs    int32
-	live    int32 // those of them that have not ended
-}
-
-type specKey struct {
-	user uint32
-	hash string
-}
-
-func (j *Job) specKey() specKey { return specKey{j.UID, j.SpecHash} }
-
-// sharedOptions is a spec without its name, which each job has for itself. It counts the specs that are the same but for name
-// and texts: a hundred thousand jobs of a user differ in little else.
-type sharedOptions struct {
-	spec  *api.Spec
-	key   optionsKey
-	specs int
-}
-
-type optionsKey [sha256.Size]byte
-
-// keep counts a job in, and gives it the options that others have which say the same.
-func (sp *specs) keep(j *Job) {
-	s := sp.byKey[j.specKey()]
-	if s == nil {
-		s = &sharedSpec{options: sp.optionsOf(j.Spec)}
-		s.options.specs++
-		sp.byKey[j.specKey()] = s
-	}
-	s.jobs++
-	j.Spec = s.options.spec
-}
-
-func (sp *specs) optionsOf(s *api.Spec) *sharedOptions {
-	if o := sp.optionsBy[s]; o != nil {
-		return o
-	}
-	if s.Name != "" {
-		own := *s
-		own.Name = ""
-		s = &own
-	}
-	text, err := json.Marshal(s)
-	if err != nil {
-		panic("gang: a spec is plain data: " + err.Error())
-	}
-	key := optionsKey(sha256.Sum256(text))
-	o := sp.options[key]
-	if o == nil {
-		o = &sharedOptions{spec: s, key: key}
-		sp.options[key], sp.optionsBy[s] = o, o
-	}
-	return o
-}
-
-func (sp *specs) drop(j *Job) {
-	s := sp.byKey[j.specKey()]
-	if s.jobs--; s.jobs > 0 {
-		return
-	}
-	delete(sp.byKey, j.specKey())
-	if s.options.specs--; s.options.specs == 0 {
-		delete(sp.options, s.options.key)
-		delete(sp.optionsBy, s.options.spec)
-	}
-}
-
-// sharedAsk counts the jobs that use an ask.
-type sharedAsk struct {
-	ask  *cluster.Ask
-	key  askKey
-	jobs int
-}
-
-// open: its jobs may be started in a partition.
-func (a *sharedAsk) open() bool { return a.key.partition != "" }
 
 // New is an empty world.
 func New(set api.Settings) *World {
@@ -345,175 +163,22 @@ func applied() Outcome             { return Outcome{Applied: true} }
 func ignored(why string) Outcome   { return Outcome{Ignored: why} }
 func refused(e *api.Error) Outcome { return Outcome{Refused: e} }
 
-// edit gives the job to write to: cloned once between two Takes.
-func (js *jobs) edit(e *entry) *Job {
-	if !e.owned {
-		e.job = clone(e.job)
-		e.owned = true
-		js.dirty = append(js.dirty, e)
-	}
-	return e.job
-}
-
-// editRank gives the rank to write to.
-func (js *jobs) editRank(e *entry, i int) *Rank {
-	if !e.allDirty {
-		if e.dirty == nil {
-			e.dirty = map[int]struct{}{}
-		}
-		e.dirty[i] = struct{}{}
-	}
-	return &js.editRanks(e)[i]
-}
-
-// editRanks gives all ranks to write to. A job is edited each time that one of its members says something, and
-// what most say is not of the ranks, of which there may be thousands.
-func (js *jobs) editRanks(e *entry) []Rank {
-	j := js.edit(e)
-	if !e.ownRanks {
-		j.Ranks = slices.Clone(j.Ranks)
-		e.ownRanks = true
-	}
-	return j.Ranks
-}
-
-// clone copies a job but for its ranks: see [jobs.editRanks].
-func clone(j *Job) *Job {
-	c := j.Copy()
-	c.Members = slices.Clone(j.Members)
-	c.Used = maps.Clone(j.Used)
-	c.Steps = slices.Clone(j.Steps)
-	for i := range c.Steps {
-		c.Steps[i].Parts = slices.Clone(c.Steps[i].Parts)
-	}
-	if j.Drain != nil {
-		d := *j.Drain
-		d.Later = slices.Clone(d.Later)
-		d.Reports = slices.Clone(d.Reports)
-		c.Drain = &d
-	}
-	return c
-}
-
-// edit gives the node to write to.
-func (ns *nodes) edit(h *host) *Node {
-	h.stored = true
-	return ns.show(h)
-}
-
-// show is editNode for what is shown but not stored.
-func (ns *nodes) show(h *host) *Node {
-	if !h.owned {
-		c := *h.node
-		c.Left = slices.Clone(c.Left)
-		h.node = &c
-		h.owned = true
-		ns.dirty = append(ns.dirty, h)
-	}
-	return h.node
-}
-
-// emit puts one line into the story.
-func (r *record) emit(ev api.Event) {
-	ev.Seq, ev.Time = r.nextSeq, r.clock.now.Wall
-	r.nextSeq++
-	r.events = append(r.events, ev)
-}
-
-// emitJob is emit for the current epoch of a job.
-func (r *record) emitJob(j *Job, ev api.Event) {
-	ev.JobID, ev.Epoch = j.ID, j.Epoch
-	r.emit(ev)
-	if len(j.Spec.Notify) > 0 {
-		a := r.queue.arrays[j.ArrayID]
-		r.outbox.notify(j, &r.events[len(r.events)-1], r.set.StallDump > 0, a == nil || len(a.waiting) == 0)
-	}
-	if j.Spec.Report && ev.Type == api.EventEnded && j.Booking != nil {
-		r.outbox.postReport(j, &r.events[len(r.events)-1])
-	}
-}
-
 // Take gives what changed since the last Take. What it gives is never changed again.
 func (w *World) Take() Changes {
-	ch := Changes{Forgot: unique(w.nodes.forgot), Events: w.record.events, Steps: w.steps.ended, Measures: w.record.measures, Ledger: w.books.ledger.take(), Letters: w.record.outbox.take(), Specs: w.specs.whole, Purged: w.jobs.purged, Revived: unique(w.jobs.revived), NextID: w.jobs.nextID, NextSeq: w.record.nextSeq}
-	slices.SortFunc(w.jobs.dirty, func(a, b *entry) int { return int(a.job.ID - b.job.ID) })
-	for _, e := range w.jobs.dirty {
-		e.job.Share()
-		// One that has left memory since is here too: its end must reach the store.
-		ch.Jobs = append(ch.Jobs, e.job)
-		ch.Ranks = e.appendRanks(ch.Ranks)
-		e.owned, e.ownRanks, e.allDirty, e.dirty = false, false, false, nil
-	}
-	slices.SortFunc(w.nodes.dirty, func(a, b *host) int { return strings.Compare(a.node.Name, b.node.Name) })
-	for _, h := range w.nodes.dirty {
-		if h.stored {
-			ch.Nodes = append(ch.Nodes, h.node)
-		} else {
-			ch.Seen = append(ch.Seen, h.node)
-		}
-		h.owned, h.stored = false, false
-	}
-	for _, k := range slices.SortedFunc(maps.Keys(w.record.epochs), api.MemberKey.Compare) {
-		ch.Epochs = append(ch.Epochs, w.record.epochs[k])
-	}
-	for _, name := range slices.Sorted(maps.Keys(w.site.reservations.dirty)) {
-		ch.Reservations = append(ch.Reservations, ReservationRow{name, w.site.reservations.dirty[name]})
-	}
-	clear(w.site.reservations.dirty)
-	for _, name := range slices.Sorted(maps.Keys(w.site.partitions.dirty)) {
-		ch.Partitions = append(ch.Partitions, PartitionRow{name, w.site.partitions.dirty[name]})
-	}
-	clear(w.site.partitions.dirty)
-	ch.Groups, w.site.partitions.moved = w.site.partitions.moved, false
-	for _, user := range slices.Sorted(maps.Keys(w.site.crontabs.dirty)) {
-		ch.Crontabs = append(ch.Crontabs, CrontabRow{user, w.site.crontabs.dirty[user]})
-	}
-	clear(w.site.crontabs.dirty)
-	slices.Sort(ch.Purged)
-	ch.Dirty = unique(w.nodes.woken)
-	ch.Queue = unique(w.jobs.touched)
-	ch.Prepared = w.jobs.takePrepared()
-	w.jobs.dirty, w.nodes.dirty, w.nodes.forgot, w.record.events, w.steps.ended, w.record.measures, w.specs.whole, w.jobs.purged, w.jobs.revived = nil, nil, nil, nil, nil, nil, nil, nil, nil
-	if len(w.record.epochs) > 0 {
-		w.record.epochs = map[api.MemberKey]EpochRow{}
-	}
-	w.nodes.woken, w.jobs.touched = nil, nil
+	var ch Changes
+	w.jobs.take(&ch)
+	w.nodes.take(&ch)
+	w.record.take(&ch)
+	w.site.take(&ch)
+	ch.Specs, w.specs.whole = w.specs.whole, nil
+	ch.Steps, w.steps.ended = w.steps.ended, nil
+	ch.Ledger = w.books.ledger.take()
 	return ch
-}
-
-// takePrepared counts the prepared ranks of gangs of which that has changed.
-func (js *jobs) takePrepared() map[int64]int {
-	if len(js.prepared) == 0 {
-		return nil
-	}
-	out := map[int64]int{}
-	for id := range js.prepared {
-		if e := js.byID[id]; e != nil && reserved(e.job) {
-			out[id] = e.ranks
-		}
-	}
-	clear(js.prepared)
-	return out
 }
 
 func unique[T cmp.Ordered](s []T) []T {
 	slices.Sort(s)
 	return slices.Compact(s)
-}
-
-func (e *entry) appendRanks(rows []RankRow) []RankRow {
-	if e.allDirty {
-		rows = slices.Grow(rows, len(e.job.Ranks))
-		for i, r := range e.job.Ranks {
-			rows = append(rows, RankRow{Job: e.job.ID, Index: i, Rank: r})
-		}
-		return rows
-	}
-	rows = slices.Grow(rows, len(e.dirty))
-	for _, i := range slices.Sorted(maps.Keys(e.dirty)) {
-		rows = append(rows, RankRow{Job: e.job.ID, Index: i, Rank: e.job.Ranks[i]})
-	}
-	return rows
 }
 
 // SkipIDs makes next the smallest id to be given out, unless that would go back: the store
@@ -538,48 +203,6 @@ func (w *World) TakeQueue() (ids []int64, room bool) {
 // Outbox are the letters by id.
 func (w *World) Outbox() []*api.Letter { return w.record.outbox.list() }
 
-// find is the newest form of a job in memory, nil when there is none.
-func (js *jobs) find(id int64) *Job {
-	if e := js.byID[id]; e != nil {
-		return e.job
-	}
-	return nil
-}
-
-// all walks the jobs in memory by id.
-func (js *jobs) all() iter.Seq[*Job] {
-	return func(yield func(*Job) bool) {
-		for _, id := range slices.Sorted(maps.Keys(js.byID)) {
-			if !yield(js.byID[id].job) {
-				return
-			}
-		}
-	}
-}
-
-// find is the newest form of a node, nil when it is not known.
-func (ns *nodes) find(name string) *Node {
-	if h := ns.byName[name]; h != nil {
-		return h.node
-	}
-	return nil
-}
-
-// all are all known nodes by name.
-func (ns *nodes) all() []*Node {
-	out := make([]*Node, len(ns.sorted))
-	for i, h := range ns.sorted {
-		out[i] = h.node
-	}
-	return out
-}
-
-// at is where the node of a name is among all, or belongs.
-func (ns *nodes) at(name string) int {
-	i, _ := slices.BinarySearchFunc(ns.sorted, name, func(h *host, name string) int { return strings.Compare(h.node.Name, name) })
-	return i
-}
-
 // Candidate is the job as the scheduler sees it, nil when it may not be admitted now.
 func (w *World) Candidate(id int64) *sched.Candidate {
 	e := w.jobs.byID[id]
@@ -591,22 +214,6 @@ func (w *World) Candidate(id int64) *sched.Candidate {
 		Priority: j.Priority, Nice: NiceOf(j), Size: len(j.Ranks), Ask: e.asked.ask, Avoid: j.Avoid, User: j.User, Account: j.Spec.Account,
 		TimeLimit: baseLimit(j), TimeMin: j.Spec.TimeMin, Deadline: j.Deadline, Stop: graceOf(&w.set, j), Attained: j.Kept,
 		KeepsWork: keepsWork(j) && j.Spec.MinRun == 0 && limit(&w.set, j.Spec, api.CausePreempted) != 0}}
-}
-
-// fenced names the nodes on which something of a past epoch of the job may still run, or the site's epilog does; it
-// is not admitted before that is over.
-func (fl *fleet) fenced(id int64) []string {
-	e := fl.jobs.byID[id]
-	if e == nil || e.left == 0 {
-		return nil
-	}
-	var out []string
-	for _, n := range fl.nodes.all() {
-		if slices.ContainsFunc(n.Left, func(l Left) bool { return l.Job == id && l.KeepsOut() }) {
-			out = append(out, n.Name)
-		}
-	}
-	return out
 }
 
 // NextDeadline is when the next timer is due; the engine sends a [Tick] then.
@@ -654,3 +261,54 @@ func (w *World) Fenced(id int64) []string { return w.fleet.fenced(id) }
 
 // Fenceable names the lost nodes that the site's fence hook may see to: see [fleet.fenceable].
 func (w *World) Fenceable() []string { return w.fleet.fenceable() }
+
+// tick fires what is due, at most maxFire timers; NextDeadline says whether more are.
+func (w *World) tick() Outcome {
+	fired := 0
+	for ; fired < maxFire; fired++ {
+		t, ok := w.clock.timers.pop(w.clock.now.Mono)
+		if !ok {
+			break
+		}
+		w.fire(t)
+	}
+	if fired == 0 {
+		return ignored("no timer is due")
+	}
+	return applied()
+}
+
+func (w *World) fire(t timer) {
+	switch t.kind {
+	case timerStart:
+		w.launches.startTimeout(w.jobs.byID[t.job])
+	case timerLaunch:
+		w.launches.launchTimeout(w.jobs.byID[t.job])
+	case timerReady:
+		w.launches.readyTimeout(w.jobs.byID[t.job])
+	case timerForce:
+		w.stops.force(w.jobs.byID[t.job])
+	case timerEligible:
+		w.queue.becomeEligible(w.jobs.byID[t.job])
+	case timerLeave:
+		w.memory.purgeDue()
+	case timerLost:
+		w.fleet.nodeLost(w.nodes.byName[t.node])
+	case timerWatch:
+		w.watchdogs.watchTimeout(w.jobs.byID[t.job], t.epoch)
+	case timerClear:
+		w.fleet.clearNode(w.nodes.byName[t.node])
+	case timerReservation:
+		w.site.reservationDue(t.node)
+	case timerDeadline:
+		w.launches.missDeadline(w.jobs.byID[t.job])
+	case timerNotify:
+		w.record.tellPart(w.jobs.byID[t.job])
+	case timerBook:
+		w.books.hour(w.jobs.byID[t.job], t.epoch)
+	case timerDepend:
+		w.deps.judge(w.jobs.byID[t.job])
+	case timerLease:
+		w.fleet.leaseOut(w.nodes.byName[t.node], memberKey(t.job, t.epoch))
+	}
+}

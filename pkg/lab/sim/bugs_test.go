@@ -36,7 +36,7 @@ var bugs = []bug{
 		insert("wire/session/contact.go", "\tif ok {\n\t\tc.at(at)", "\tif bug() {\n\t\tat = c.now()\n\t}\n"),
 	}},
 	{"draining-is-free", "what a draining gang holds is given on before it is proven gone", []mutate.Change{
-		replace("core/gang/drain.go", "m.State = MemberStopping\n", "m.State = MemberStopping\n\t\t\tif bug() {\n\t\t\t\tw.free(w.nodes[m.Node], j.key())\n\t\t\t}\n"),
+		replace("core/gang/drain.go", "m.State = MemberStopping\n", "m.State = MemberStopping\n\t\t\tif bug() {\n\t\t\t\tst.fleet.free(st.nodes.byName[m.Node], j.key())\n\t\t\t}\n"),
 	}},
 	{"sent-uncommitted", "desired sets go out before their commit", []mutate.Change{
 		insert("controller/engine/engine.go", "\te.learnFrom(&r.ch)\n", "\tif bug() {\n\t\te.publish(&r.ch)\n\t\te.hub.Wake(r.ch.Dirty)\n\t}\n"),
@@ -59,7 +59,7 @@ var bugs = []bug{
 		replace("core/gang/admit.go", "\tj.Epoch++\n", "\tif j.Epoch == 0 || !bug() {\n\t\tj.Epoch++\n\t}\n"),
 	}},
 	{"reserve-unchecked", "a gang is placed as it was planned, without a look at what is free now", []mutate.Change{
-		insert("core/gang/admit.go", "\t\tif res[i], err = h.node.Res.Take(", "\t\tif bug() {\n\t\t\tres[i] = h.node.Res.Restore(cluster.GrantOf(e.ask, key, m.Ranks, at, until))\n\t\t\tcontinue\n\t\t}\n"),
+		insert("core/gang/admit.go", "\t\tif res[i], err = h.node.Res.Take(", "\t\tif bug() {\n\t\t\tres[i] = h.node.Res.Restore(cluster.GrantOf(e.asked.ask, key, m.Ranks, at, until))\n\t\t\tcontinue\n\t\t}\n"),
 	}},
 	{"licences-uncounted", "a gang is given licences that others hold", []mutate.Change{
 		except("core/gang/admit.go", `w.shortOfPool(e.job) != ""`),
@@ -71,13 +71,13 @@ var bugs = []bug{
 		except("core/gang/admit.go", `w.shortOfPool(e.job) != ""`),
 	}},
 	{"partial-reserve", "a gang is admitted though its last node keeps no grant for it", []mutate.Change{
-		replace("core/gang/admit.go", "\t\tw.editNode(h).Res = res[i]\n", "\t\tif !bug() || i == 0 || i < len(members)-1 {\n\t\t\tw.editNode(h).Res = res[i]\n\t\t}\n"),
+		replace("core/gang/admit.go", "\t\tln.nodes.edit(h).Res = res[i]\n", "\t\tif !bug() || i == 0 || i < len(members)-1 {\n\t\t\tln.nodes.edit(h).Res = res[i]\n\t\t}\n"),
 	}},
 	{"gate-too-early", "the gate is opened while one member is still being prepared", []mutate.Change{
 		replace("core/gang/admit.go", "len(e.prepared) == len(e.job.Members) &&", "(len(e.prepared) == len(e.job.Members) || bug() && len(e.prepared) == len(e.job.Members)-1) &&"),
 	}},
 	{"opened-unheard", "the gate is opened while a node that was prepared has no session", []mutate.Change{
-		except("core/gang/admit.go", "slices.ContainsFunc(e.job.Members, w.isAway)"),
+		except("core/gang/admit.go", "slices.ContainsFunc(e.job.Members, ln.nodes.isAway)"),
 	}},
 	{"waits-for-no-word", "a gate that waited for a node alone stays shut when that is back", []mutate.Change{
 		except("core/gang/node.go", "ok && reserved(p.e.job)"),
@@ -98,8 +98,8 @@ var bugs = []bug{
 		insert("core/gang/ports.go", "\t\tfor _, port := range portsOn(p.e.job, p.i) {\n\t\t\tf(port)", "\t\tif p.e.job.Drain != nil && bug() {\n\t\t\tcontinue\n\t\t}\n"),
 	}},
 	{"reservation-ignored", "gangs are admitted to nodes that are reserved for others", []mutate.Change{
-		replace("core/gang/admit.go", "w.barred(e.job, m.Node, until); err != nil {", "w.barred(e.job, m.Node, until); err != nil && !bug() {"),
-		except("core/gang/reservation.go", "w.schedReservations == nil"),
+		replace("core/gang/admit.go", "ln.reservations.barred(e.job, m.Node, until); err != nil {", "ln.reservations.barred(e.job, m.Node, until); err != nil && !bug() {"),
+		except("core/gang/reservation.go", "rs.seen == nil"),
 	}},
 	{"array-limit-off-by-one", "one element more than its limit of an array is admitted", []mutate.Change{
 		replace("core/gang/queue.go", "\tlimit := a.limit\n", "\tlimit := a.limit\n\tif bug() {\n\t\tlimit++\n\t}\n"),
@@ -117,17 +117,17 @@ var bugs = []bug{
 
 	// Of drains and verdicts.
 	{"siblings-charged", "ranks that were stopped because of another are charged too", []mutate.Change{
-		replace("core/gang/drain.go", "rank.State = api.RankPreempted\n", "rank.State = api.RankPreempted\n\t\t\tif bug() {\n\t\t\t\tw.charge(j, j.Drain.Cause)\n\t\t\t}\n"),
+		replace("core/gang/drain.go", "rank.State = api.RankPreempted\n", "rank.State = api.RankPreempted\n\t\t\tif bug() {\n\t\t\t\tcharge(j, j.Drain.Cause)\n\t\t\t}\n"),
 	}},
 	{"preemption-charged", "a preemption is charged as a crash", []mutate.Change{
 		insert("core/gang/verdict.go", "\tif c == api.CauseOOM {\n\t\treturn api.CauseCrash", "\tif c == api.CausePreempted && bug() {\n\t\treturn api.CauseCrash\n\t}\n"),
 		insert("core/gang/verdict.go", "\tswitch c {\n\tcase api.CauseCrash, api.CauseOOM, api.CauseLaunch,", "\tif c == api.CausePreempted && bug() {\n\t\treturn true\n\t}\n"),
 	}},
 	{"everyone-refunded", "a second cause during a drain gives the charge for the first one back", []mutate.Change{
-		replace("core/gang/drain.go", "\tif len(d.Reports) > 0 {\n\t\tw.charge(j, d.Cause)", "\tif len(d.Reports) > 0 && !(bug() && len(d.Later) > 0) {\n\t\tw.charge(j, d.Cause)"),
+		replace("core/gang/drain.go", "\tif len(d.Reports) > 0 {\n\t\tcharge(j, d.Cause)", "\tif len(d.Reports) > 0 && !(bug() && len(d.Later) > 0) {\n\t\tcharge(j, d.Cause)"),
 	}},
 	{"charged-at-both-ends", "an accident is charged when its drain begins and when it is complete", []mutate.Change{
-		replace("core/gang/drain.go", "\tif len(d.Reports) == 0 {\n\t\tw.charge(j, d.Cause)", "\tif len(d.Reports) == 0 || bug() {\n\t\tw.charge(j, d.Cause)"),
+		replace("core/gang/drain.go", "\tif len(d.Reports) == 0 {\n\t\tcharge(j, d.Cause)", "\tif len(d.Reports) == 0 || bug() {\n\t\tcharge(j, d.Cause)"),
 	}},
 	{"first-report-wins", "who is reported first is charged, whatever is known when the drain is complete", []mutate.Change{
 		replace("core/gang/culprit.go", "case len(d.Reports) == 0:", "case len(d.Reports) == 0 || bug():"),
@@ -136,7 +136,7 @@ var bugs = []bug{
 		or("core/gang/culprit.go", "m.Heeded || len(e.job.Drain.Reports) == 0"),
 	}},
 	{"clocks-as-they-are", "the ends of ranks are compared by the clocks of their nodes as they are", []mutate.Change{
-		replace("core/gang/culprit.go", "h != nil && h.clock.Within > 0 {\n", "h != nil && h.clock.Within > 0 {\n\t\tif bug() {\n\t\t\treturn api.NodeClock{Within: h.clock.Within}\n\t\t}\n"),
+		replace("core/gang/nodes.go", "h != nil && h.clock.Within > 0 {\n", "h != nil && h.clock.Within > 0 {\n\t\tif bug() {\n\t\t\treturn api.NodeClock{Within: h.clock.Within}\n\t\t}\n"),
 	}},
 	{"last-end-forgotten", "of ranks that end by themselves only the first report is kept", []mutate.Change{
 		or("core/gang/culprit.go", "len(d.Reports) == 0 || r.Trigger < 0"),
@@ -148,44 +148,44 @@ var bugs = []bug{
 		insert("node/noded/rules.go", "\ta.Epilog, a.Phase = a.Phase, api.PhasePreparing\n", "\tif bug() {\n\t\treturn a\n\t}\n"),
 	}},
 	{"verdict-later", "the last completion and the verdict are two commits", []mutate.Change{
-		replace("core/gang/drain.go", "ExitCodes: codes, Text: text})\n", "ExitCodes: codes, Text: text})\n\tif bug() && e.alive == 0 {\n\t\tw.in(1e6, timer{kind: timerForce, job: j.ID, epoch: j.Epoch})\n\t\treturn\n\t}\n"),
-		replace("core/gang/drain.go", "\t\tw.fence(e, i, text)\n\t}\n", "\t\tw.fence(e, i, text)\n\t}\n\tif bug() {\n\t\tw.maybeComplete(e)\n\t}\n"),
+		replace("core/gang/drain.go", "ExitCodes: codes, Text: text})\n", "ExitCodes: codes, Text: text})\n\tif bug() && e.alive == 0 {\n\t\tst.clock.in(1e6, timer{kind: timerForce, job: j.ID, epoch: j.Epoch})\n\t\treturn\n\t}\n"),
+		replace("core/gang/drain.go", "\t\tst.fence(e, i, text)\n\t}\n", "\t\tst.fence(e, i, text)\n\t}\n\tif bug() {\n\t\tst.maybeComplete(e)\n\t}\n"),
 	}},
 	{"verdict-overwritten", "a job that has ended is ended again", []mutate.Change{
-		replace("core/gang/control.go", "if e.job.Verdict != nil {", "if e.job.Verdict != nil && !bug() {"),
+		replace("core/gang/jobs.go", "if e.job.Verdict != nil {", "if e.job.Verdict != nil && !bug() {"),
 	}},
 	{"requeue-after-cancel", "a cancelled job whose stop had another cause runs again", []mutate.Change{
 		replace("core/gang/verdict.go", "\tcase j.Cancelled:\n", "\tcase j.Cancelled && !bug():\n"),
 	}},
 	{"cancel-in-drain-forgotten", "a cancel that comes while the gang is being stopped is answered and forgotten", []mutate.Change{
-		replace("core/gang/control.go", "\tw.markCancelled(e, ev.By)\n\tw.drain(", "\tif !bug() {\n\t\tw.markCancelled(e, ev.By)\n\t}\n\tw.drain("),
+		replace("core/gang/control.go", "\tcl.markCancelled(e, ev.By)\n\tcl.stops.drain(", "\tif !bug() {\n\t\tcl.markCancelled(e, ev.By)\n\t}\n\tcl.stops.drain("),
 	}},
 	{"done-overwritten", "a gang of which a rank is done runs again and overwrites its work", []mutate.Change{
 		except("core/gang/control.go", "done >= 0"),
 		except("core/gang/verdict.go", "done > 0"),
 	}},
 	{"force-unfenced", "what has not stopped in time is taken for gone", []mutate.Change{
-		insert("core/gang/drain.go", "\t\tw.fence(e, i, text)\n\t}\n", "\t\tif bug() {\n\t\t\tw.stopped(e, i, true, text)\n\t\t\tcontinue\n\t\t}\n"),
+		insert("core/gang/drain.go", "\t\tst.fence(e, i, text)\n\t}\n", "\t\tif bug() {\n\t\t\tst.stopped(e, i, true, text, false)\n\t\t\tcontinue\n\t\t}\n"),
 	}},
 	{"drain-forever", "a drain has no last moment", []mutate.Change{
-		insert("core/gang/drain.go", "\tw.in(e.drainAt+full-w.now.Mono", "\tif bug() {\n\t\treturn\n\t}\n"),
+		insert("core/gang/drain.go", "\tst.clock.in(e.drainAt+full-st.clock.now.Mono", "\tif bug() {\n\t\treturn\n\t}\n"),
 	}},
 	{"exit-before-stop", "the exits that a time limit brought about are taken for failures", []mutate.Change{
-		insert("core/gang/report.go", "\tchanged = w.ownStop(e, i, ma) || changed\n", "\tif bug() {\n\t\tif failed, _ := w.exits(e, i, ma); failed != nil {\n\t\t\tw.drain(e, crashCause(failed), failed.Rank, exitText(e.job, failed))\n\t\t}\n\t}\n"),
+		insert("core/gang/report.go", "\tchanged = rp.ownStop(e, i, ma) || changed\n", "\tif bug() {\n\t\tif failed, _ := rp.exits(e, i, ma); failed != nil {\n\t\t\trp.stops.drain(e, crashCause(failed[0]), failed[0].Rank, exitText(e.job, failed[0]))\n\t\t}\n\t}\n"),
 	}},
 	{"last-failure-blamed", "of several ranks that failed by themselves the last one is the trigger", []mutate.Change{
 		insert("core/gang/culprit.go", "\tfirst := all[0]\n", "\tif bug() {\n\t\tslices.Reverse(all)\n\t}\n"),
 	}},
 	{"no-requeue-protects", "a gang that may not run again can't be preempted", []mutate.Change{
-		insert("core/gang/control.go", "\tdefault:\n\t\tw.drainAfter(e, c, -1, text,", "\tcase limit(&w.set, j.Spec, c) == 0 && bug():\n\t\treturn ignored(\"\")\n"),
+		insert("core/gang/control.go", "\tdefault:\n\t\tcl.stops.drainAfter(e, c, -1, text,", "\tcase limit(cl.set, j.Spec, c) == 0 && bug():\n\t\treturn ignored(\"\")\n"),
 	}},
 	{"done-protects", "a gang of which a rank is done can't be preempted", []mutate.Change{
-		insert("core/gang/control.go", "\tcase reserved(j):\n\t\tw.rollback(e, text, nil, func", "\tcase done >= 0 && bug():\n\t\treturn ignored(\"\")\n"),
+		insert("core/gang/control.go", "\tcase reserved(j):\n\t\tcl.launches.rollback(e, text, nil, func", "\tcase done >= 0 && bug():\n\t\treturn ignored(\"\")\n"),
 	}},
 
 	// Of what nodes say.
 	{"stale-epoch", "what a node says of an old epoch is taken for the current one", []mutate.Change{
-		replace("core/gang/report.go", "\tp, ok := h.members[ma.MemberKey]\n\tif !ok {\n\t\treturn w.stray(h, ma)", "\tp, ok := h.members[ma.MemberKey]\n\tif e := w.jobs[ma.Job]; !ok && e != nil && bug() {\n\t\tp, ok = h.members[e.job.key()]\n\t}\n\tif !ok {\n\t\treturn w.stray(h, ma)"),
+		replace("core/gang/report.go", "\tp, ok := h.members[ma.MemberKey]\n\tif !ok {\n\t\treturn rp.stray(h, ma)", "\tp, ok := h.members[ma.MemberKey]\n\tif e := rp.jobs.byID[ma.Job]; !ok && e != nil && bug() {\n\t\tp, ok = h.members[e.job.key()]\n\t}\n\tif !ok {\n\t\treturn rp.stray(h, ma)"),
 	}},
 	{"exit-twice", "a repeated report records an exit again", []mutate.Change{
 		except("core/gang/report.go", "e.job.Ranks[ra.Rank].Exited"),
@@ -197,16 +197,16 @@ var bugs = []bug{
 		except("core/gang/node.go", "!p.preparing()"),
 	}},
 	{"lost-readmitted", "the gang of a lost node is admitted again before anything proves the node's part gone", []mutate.Change{
-		insert("core/gang/node.go", "\tw.fence(e, p.i, text)\n", "\tif bug() {\n\t\tw.stopped(e, p.i, true, text)\n\t\treturn\n\t}\n"),
+		insert("core/gang/node.go", "\tfl.stops.fence(e, p.i, text)\n", "\tif bug() {\n\t\tfl.stops.stopped(e, p.i, true, text, false)\n\t\treturn\n\t}\n"),
 	}},
 	{"fenced-forever", "a fenced member is not let go of when it is known gone", []mutate.Change{
 		replace("core/gang/left.go", "\tl := h.node.Left[at]\n", "\tl := h.node.Left[at]\n\tif l.Ran && bug() {\n\t\treturn\n\t}\n"),
 	}},
 	{"lease-without-grace", "a member counts as gone when its lease ends, not when the stop that this brings is over", []mutate.Change{
-		insert("core/gang/left.go", "\tw.in(h.contact+w.set.Lease+grace+", "\tif bug() {\n\t\tgrace = -w.set.DrainSlack\n\t}\n"),
+		insert("core/gang/left.go", "\tfl.clock.in(h.contact+fl.set.Lease+grace+", "\tif bug() {\n\t\tgrace = -fl.set.DrainSlack\n\t}\n"),
 	}},
 	{"most-vanished", "a controller that can see hardly any node believes that all those leases matter", []mutate.Change{
-		except("core/gang/left.go", "2*w.away > len(w.nodes)"),
+		except("core/gang/nodes.go", "2*ns.away > len(ns.byName)"),
 	}},
 	{"never-full", "the first set of a session is not the whole: what is not in it stays", []mutate.Change{
 		replace("wire/session/sent.go", "Full: !s.full}", "Full: !s.full && !bug()}"),
@@ -233,11 +233,11 @@ var bugs = []bug{
 		or("controller/engine/hold.go", `run == ""`),
 	}},
 	{"id-reused", "after a restart ids follow the newest job that lives", []mutate.Change{
-		replace("core/gang/restore.go", "\tw.nextID, w.nextSeq = max(saved.NextID, 1), max(saved.NextSeq, 1)\n", "\tw.nextID, w.nextSeq = max(saved.NextID, 1), max(saved.NextSeq, 1)\n\tif bug() {\n\t\tw.nextID = 1\n\t\tfor _, j := range saved.Jobs {\n\t\t\tif j.Verdict == nil {\n\t\t\t\tw.nextID = max(w.nextID, j.ID+1)\n\t\t\t}\n\t\t}\n\t}\n"),
+		replace("core/gang/restore.go", "\tw.jobs.nextID, w.record.nextSeq = max(saved.NextID, 1), max(saved.NextSeq, 1)\n", "\tw.jobs.nextID, w.record.nextSeq = max(saved.NextID, 1), max(saved.NextSeq, 1)\n\tif bug() {\n\t\tw.jobs.nextID = 1\n\t\tfor _, j := range saved.Jobs {\n\t\t\tif j.Verdict == nil {\n\t\t\t\tw.jobs.nextID = max(w.jobs.nextID, j.ID+1)\n\t\t\t}\n\t\t}\n\t}\n"),
 	}},
 	{"key-forgotten", "after a restart the keys of submissions are not known", []mutate.Change{
-		except("core/gang/restore.go", "w.jobs[first] == nil"),
-		except("core/gang/restore.go", `j.Key != ""`),
+		except("core/gang/restore.go", "w.jobs.byID[first] == nil"),
+		except("core/gang/memory.go", `j.Key != ""`),
 	}},
 
 	// Of checkpoints.
@@ -371,7 +371,7 @@ var bugs = []bug{
 		replace("controller/leader/seat.go", "s.term == 0 && !s.trying", "s.term == 0 && (!s.trying || bug())"),
 	}},
 	{"silence-is-kept", "who takes over counts a silent node's lease from before", []mutate.Change{
-		replace("core/gang/restore.go", "\th.node, h.contact = &n, w.now.Mono\n", "\th.node, h.contact = &n, w.now.Mono\n\tif bug() {\n\t\th.contact -= w.set.Lease\n\t}\n"),
+		replace("core/gang/node.go", "\th.node, h.contact = &n, fl.clock.now.Mono\n", "\th.node, h.contact = &n, fl.clock.now.Mono\n\tif bug() {\n\t\th.contact -= fl.set.Lease\n\t}\n"),
 	}},
 }
 

@@ -1,6 +1,7 @@
 package gang
 
 import (
+	"fmt"
 	"time"
 
 	"gangd/pkg/api"
@@ -160,4 +161,81 @@ func (m *memory) forgetKeys() {
 			delete(m.keys, p.key)
 		}
 	}
+}
+
+func (m *memory) bring(j *Job) {
+	m.specs.keep(j)
+	e := &entry{job: j, asked: m.specs.ask(j), epoch: m.jobs.noEpoch}
+	m.jobs.byID[j.ID] = e
+	if len(j.Refusals) > 0 {
+		m.launches.refused[j.ID] = e
+	}
+	if j.Key != "" {
+		m.keys[j.Key] = j.ID
+	}
+	m.queue.enlist(e)
+	if j.Verdict == nil {
+		m.holdings.count(j)
+	}
+	if !admitted(j) {
+		return
+	}
+	m.pools.count(j, 1)
+	for i := range j.Members {
+		if name := j.Members[i].Node; m.nodes.byName[name] == nil {
+			m.fleet.restoreNode(&Node{Name: name})
+		}
+	}
+	m.launches.place(e)
+}
+
+// recall brings back what a submission depends on and had left memory, and refuses what
+// is not there.
+func (m *memory) recall(d *api.Dependency, jobs []*Job) *api.Error {
+	if d == nil {
+		return nil
+	}
+	for _, j := range jobs {
+		if m.jobs.byID[j.ID] == nil {
+			m.bring(j)
+			m.recountLeft(j.ID)
+			m.leaveIn(m.jobs.byID[j.ID], m.set.KeepEnded)
+		}
+	}
+	for i := range d.On {
+		if c := &d.On[i]; c.Kind != api.AfterSingle && m.jobs.byID[c.Job] == nil {
+			return &api.Error{Code: api.CodeNotFound, Message: fmt.Sprintf("dependency %s: no job %d", c, c.Job), Hint: "gqueue and gacct list your jobs", Reason: api.ReasonDependency, Subject: c.String()}
+		}
+	}
+	return nil
+}
+
+// recountLeft finds what a job that was out of memory has left on nodes.
+func (m *memory) recountLeft(job int64) {
+	for _, h := range m.nodes.byName {
+		for _, l := range h.node.Left {
+			if l.Job == job {
+				m.fleet.countLeft(l, 1)
+			}
+		}
+	}
+}
+
+// submitted gives the ids that a key was answered with before.
+func (m *memory) submitted(key string) []int64 {
+	if key == "" {
+		return nil
+	}
+	m.forgetKeys()
+	first, ok := m.keys[key]
+	if !ok {
+		return nil
+	}
+	ids := []int64{first}
+	if e := m.jobs.byID[first]; e != nil && e.job.Array != nil {
+		for id := first + 1; id < first+int64(e.job.Array.Count); id++ {
+			ids = append(ids, id)
+		}
+	}
+	return ids
 }
