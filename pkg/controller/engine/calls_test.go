@@ -308,7 +308,7 @@ func TestBarrierOfAnEpochThatIsOver(t *testing.T) {
 	b := &barrier{size: 2, arrived: map[int]string{0: "k"}, done: make(chan struct{})}
 	s.meeting(7, 1).open[barrierKey{store.OfRanks, "b"}] = b
 	job := func(epoch int) *gang.Job {
-		return &gang.Job{ID: 7, Spec: &api.Spec{Launch: api.LaunchRanks}, Ranks: make([]gang.Rank, 2), Wishes: new(gang.Wishes), Past: &gang.Past{Epoch: epoch}}
+		return &gang.Job{ID: 7, Spec: &api.Spec{Launch: api.LaunchRanks}, Ranks: make([]gang.Rank, 2), Wishes: new(gang.Wishes), Past: &gang.Past{Attempt: gang.Attempt{Epoch: epoch}}}
 	}
 	if s.check(job(1), func(*gang.Job, api.TaskKey) bool { return false }); b.err != nil {
 		t.Fatalf("in its epoch: %v", b.err)
@@ -332,7 +332,7 @@ func (n nodesSignalled) Signal(_ context.Context, node string, _ api.SignalOrder
 // TestSignalCountsOverNodes: the answer has the processes of all nodes, the nodes that had any, and the node that failed.
 func TestSignalCountsOverNodes(t *testing.T) {
 	r := newRig(t, disk.Open(t))
-	j := &gang.Job{ID: 7, Wishes: new(gang.Wishes), Past: &gang.Past{Members: []gang.Member{{Node: "a"}, {Node: "b"}, {Node: "c"}}}}
+	j := &gang.Job{ID: 7, Wishes: new(gang.Wishes), Past: &gang.Past{Attempt: gang.Attempt{Members: []gang.Member{{Node: "a"}, {Node: "b"}, {Node: "c"}}}}}
 	if got := r.signalMembers(t.Context(), j, api.SignalOrder{}, nodesSignalled{"a": 2, "b": 3, "c": 0}); got.Processes != 5 || got.Nodes != 2 || got.Error != nil {
 		t.Errorf("%+v", got)
 	}

@@ -555,7 +555,7 @@ func TestFencedJobSaysWhy(t *testing.T) {
 	r := newRig(t, disk.Open(t))
 	left := []gang.Left{{MemberKey: api.MemberKey{Job: 7, Epoch: 2}, Ran: true}}
 	r.view.putNode(&gang.Node{Name: "n2", State: api.NodeLost, Left: left})
-	word, text := r.waits(&gang.Job{ID: 7, Partition: "main", Spec: &api.Spec{}, Wishes: new(gang.Wishes), Past: &gang.Past{Epoch: 2}}, time.Now(), true)
+	word, text := r.waits(&gang.Job{ID: 7, Partition: "main", Spec: &api.Spec{}, Wishes: new(gang.Wishes), Past: &gang.Past{Attempt: gang.Attempt{Epoch: 2}}}, time.Now(), true)
 	want := "attempt 2 may still run on n2 (lost); it runs again when that is known to be over: the node comes back, its lease ends, or an admin says so: gctl node fence n2"
 	if word != "NodeDown" || text != want {
 		t.Errorf("%s: %s", word, text)

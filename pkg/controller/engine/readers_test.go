@@ -372,8 +372,7 @@ func TestViewOfChanges(t *testing.T) {
 	e.view.ended[7] = ended
 	reserved := waitingJob(func(j *gang.Job) { j.Ranks[0].State = api.RankReserved })
 	e.plan.last = sched.Plan{Backfills: []sched.Backfill{{Job: 1}}}
-	e.publish(&gang.Changes{Jobs: []*gang.Job{reserved}, Prepared: map[int64]int{7: 3}, Nodes: []*gang.Node{{Name: "n2"}}, Seen: []*gang.Node{{Name: "n1"}}, NextID: 9, Dirty: []string{"n1"},
-		Reservations: []gang.ReservationRow{{Name: "talk", R: &api.Reservation{Name: "talk"}}}, Crontabs: []gang.CrontabRow{{User: "ada", T: &api.Crontab{User: "ada"}}}, Events: []api.Event{{Seq: 1}}})
+	e.publish(&gang.Changes{Jobs: []*gang.Job{reserved}, Nodes: []*gang.Node{{Name: "n2"}}, NextID: 9, Events: []api.Event{{Seq: 1}}, Hints: gang.Hints{Prepared: map[int64]int{7: 3}, Seen: []*gang.Node{{Name: "n1"}}, Dirty: []string{"n1"}}, SiteChanges: gang.SiteChanges{Reservations: []gang.ReservationRow{{Name: "talk", R: &api.Reservation{Name: "talk"}}}, Crontabs: []gang.CrontabRow{{User: "ada", T: &api.Crontab{User: "ada"}}}}})
 	v := &e.view
 	if v.preparedRanks(7) != 3 || !slices.Equal(v.names, []string{"n1", "n2"}) || v.next() != 9 || v.reservations["talk"] == nil || v.crontabs["ada"] == nil || len(v.plan.Backfills) != 1 || e.bus.lastSeq() != 1 {
 		t.Errorf("%+v", v)
@@ -383,7 +382,7 @@ func TestViewOfChanges(t *testing.T) {
 	}
 	over := reserved.Copy()
 	over.Verdict = &gang.Verdict{}
-	e.publish(&gang.Changes{Jobs: []*gang.Job{over}, Forgot: []string{"n1", "n9"}, NextID: 5, Reservations: []gang.ReservationRow{{Name: "talk"}}, Crontabs: []gang.CrontabRow{{User: "ada"}}})
+	e.publish(&gang.Changes{Jobs: []*gang.Job{over}, Forgot: []string{"n1", "n9"}, NextID: 5, SiteChanges: gang.SiteChanges{Reservations: []gang.ReservationRow{{Name: "talk"}}, Crontabs: []gang.CrontabRow{{User: "ada"}}}})
 	<-ended
 	if v.preparedRanks(7) != 0 || !slices.Equal(v.names, []string{"n2"}) || v.node("n1") != nil || v.next() != 9 || len(v.reservations)+len(v.crontabs)+len(v.desired)+len(v.ended) != 0 || e.bus.lastSeq() != 1 {
 		t.Errorf("%+v", v)

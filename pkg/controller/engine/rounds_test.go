@@ -181,7 +181,7 @@ func TestARoundThatStoodStill(t *testing.T) {
 		r.Engine.kept = []request{{ev: gang.Hold{Job: 1}}}
 		began := r.clock.now.Mono
 		r.clock.pass(c.took)
-		r.finish(&openBatch{began: began, ch: gang.Changes{Dirty: []string{"n1"}}})
+		r.finish(&openBatch{began: began, ch: gang.Changes{Hints: gang.Hints{Dirty: []string{"n1"}}}})
 		if len(r.Engine.kept) != 1+c.want || c.want == 1 && r.Engine.kept[0].ev != (gang.Stalled{For: c.took}) {
 			t.Errorf("%s: %+v", c.took, r.Engine.kept)
 		}

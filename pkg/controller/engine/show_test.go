@@ -15,7 +15,7 @@ import (
 
 // A node is named once, in the order of its first rank, wherever its other ranks are.
 func TestNodesOf(t *testing.T) {
-	j := &gang.Job{Wishes: new(gang.Wishes), Past: &gang.Past{Members: make([]gang.Member, 3)}}
+	j := &gang.Job{Wishes: new(gang.Wishes), Past: &gang.Past{Attempt: gang.Attempt{Members: make([]gang.Member, 3)}}}
 	for _, n := range []string{"b", "b", "a", "", "b", "c", "a"} {
 		r := gang.Rank{}
 		r.Slot.Node = n
@@ -27,7 +27,7 @@ func TestNodesOf(t *testing.T) {
 }
 
 func BenchmarkNodesOf(b *testing.B) {
-	j := &gang.Job{Wishes: new(gang.Wishes), Past: &gang.Past{Members: make([]gang.Member, 2048)}, Ranks: make([]gang.Rank, 8*2048)}
+	j := &gang.Job{Wishes: new(gang.Wishes), Past: &gang.Past{Attempt: gang.Attempt{Members: make([]gang.Member, 2048)}}, Ranks: make([]gang.Rank, 8*2048)}
 	for i := range j.Ranks {
 		j.Ranks[i].Slot.Node = fmt.Sprintf("n%05d", i/8)
 	}
@@ -80,7 +80,7 @@ func TestWhyOfWhatRunsOrWaits(t *testing.T) {
 func TestWaitsOfACronJob(t *testing.T) {
 	r := newRig(t, disk.Open(t))
 	now := time.Unix(1e9, 0).UTC()
-	j := &gang.Job{ID: 7, Eligible: now.Add(time.Hour), Spec: &api.Spec{Cron: &api.Cron{Schedule: "0 * * * *"}}, Wishes: new(gang.Wishes), Past: &gang.Past{Epoch: 3}}
+	j := &gang.Job{ID: 7, Eligible: now.Add(time.Hour), Spec: &api.Spec{Cron: &api.Cron{Schedule: "0 * * * *"}}, Wishes: new(gang.Wishes), Past: &gang.Past{Attempt: gang.Attempt{Epoch: 3}}}
 	if word, text := r.waits(j, now, true); word != "BeginTime" || text != "begins at 2001-09-09T02:46:40Z, as its cron table says: 0 * * * *" {
 		t.Error(word, text)
 	}
@@ -94,8 +94,8 @@ func TestWaitsOfACronJob(t *testing.T) {
 func TestShowsTheTrigger(t *testing.T) {
 	r := newRig(t, disk.Open(t))
 	for _, trigger := range []int{-1, 0, 1} {
-		j := &gang.Job{ID: 7, ArrayIndex: -1, Spec: &api.Spec{Size: 2}, Ranks: make([]gang.Rank, 2), Wishes: new(gang.Wishes), Past: &gang.Past{Verdict: &gang.Verdict{State: api.JobFailed, Trigger: trigger}}}
-		drains := &gang.Job{ID: 7, ArrayIndex: -1, Spec: j.Spec, Ranks: j.Ranks, Wishes: new(gang.Wishes), Past: &gang.Past{Drain: &gang.Drain{Trigger: trigger}}}
+		j := &gang.Job{ID: 7, ArrayIndex: -1, Spec: &api.Spec{Size: 2}, Ranks: make([]gang.Rank, 2), Wishes: new(gang.Wishes), Past: &gang.Past{Ending: gang.Ending{Verdict: &gang.Verdict{State: api.JobFailed, Trigger: trigger}}}}
+		drains := &gang.Job{ID: 7, ArrayIndex: -1, Spec: j.Spec, Ranks: j.Ranks, Wishes: new(gang.Wishes), Past: &gang.Past{Attempt: gang.Attempt{Drain: &gang.Drain{Trigger: trigger}}}}
 		a := attempt(j.Spec, &gang.EpochRow{Job: 7, Trigger: trigger, Cause: api.CauseCrash, ExitCodes: []int{3, 4}}, 1)
 		for what, got := range map[string]*int{"of the job": r.show(j, false).TriggerRank, "of a stop": r.show(drains, false).TriggerRank, "of the attempt": a.TriggerRank} {
 			if (got != nil) != (trigger >= 0) || got != nil && *got != trigger {
@@ -139,7 +139,7 @@ func TestStanding(t *testing.T) {
 	start := time.Unix(1e9, 0).UTC()
 	for want, past := range map[string]gang.Past{
 		"job 7 is PENDING":  {},
-		"job 7 is RESERVED": {Epoch: 1, Members: []gang.Member{{Node: "n1"}}},
+		"job 7 is RESERVED": {Attempt: gang.Attempt{Epoch: 1, Members: []gang.Member{{Node: "n1"}}}},
 	} {
 		j := &gang.Job{ID: 7, ArrayIndex: -1, Spec: &api.Spec{}, TimeLimit: time.Hour, Ranks: []gang.Rank{{State: api.RankBlocked}}, Wishes: new(gang.Wishes), Past: &past}
 		if past.Epoch > 0 {

@@ -71,10 +71,7 @@ func TestShowsAllOfAJob(t *testing.T) {
 			{State: api.RankRunning, Slot: cluster.Slot{Node: "n1", Cards: []string{"c0"}}, PID: 100, Start: noon.Add(-time.Hour)},
 			{State: api.RankDone, Slot: cluster.Slot{Node: "n2"}, PID: 101, Start: noon.Add(-time.Hour), End: noon, Exited: true, ExitCode: 3, Signal: 9}},
 		Wishes: &gang.Wishes{Held: "user", Deadline: noon.Add(24 * time.Hour), Waits: "afterok:3"},
-		Past: &gang.Past{Start: noon.Add(-time.Hour), End: noon.Add(-4 * time.Hour), Epoch: 3, Restarts: 2, Members: []gang.Member{{Node: "n1", Ranks: []int{0}}, {Node: "n2", Ranks: []int{1}}},
-			Used: map[api.Cause]int{api.CauseCrash: 1}, Ran: time.Hour, Image: "sha256:1",
-			Checkpoint:     &gang.Checkpoint{Epoch: 2, Time: noon.Add(-time.Minute), Bytes: 20, Complete: true},
-			TaskCheckpoint: &gang.TaskCheckpoint{StepSet: gang.StepSet{Epoch: 2, Step: 5, Tasks: 6}, Time: noon.Add(-2 * time.Minute), Bytes: 21, Complete: true}},
+		Past:   &gang.Past{Attempt: gang.Attempt{Start: noon.Add(-time.Hour), Epoch: 3, Members: []gang.Member{{Node: "n1", Ranks: []int{0}}, {Node: "n2", Ranks: []int{1}}}}, Ending: gang.Ending{End: noon.Add(-4 * time.Hour)}, Failures: gang.Failures{Restarts: 2, Used: map[api.Cause]int{api.CauseCrash: 1}}, Progress: gang.Progress{Ran: time.Hour, Image: "sha256:1", Checkpoint: &gang.Checkpoint{Epoch: 2, Time: noon.Add(-time.Minute), Bytes: 20, Complete: true}, TaskCheckpoint: &gang.TaskCheckpoint{StepSet: gang.StepSet{Epoch: 2, Step: 5, Tasks: 6}, Time: noon.Add(-2 * time.Minute), Bytes: 21, Complete: true}}},
 	}
 	j.Steps = []gang.Step{{ID: 4, Ask: api.StepAsk{Name: "eval"}, Start: noon, Parts: []gang.StepPart{{Member: 1, Tasks: []int{0}, CPUs: 2, Importing: api.Import{Bytes: 1 << 20}}}}}
 	x := e.notes.at(j)

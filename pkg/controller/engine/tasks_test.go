@@ -170,7 +170,7 @@ func TestAcknowledged(t *testing.T) {
 		"ranks and tasks have saved": {api.LaunchRanks, []api.RankNote{saved}, 0, []api.RankNote{saved}, 0, 2, true},
 		"a script without steps":     {api.LaunchBatch, []api.RankNote{saved}, 0, nil, 0, 1, true},
 	} {
-		j := &gang.Job{ID: 7, Spec: &api.Spec{Launch: tt.launch}, Ranks: make([]gang.Rank, len(tt.ranks)), Wishes: new(gang.Wishes), Past: &gang.Past{Epoch: 1}}
+		j := &gang.Job{ID: 7, Spec: &api.Spec{Launch: tt.launch}, Ranks: make([]gang.Rank, len(tt.ranks)), Wishes: new(gang.Wishes), Past: &gang.Past{Attempt: gang.Attempt{Epoch: 1}}}
 		var s rankNotes
 		x := s.at(j)
 		for r, n := range tt.ranks {
@@ -194,7 +194,7 @@ func TestAcknowledged(t *testing.T) {
 // TestNewsOfAWatch: the core is told of what a node sees once, and again when that changes.
 func TestNewsOfAWatch(t *testing.T) {
 	var s rankNotes
-	s.at(&gang.Job{ID: 7, Wishes: new(gang.Wishes), Past: &gang.Past{Epoch: 2}})
+	s.at(&gang.Job{ID: 7, Wishes: new(gang.Wishes), Past: &gang.Past{Attempt: gang.Attempt{Epoch: 2}}})
 	for i, c := range []struct {
 		w    gang.Watched
 		want bool
@@ -250,7 +250,7 @@ func TestStepsOfAJob(t *testing.T) {
 // TestStepsOfAnAttemptThatIsOver: its allocation has ended well, however its script did.
 func TestStepsOfAnAttemptThatIsOver(t *testing.T) {
 	r := newRig(t, disk.Open(t))
-	j := &gang.Job{ID: 7, Spec: &api.Spec{Launch: api.LaunchBatch}, Wishes: new(gang.Wishes), Past: &gang.Past{Epoch: 1}}
+	j := &gang.Job{ID: 7, Spec: &api.Spec{Launch: api.LaunchBatch}, Wishes: new(gang.Wishes), Past: &gang.Past{Attempt: gang.Attempt{Epoch: 1}}}
 	row := &gang.EpochRow{Job: 7, Epoch: 1, Started: time.Unix(1e9, 0), Ended: time.Unix(1e9+1, 0), ExitCodes: []int{3}}
 	steps := r.attemptSteps(j, row, &api.Attempt{Nodes: []string{"n1"}, Cause: api.CauseCrash}, []api.Step{{StepID: "0", Epoch: 1}, {StepID: "0", Epoch: 2}})
 	if len(steps) != 3 || steps[0].StepID != api.StepBatch || *steps[0].ExitCode != 3 || steps[1].StepID != api.StepExtern || steps[1].State != api.JobCompleted || steps[1].ExitCode == nil || *steps[1].ExitCode != 0 {
@@ -261,16 +261,16 @@ func TestStepsOfAnAttemptThatIsOver(t *testing.T) {
 // TestNextEpochWakesWhoWaits: who waits for the ranks of an epoch that is over learns so.
 func TestNextEpochWakesWhoWaits(t *testing.T) {
 	var s rankNotes
-	x := s.at(&gang.Job{ID: 7, Wishes: new(gang.Wishes), Past: &gang.Past{Epoch: 1}})
+	x := s.at(&gang.Job{ID: 7, Wishes: new(gang.Wishes), Past: &gang.Past{Attempt: gang.Attempt{Epoch: 1}}})
 	more := make(chan struct{})
 	x.more = more
-	s.at(&gang.Job{ID: 7, Wishes: new(gang.Wishes), Past: &gang.Past{Epoch: 1}})
+	s.at(&gang.Job{ID: 7, Wishes: new(gang.Wishes), Past: &gang.Past{Attempt: gang.Attempt{Epoch: 1}}})
 	select {
 	case <-more:
 		t.Fatal("woken in its own epoch")
 	default:
 	}
-	s.at(&gang.Job{ID: 7, Wishes: new(gang.Wishes), Past: &gang.Past{Epoch: 2}})
+	s.at(&gang.Job{ID: 7, Wishes: new(gang.Wishes), Past: &gang.Past{Attempt: gang.Attempt{Epoch: 2}}})
 	select {
 	case <-more:
 	default:
@@ -306,7 +306,7 @@ func TestBatchStep(t *testing.T) {
 
 // TestImporting: a step is said to import its image on the nodes where it does, not where its part is over.
 func TestImporting(t *testing.T) {
-	j := &gang.Job{Wishes: new(gang.Wishes), Past: &gang.Past{Members: []gang.Member{{Node: "a"}, {Node: "b"}, {Node: "c"}}}}
+	j := &gang.Job{Wishes: new(gang.Wishes), Past: &gang.Past{Attempt: gang.Attempt{Members: []gang.Member{{Node: "a"}, {Node: "b"}, {Node: "c"}}}}}
 	far := api.Import{Bytes: 1 << 30, Total: 2 << 30}
 	s := &gang.Step{Parts: []gang.StepPart{{Member: 0, Importing: far}, {Member: 1, Importing: far, Over: true}, {Member: 2}, {Member: 2, Importing: api.Import{Bytes: 1 << 30, Unpacking: true}}}}
 	if got, want := stepImporting(j, s), "importing its image: 1G of 2G on a, unpacking 1G on c"; got != want {

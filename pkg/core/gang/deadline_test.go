@@ -153,7 +153,7 @@ func TestALimitOfAPartOfASecondIsNotCut(t *testing.T) {
 		{20 * time.Second, 0, 300 * time.Millisecond, time.Second},
 	} {
 		start := time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
-		j := &Job{Spec: &api.Spec{TimeMin: c.least}, TimeLimit: c.limit, Ranks: []Rank{{State: api.RankRunning}}, Wishes: &Wishes{Deadline: start.Add(c.left)}, Past: &Past{Start: start, Epoch: 1}}
+		j := &Job{Spec: &api.Spec{TimeMin: c.least}, TimeLimit: c.limit, Ranks: []Rank{{State: api.RankRunning}}, Wishes: &Wishes{Deadline: start.Add(c.left)}, Past: &Past{Attempt: Attempt{Start: start, Epoch: 1}}}
 		if got := TimeLimit(j); got != c.want {
 			t.Errorf("limit %s, at least %s, %s left: may run for %s, want %s", c.limit, c.least, c.left, got, c.want)
 		}

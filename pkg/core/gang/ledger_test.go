@@ -124,7 +124,7 @@ func TestBookingsAfterARestart(t *testing.T) {
 // A job has waited since it may run, not since it was submitted.
 func TestBookedWait(t *testing.T) {
 	start := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	j := &Job{Submit: start.Add(-24 * time.Hour), Eligible: start.Add(-time.Minute), Wishes: new(Wishes), Past: &Past{Start: start}, Spec: specOf(1)}
+	j := &Job{Submit: start.Add(-24 * time.Hour), Eligible: start.Add(-time.Minute), Wishes: new(Wishes), Past: &Past{Attempt: Attempt{Start: start}}, Spec: specOf(1)}
 	if b := newBench(t, 1).w.books.newBooking(j); b.Waited != time.Minute {
 		t.Errorf("waited %v", b.Waited)
 	}

@@ -71,10 +71,10 @@ func TestKeepsWork(t *testing.T) {
 		want bool
 	}{
 		{"nothing", Job{Spec: &api.Spec{}, Wishes: new(Wishes), Past: noPast}, false},
-		{"a notice alone", Job{Spec: &api.Spec{Notice: notice}, Wishes: new(Wishes), Past: &Past{Epoch: 2}}, false},
+		{"a notice alone", Job{Spec: &api.Spec{Notice: notice}, Wishes: new(Wishes), Past: &Past{Attempt: Attempt{Epoch: 2}}}, false},
 		{"it says that it checkpoints", Job{Spec: &api.Spec{Notice: notice, Checkpoint: api.CheckpointDrain}, Wishes: new(Wishes), Past: noPast}, true},
-		{"it has shown it", Job{Spec: &api.Spec{Notice: notice}, Wishes: new(Wishes), Past: &Past{Epoch: 2, Checkpoint: set}}, true},
-		{"without a notice", Job{Spec: &api.Spec{Checkpoint: api.CheckpointDrain}, Wishes: new(Wishes), Past: &Past{Epoch: 2, Checkpoint: set}}, false},
+		{"it has shown it", Job{Spec: &api.Spec{Notice: notice}, Wishes: new(Wishes), Past: &Past{Attempt: Attempt{Epoch: 2}, Progress: Progress{Checkpoint: set}}}, true},
+		{"without a notice", Job{Spec: &api.Spec{Checkpoint: api.CheckpointDrain}, Wishes: new(Wishes), Past: &Past{Attempt: Attempt{Epoch: 2}, Progress: Progress{Checkpoint: set}}}, false},
 	} {
 		if got := keepsWork(&c.j); got != c.want {
 			t.Errorf("%s: %v", c.name, got)
@@ -96,7 +96,7 @@ func TestKeep(t *testing.T) {
 		{"a set", &Checkpoint{Epoch: 2, Complete: true, Time: at(time.Minute)}, time.Hour + time.Minute},
 		{"a clock that was set back", &Checkpoint{Epoch: 2, Complete: true, Time: at(-time.Minute)}, time.Hour},
 	} {
-		j := Job{Wishes: new(Wishes), Past: &Past{Epoch: 2, Start: epoch0, Kept: time.Hour, Checkpoint: c.c}}
+		j := Job{Wishes: new(Wishes), Past: &Past{Attempt: Attempt{Epoch: 2, Start: epoch0}, Progress: Progress{Kept: time.Hour, Checkpoint: c.c}}}
 		if keep(&j); j.Kept != c.want {
 			t.Errorf("%s: %v, want %v", c.name, j.Kept, c.want)
 		}

@@ -289,7 +289,7 @@ func (si *site) reservationMoved(name string, nodes []string) {
 }
 
 // take gives what changed, by name.
-func (si *site) take(ch *Changes) {
+func (si *site) take(ch *SiteChanges) {
 	for _, name := range slices.Sorted(maps.Keys(si.reservations.dirty)) {
 		ch.Reservations = append(ch.Reservations, ReservationRow{name, si.reservations.dirty[name]})
 	}

@@ -251,7 +251,7 @@ func TestAsksAreToldApart(t *testing.T) {
 	b := newBench(t, 1)
 	s := specOf(1)
 	job := func(edit func(*Job)) *Job {
-		j := &Job{Spec: s, Partition: "main", Wishes: new(Wishes), Past: &Past{Refusals: []Refusal{{Node: "n1"}}}}
+		j := &Job{Spec: s, Partition: "main", Wishes: new(Wishes), Past: &Past{Failures: Failures{Refusals: []Refusal{{Node: "n1"}}}}}
 		edit(j)
 		return j
 	}
@@ -346,7 +346,7 @@ func TestAnnounces(t *testing.T) {
 		{api.CauseCrash, 0, api.LaunchRanks, true}, {api.CauseCompleted, 0, api.LaunchRanks, false}, {api.CauseCompleted, 1, api.LaunchRanks, true},
 		{api.CauseCompleted, 1, api.LaunchBatch, false}, {api.CauseCancelled, 0, api.LaunchBatch, true},
 	} {
-		j := &Job{Spec: &api.Spec{Launch: c.launch}, Past: &Past{Drain: &Drain{Cause: c.cause, Moved: c.moved}}}
+		j := &Job{Spec: &api.Spec{Launch: c.launch}, Past: &Past{Attempt: Attempt{Drain: &Drain{Cause: c.cause, Moved: c.moved}}}}
 		if announces(j) != c.want {
 			t.Errorf("%+v", c)
 		}

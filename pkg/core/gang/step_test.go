@@ -363,7 +363,7 @@ func TestStopOfAStep(t *testing.T) {
 func TestEndsOfSteps(t *testing.T) {
 	part := func(code int) StepPart { return StepPart{Known: true, ExitCode: code, Signal: code % 3} }
 	unknown := StepPart{}
-	stop := func(c api.Cause) *Job { return &Job{Past: &Past{Drain: &Drain{Cause: c}}} }
+	stop := func(c api.Cause) *Job { return &Job{Past: &Past{Attempt: Attempt{Drain: &Drain{Cause: c}}}} }
 	for _, c := range []struct {
 		job    *Job
 		step   Step

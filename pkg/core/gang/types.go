@@ -59,39 +59,60 @@ type Wishes struct {
 // Past is what admissions, stops and the end of a job have left. Jobs that have had none share one:
 // it is more than what else each of a hundred thousand that wait takes.
 type Past struct {
-	Start, End     time.Time // Start: of the current or last epoch
-	ReadyAt        time.Time // when the ready gate of the current epoch was passed; zero: not, or there is none
-	Epoch          int       // admissions so far
-	Restarts       int       // epochs that really started, less one
-	Members        []Member  // of the current epoch, in the order of their first rank; empty while blocked
-	ReservedAt     time.Time
-	CutTimeLimit   time.Duration // time limit that the current or last epoch was planned with, where it is below TimeLimit; 0: not cut
-	Turn           sched.Turn    // that the current epoch was planned with
-	Drain          *Drain        // the drain under way
-	Used           map[api.Cause]int
-	BackoffUntil   time.Time       // not a candidate before
-	Avoid          []string        // nodes that failed this gang last
-	Refusals       []Refusal       // by nodes since its last start, each in its last form
-	Elsewhere      bool            // it is not placed on those, because others could hold it
-	Cancelled      bool            // an acknowledged cancel: no new epoch
-	CancelledBy    string          // the user who first did, empty: nobody, or not known
-	Rollbacks      int             // admissions in a row that came to nothing; a start resets it
-	Verdict        *Verdict        // set once, at the end
+	Attempt
+	Failures
+	Progress
+	Ending
+}
+
+// Attempt is what a job has, and has had, of its current or last epoch.
+type Attempt struct {
+	Epoch        int // admissions so far
+	Start        time.Time
+	ReservedAt   time.Time
+	ReadyAt      time.Time     // when the ready gate of the current epoch was passed; zero: not, or there is none
+	CutTimeLimit time.Duration // time limit that the current or last epoch was planned with, where it is below TimeLimit; 0: not cut
+	Turn         sched.Turn    // that the current epoch was planned with
+	Members      []Member      // of the current epoch, in the order of their first rank; empty while blocked
+	Ports        []int         // of the current epoch, the same on all its nodes
+	Drain        *Drain        // the drain under way
+	Acked        int           // ranks that said they heard of a notice of the current epoch before its drain
+	TimeTold     int           // percent of the time limit of the current or last epoch that was told of, see [record.tellPart]
+	Steps        []Step        // of the current epoch that have not ended, by id
+	NextStep     int           // the smallest step id of the current epoch never given out
+	Widest       StepSet       // see [Widest]
+	Booking      *Booking      // of the current or last epoch in the ledger; nil: none started
+}
+
+// Failures are what starts of a job have come to, and where the next one may not be.
+type Failures struct {
+	Restarts     int // epochs that really started, less one
+	Rollbacks    int // admissions in a row that came to nothing; a start resets it
+	Used         map[api.Cause]int
+	BackoffUntil time.Time // not a candidate before
+	Avoid        []string  // nodes that failed this gang last
+	Refusals     []Refusal // by nodes since its last start, each in its last form
+	Elsewhere    bool      // it is not placed on those, because others could hold it
+}
+
+// Progress is what the epochs of a job hand on.
+type Progress struct {
 	Checkpoint     *Checkpoint     // newest set; nil: none
 	TaskCheckpoint *TaskCheckpoint // newest set of the tasks of a step; nil: none
-	Acked          int             // ranks that said they heard of a notice of the current epoch before its drain
 	Kept           time.Duration   // run by past epochs, as far as a checkpoint handed it over
 	Ran            time.Duration   // run by past epochs of a job with a bound on all of them
 	Queued         time.Time       // since when it counts as submitted, after a run that its time limit ended; zero: Submit
-	Steps          []Step          // of the current epoch that have not ended, by id
-	Ports          []int           // of the current epoch, the same on all its nodes
-	NextStep       int             // the smallest step id of the current epoch never given out
-	Widest         StepSet         // see [Widest]
-	LastRun        bool            // its line is not in the cron table any more, so that it does not come again
-	TimeTold       int             // percent of the time limit of the current or last epoch that was told of, see [record.tellPart]
 	Image          string          // digest of its container's image, as the first epoch found it; empty: not known
 	StepImages     []StepImage     // of its steps, likewise
-	Booking        *Booking        // of the current or last epoch in the ledger; nil: none started
+}
+
+// Ending is how a job ended, or is to end.
+type Ending struct {
+	Verdict     *Verdict // set once, at the end
+	End         time.Time
+	Cancelled   bool   // an acknowledged cancel: no new epoch
+	CancelledBy string // the user who first did, empty: nobody, or not known
+	LastRun     bool   // its line is not in the cron table any more, so that it does not come again
 }
 
 // noPast and noWishes are shared, and never written to: a job gets its own with the clone that is.
@@ -380,16 +401,6 @@ type Changes struct {
 	Specs    map[string]*api.Spec // of new jobs by hash, whole, and of those that ask for something else now
 	Nodes    []*Node
 	Forgot   []string // nodes that are known no more; one may be in Nodes again
-	// Reservations that changed, by name; a nil one is gone.
-	Reservations []ReservationRow
-	// Partitions that were changed at run time, by name; a nil one is as configured again.
-	Partitions []PartitionRow
-	// Groups: users are of other groups than before, see [World.Groups].
-	Groups bool
-
-	// Crontabs that changed, by user.
-	Crontabs []CrontabRow
-
 	// Letters that changed, by id; a nil one is gone.
 	Letters []LetterRow
 
@@ -399,7 +410,25 @@ type Changes struct {
 	NextID  int64       // the smallest id never given out
 	NextSeq int64
 	Claims  []byte // what the planner keeps for waiting gangs, which is its own matter; nil: as before
-	// Not stored:
+
+	SiteChanges
+	Hints
+}
+
+// SiteChanges are those of what the site has set up beside jobs.
+type SiteChanges struct {
+	// Reservations that changed, by name; a nil one is gone.
+	Reservations []ReservationRow
+	// Partitions that were changed at run time, by name; a nil one is as configured again.
+	Partitions []PartitionRow
+	// Groups: users are of other groups than before, see [World.Groups].
+	Groups bool
+	// Crontabs that changed, by user.
+	Crontabs []CrontabRow
+}
+
+// Hints say whom a change concerns; they are not stored.
+type Hints struct {
 	Seen  []*Node  // nodes of which only card samples and the session changed, for the snapshot; none that is in Nodes
 	Dirty []string // nodes whose desired set changed
 	Queue []int64  // jobs whose candidacy may have changed

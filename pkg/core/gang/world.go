@@ -169,7 +169,7 @@ func (w *World) Take() Changes {
 	w.jobs.take(&ch)
 	w.nodes.take(&ch)
 	w.record.take(&ch)
-	w.site.take(&ch)
+	w.site.take(&ch.SiteChanges)
 	ch.Specs, w.specs.whole = w.specs.whole, nil
 	ch.Steps, w.steps.ended = w.steps.ended, nil
 	ch.Ledger = w.books.ledger.take()

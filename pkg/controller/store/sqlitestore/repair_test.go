@@ -32,9 +32,7 @@ func storeOfThree(t *testing.T, dir string) *Store {
 	if _, err := s.Commit(context.Background(), storetest.Submitted(jobs...)); err != nil {
 		t.Fatal(err)
 	}
-	ch := &gang.Changes{NextID: 4, NextSeq: 4, Claims: []byte(`{"a":1}`), Nodes: []*gang.Node{{Name: "n1", State: api.NodeUp}, {Name: "n2", State: api.NodeUp}},
-		Reservations: []gang.ReservationRow{{Name: "r1", R: &api.Reservation{Name: "r1"}}},
-		Letters:      []gang.LetterRow{{ID: 16, Letter: &api.Letter{ID: 16, User: "ada"}}}}
+	ch := &gang.Changes{NextID: 4, NextSeq: 4, Claims: []byte(`{"a":1}`), Nodes: []*gang.Node{{Name: "n1", State: api.NodeUp}, {Name: "n2", State: api.NodeUp}}, Letters: []gang.LetterRow{{ID: 16, Letter: &api.Letter{ID: 16, User: "ada"}}}, SiteChanges: gang.SiteChanges{Reservations: []gang.ReservationRow{{Name: "r1", R: &api.Reservation{Name: "r1"}}}}}
 	for _, j := range jobs {
 		c := j.Copy()
 		c.Epoch = 1

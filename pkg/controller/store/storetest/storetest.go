@@ -244,11 +244,11 @@ func testReservations(t *testing.T, p Place) {
 	a := &api.Reservation{Name: "a", Start: T0, End: T0.Add(time.Hour), Nodes: []string{"n1", "n2"}, Users: []string{"ada"},
 		Accounts: []string{"vision"}, Flags: []api.ReservationFlag{api.FlagDaily}, By: "root"}
 	b := &api.Reservation{Name: "b", Start: T0, End: T0.Add(2 * time.Hour), Nodes: []string{"n3"}, Flags: []api.ReservationFlag{api.FlagMaint}}
-	mustCommit(t, s, &gang.Changes{Reservations: []gang.ReservationRow{{Name: "b", R: b}, {Name: "a", R: a}}})
+	mustCommit(t, s, &gang.Changes{SiteChanges: gang.SiteChanges{Reservations: []gang.ReservationRow{{Name: "b", R: b}, {Name: "a", R: a}}}})
 	same(t, "reservations", mustLoad(t, s, time.Time{}).Reservations, []*api.Reservation{a, b})
 	later := *a
 	later.End = T0.Add(3 * time.Hour)
-	mustCommit(t, s, &gang.Changes{Reservations: []gang.ReservationRow{{Name: "a", R: &later}, {Name: "b"}}})
+	mustCommit(t, s, &gang.Changes{SiteChanges: gang.SiteChanges{Reservations: []gang.ReservationRow{{Name: "a", R: &later}, {Name: "b"}}}})
 	same(t, "reservations after a change", mustLoad(t, s, time.Time{}).Reservations, []*api.Reservation{&later})
 }
 
@@ -258,16 +258,15 @@ func testPartitions(t *testing.T, p Place) {
 	file := &api.Partition{Name: "main", Default: true, IdleLimit: &limit}
 	a := &api.PartitionChange{Name: "main", File: file, Partition: &api.Partition{Name: "main", State: api.PartitionDown}, By: "root", Time: T0}
 	b := &api.PartitionChange{Name: "night", Partition: &api.Partition{Name: "night", Nodes: []string{"n1"}}, Time: T0}
-	mustCommit(t, s, &gang.Changes{Partitions: []gang.PartitionRow{{Name: "night", C: b}, {Name: "main", C: a}}})
+	mustCommit(t, s, &gang.Changes{SiteChanges: gang.SiteChanges{Partitions: []gang.PartitionRow{{Name: "night", C: b}, {Name: "main", C: a}}}})
 	same(t, "partitions", mustLoad(t, s, time.Time{}).Partitions, []*api.PartitionChange{a, b})
 	gone := *a
 	gone.Partition = nil
-	mustCommit(t, s, &gang.Changes{Partitions: []gang.PartitionRow{{Name: "main", C: &gone}, {Name: "night"}}})
+	mustCommit(t, s, &gang.Changes{SiteChanges: gang.SiteChanges{Partitions: []gang.PartitionRow{{Name: "main", C: &gone}, {Name: "night"}}}})
 	same(t, "partitions after a change", mustLoad(t, s, time.Time{}).Partitions, []*api.PartitionChange{&gone})
 	// One commit may take some away and bring others, of each kind.
 	cron := &api.Crontab{User: "ada", Text: "#\n", Time: T0}
-	mustCommit(t, s, &gang.Changes{Partitions: []gang.PartitionRow{{Name: "main"}, {Name: "night", C: b}},
-		Reservations: []gang.ReservationRow{{Name: "none"}, {Name: "r", R: &api.Reservation{Name: "r", Start: T0}}}, Crontabs: []gang.CrontabRow{{User: "bob"}, {User: "ada", T: cron}}})
+	mustCommit(t, s, &gang.Changes{SiteChanges: gang.SiteChanges{Partitions: []gang.PartitionRow{{Name: "main"}, {Name: "night", C: b}}, Reservations: []gang.ReservationRow{{Name: "none"}, {Name: "r", R: &api.Reservation{Name: "r", Start: T0}}}, Crontabs: []gang.CrontabRow{{User: "bob"}, {User: "ada", T: cron}}}})
 	all := mustLoad(t, s, time.Time{})
 	same(t, "partitions, one for another", all.Partitions, []*api.PartitionChange{b})
 	same(t, "and the rest of the commit", all.Crontabs, []*api.Crontab{cron})
@@ -280,11 +279,11 @@ func testCrontabs(t *testing.T, p Place) {
 	s := mustOpen(t, p)
 	a := &api.Crontab{User: "ada", Text: "@daily x\n", Lines: []api.CronLine{{First: 1, Last: 1, JobID: 3}}, By: "ada", Time: T0}
 	b := &api.Crontab{User: "Zoe", Text: "#\n", Lines: []api.CronLine{}, Time: T0}
-	mustCommit(t, s, &gang.Changes{Crontabs: []gang.CrontabRow{{User: "ada", T: a}, {User: "Zoe", T: b}}})
+	mustCommit(t, s, &gang.Changes{SiteChanges: gang.SiteChanges{Crontabs: []gang.CrontabRow{{User: "ada", T: a}, {User: "Zoe", T: b}}}})
 	same(t, "cron tables", mustLoad(t, s, time.Time{}).Crontabs, []*api.Crontab{b, a})
 	off := *a
 	off.Text, off.Lines = "#DISABLED: @daily x\n", nil
-	mustCommit(t, s, &gang.Changes{Crontabs: []gang.CrontabRow{{User: "ada", T: &off}, {User: "Zoe"}}})
+	mustCommit(t, s, &gang.Changes{SiteChanges: gang.SiteChanges{Crontabs: []gang.CrontabRow{{User: "ada", T: &off}, {User: "Zoe"}}}})
 	same(t, "cron tables after a change", mustLoad(t, s, time.Time{}).Crontabs, []*api.Crontab{&off})
 	mustVerify(t, s)
 }
@@ -487,7 +486,7 @@ func testAdvance(t *testing.T, p Place) {
 func testEmptyBatch(t *testing.T, p Place) {
 	s := mustOpen(t, p)
 	mustCommit(t, s, Submitted(NewJob(1, 1)))
-	n, err := s.Commit(context.Background(), &gang.Changes{NextID: 2, NextSeq: 1, Dirty: []string{"n1"}, Queue: []int64{1}, Purged: []int64{9}})
+	n, err := s.Commit(context.Background(), &gang.Changes{NextID: 2, NextSeq: 1, Purged: []int64{9}, Hints: gang.Hints{Dirty: []string{"n1"}, Queue: []int64{1}}})
 	if err != nil || n != 1 {
 		t.Errorf("an empty batch: lineage %d, %v", n, err)
 	}
