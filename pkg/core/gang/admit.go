@@ -12,18 +12,6 @@ import (
 	"gangd/pkg/core/sched"
 )
 
-func memberKey(job int64, epoch int) api.MemberKey { return api.MemberKey{Job: job, Epoch: epoch} }
-
-// Ref is how people call the job: 12, or 12_3 of an array.
-func (j *Job) Ref() api.JobRef {
-	if j.ArrayID == 0 || j.ArrayIndex < 0 {
-		return api.JobRef{ID: j.ID, Index: -1}
-	}
-	return api.JobRef{ID: j.ArrayID, Index: j.ArrayIndex}
-}
-
-func (j *Job) key() api.MemberKey { return memberKey(j.ID, j.Epoch) }
-
 // launches take gangs from the queue to their nodes until their ranks run, or back.
 type launches struct {
 	set          *api.Settings
@@ -179,26 +167,6 @@ func shared(a, b []string) bool {
 	return slices.ContainsFunc(a, func(s string) bool { return slices.Contains(b, s) })
 }
 
-// endsBy is when a gang admitted at the instant at has ended at the latest by a time limit
-// and its deadline.
-func endsBy(set *api.Settings, j *Job, limit time.Duration, at time.Time) time.Time {
-	end := j.Deadline
-	if by := at.Add(limit); limit > 0 && (end.IsZero() || by.Before(end)) {
-		end = by
-	}
-	if end.IsZero() {
-		return end
-	}
-	return end.Add(graceOf(set, j))
-}
-
-func graceOf(set *api.Settings, j *Job) time.Duration {
-	if j.Spec.Grace > 0 {
-		return j.Spec.Grace
-	}
-	return set.Grace
-}
-
 // place makes what is derived from the members of an admitted gang.
 func (ln *launches) place(e *entry) {
 	j := e.job
@@ -216,14 +184,6 @@ func (ln *launches) place(e *entry) {
 			e.open++
 		}
 	}
-}
-
-// hasProcess: in a batch launch the ranks but the first are only room.
-func hasProcess(j *Job, rank int) bool { return rank == 0 || j.Spec.Launch != api.LaunchBatch }
-
-// over: nothing more will be heard of a rank in this state.
-func over(s api.RankState) bool {
-	return s == api.RankDone || s == api.RankFailed || s == api.RankPreempted || s == api.RankCancelled
 }
 
 // ready: one member is prepared. That is not stored: of a gang on thousands of nodes the row is long, and
@@ -302,8 +262,6 @@ func (ln *launches) open(e *entry) {
 		Text: cutText(j)})
 	ln.deps.tell(j)
 }
-
-func seconds(d time.Duration) float64 { return max(d, 0).Seconds() }
 
 // rollback takes a gang that has no process yet back to blocked, whole; nobody is charged.
 // gone says which members are known to have left nothing; the others keep their grants.

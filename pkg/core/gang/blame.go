@@ -48,11 +48,6 @@ const (
 	maxText     = 400
 )
 
-// againstJob: a second node that says so makes it the job's fault.
-func againstJob(b api.Blame) bool {
-	return b != blameLate && b != api.BlameJob && b != api.BlameNode && b != api.BlameCard && b != api.BlameUnfit
-}
-
 // refuse rolls back a gang that node i can't start, and says who pays for it. cleaning: the site's epilog runs there first.
 func (ln *launches) refuse(h *host, e *entry, i int, r *api.Refusal, cleaning bool) {
 	node, text := h.node.Name, h.node.Name+": "+r.Text
@@ -102,18 +97,6 @@ func refusalText(j *Job) string {
 		}
 	}
 	return strings.Join(out, "; ")
-}
-
-// RefusedBy names the nodes that refused a gang, sorted.
-func RefusedBy(j *Job) []string {
-	var out []string
-	for _, r := range j.Refusals {
-		if againstJob(r.Blame) {
-			out = append(out, r.Node)
-		}
-	}
-	slices.Sort(out)
-	return out
 }
 
 // lookElsewhere keeps a gang off the nodes that refused it while others in service could
@@ -227,4 +210,17 @@ func StrikeText(n *Node) string {
 		return "a launch failed: " + last.text()
 	}
 	return fmt.Sprintf("%d launches failed, the last one: %s", len(n.Strikes), last.text())
+}
+
+// ownFault charges a gang that no node can prepare to the launch budget: as a strike it would
+// drain one good node after the other.
+func (ln *launches) ownFault(e *entry, text string) {
+	j := ln.jobs.edit(e)
+	charge(j, api.CauseLaunch)
+	if spent(ln.set, j, api.CauseLaunch) {
+		ln.stops.end(e, verdictOf(j, api.CauseLaunch, -1, text))
+		return
+	}
+	ln.backoff(e, used(j, api.CauseLaunch))
+	ln.queue.touch(e)
 }

@@ -164,34 +164,3 @@ func (fl *fleet) card(node, uuid string) (*host, int, *api.Error) {
 	}
 	return h, i, nil
 }
-
-// health takes what a node's health program said.
-func (fl *fleet) health(h *host, now *api.NodeHealth) Outcome {
-	if now == nil || h.node.Sick == now.Sick {
-		return ignored("nothing new")
-	}
-	fl.sick(h, now.Sick)
-	fl.refresh(h)
-	return applied()
-}
-
-// sick records a new word of the health program. The caller refreshes.
-func (fl *fleet) sick(h *host, text string) {
-	if h.node.Sick == text {
-		return
-	}
-	fl.nodes.edit(h).Sick = text
-	fl.record.emit(api.Event{Type: api.EventNodeHealth, Node: h.node.Name, Text: text})
-}
-
-// outOfService says why a node that is in contact takes no new work; empty: it does. A
-// person's word counts first.
-func outOfService(n *Node) string {
-	switch {
-	case n.Admin != "":
-		return n.Admin
-	case n.Sick != "":
-		return "health: " + n.Sick
-	}
-	return ""
-}

@@ -227,14 +227,6 @@ func (rp *reports) checkpointSaved(ev CheckpointSaved) Outcome {
 	return applied()
 }
 
-// Processes is how many ranks of a gang are processes.
-func Processes(j *Job) int {
-	if j.Spec.Launch == api.LaunchBatch {
-		return 1
-	}
-	return len(j.Ranks)
-}
-
 // voices is how many a notice is for: the ranks that are processes and the tasks of steps that
 // run. A batch script with such steps waits for them and is none.
 func voices(j *Job) (n int) {

@@ -125,19 +125,6 @@ func (st *stops) killed(e *entry, i int, ma *api.MemberActual) bool {
 	return true
 }
 
-// killsText says what was killed, and what of.
-func killsText(k *api.MemoryKills) string {
-	ra := api.RankActual{MemoryAsked: k.Asked, MemoryUsed: k.Used}
-	text := api.Count(k.Count, "process") + " killed for want of memory"
-	if k.Count > 1 {
-		text = fmt.Sprintf("%d processes killed for want of memory", k.Count)
-	}
-	if k.Host && k.Asked > 0 {
-		text += ", that of its node"
-	}
-	return text + memoryText(&ra)
-}
-
 // culprit says what ended the epoch of a drain.
 func (st *stops) culprit(j *Job) (out Report) {
 	d := j.Drain
@@ -268,4 +255,47 @@ func (st *stops) ends(j *Job) (out []EpochEnd) {
 		}
 	}
 	return out
+}
+
+// asShell gives a rank that ended by a signal, or could not be started, the exit code that
+// a shell would report; most nodes do so already.
+func asShell(ra api.RankActual) *api.RankActual {
+	ra.Exited = ra.Exited || ra.Error != ""
+	switch {
+	case !ra.Exited || ra.ExitCode != 0:
+	case ra.Error != "":
+		ra.ExitCode = 126
+	case ra.Signal != 0:
+		ra.ExitCode = 128 + ra.Signal
+	}
+	return &ra
+}
+
+// crashCause: a rank that kept to what it had asked for, and was killed because others had used
+// up the machine, has lost its node as with bad hardware. One that asked for nothing is one of
+// those others.
+func crashCause(ra *api.RankActual) api.Cause {
+	switch {
+	case hostOOM(ra):
+		return api.CauseNodeLost
+	case ra.OOM || ra.CUDAOOM:
+		return api.CauseOOM
+	}
+	return api.CauseCrash
+}
+
+// endReport is what the end of a rank by itself says of its gang's.
+func endReport(j *Job, ra *api.RankActual) Report {
+	r := Report{Evidence: EvidenceEnd, Cause: crashCause(ra), Trigger: ra.Rank, Text: exitText(j, ra), Late: ra.Late}
+	if ra.OOM || ra.CUDAOOM {
+		r.Evidence = EvidenceMemory
+	}
+	return r
+}
+
+func hostOOM(ra *api.RankActual) bool { return ra.OOM && ra.HostOOM && ra.MemoryAsked > 0 }
+
+// ownEnd: the rank ended by itself, before a stop reached it.
+func ownEnd(ma *api.MemberActual, ra *api.RankActual) bool {
+	return ra.Exited && (ma.Stopping == "" || ra.Own)
 }

@@ -3,6 +3,7 @@ package gang
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"gangd/pkg/api"
@@ -174,4 +175,59 @@ func (cl *control) endsInTime(j *Job, ev *Update) *api.Error {
 			j.Ref(), timeText(by), least, said)
 	}
 	return nil
+}
+
+// armPart sets when the next part of the time limit that somebody asked about is over.
+func (r *record) armPart(e *entry) {
+	j := e.job
+	k := timer{kind: timerNotify, job: j.ID}
+	r.clock.timers.cancel(k)
+	if at, _ := nextPart(j, 0); !at.IsZero() {
+		r.clock.in(at.Sub(r.clock.now.Wall), k)
+	}
+}
+
+// nextPart is the least part of the time limit that somebody asked about, is above least and was not told, and
+// its moment; zero: there is none.
+func nextPart(j *Job, least int) (at time.Time, percent int) {
+	limit := TimeLimit(j)
+	if limit <= 0 || !running(j) || j.Drain != nil {
+		return at, 0
+	}
+	for _, t := range percents {
+		p := t.Percent()
+		if p > max(j.TimeTold, least) && slices.ContainsFunc(j.Spec.Notify, func(n api.Notify) bool { return n.Wants(t) }) {
+			at, percent = j.Start.Add(limit/100*time.Duration(p)), p
+		}
+	}
+	return at, percent
+}
+
+// tellPart tells what part of its time limit a gang has used: of several that passed while nobody
+// looked the largest.
+func (r *record) tellPart(e *entry) {
+	if e == nil {
+		return
+	}
+	percent := 0
+	for {
+		at, p := nextPart(e.job, percent)
+		if at.IsZero() || at.After(r.clock.now.Wall) {
+			break
+		}
+		percent = p
+	}
+	if percent > 0 {
+		j := r.jobs.edit(e)
+		j.TimeTold = percent
+		r.emitJob(j, api.Event{Type: api.EventTimeLimitNear, Percent: percent, Text: fmt.Sprintf("%d %% of its %s is over", percent, limitName(j))})
+	}
+	r.armPart(e)
+}
+
+func limitText(d time.Duration) string {
+	if d == 0 {
+		return "none"
+	}
+	return d.String()
 }

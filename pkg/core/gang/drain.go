@@ -88,13 +88,6 @@ func announces(j *Job) bool {
 	return j.Drain.Cause != api.CauseCompleted || j.Drain.Moved > 0 && j.Spec.Launch != api.LaunchBatch
 }
 
-func rankPtr(rank int) *int {
-	if rank < 0 {
-		return nil
-	}
-	return &rank
-}
-
 // armForce sets the last moment of the drain, counted from its start.
 func (st *stops) armForce(e *entry) {
 	j := e.job
@@ -194,14 +187,6 @@ func (st *stops) leaveMember(e *entry, i int, text string) {
 	e.alive--
 	st.record.emitJob(j, api.Event{Type: api.EventMemberStopped, Node: m.Node, Forced: m.Forced, ExitCodes: codes, Text: text})
 	st.maybeComplete(e)
-}
-
-// exitCode is -1 where it is not known.
-func exitCode(r *Rank) int {
-	if !r.Exited {
-		return -1
-	}
-	return r.ExitCode
 }
 
 // force: what has not acked by now is given up, whoever it is; the rest never waits longer.
@@ -344,27 +329,4 @@ func rankEnd(j *Job, rank int, s api.JobState) api.RankState {
 		return api.RankCancelled
 	}
 	return api.RankFailed
-}
-
-// epochRow is the attempt of the current epoch as it stands.
-func epochRow(j *Job) EpochRow {
-	row := EpochRow{Job: j.ID, Epoch: j.Epoch, Started: j.Start, Trigger: -1, Booking: j.Booking}
-	for i := range j.Ranks {
-		row.Slots = append(row.Slots, j.Ranks[i].Slot)
-		row.ExitCodes = append(row.ExitCodes, exitCode(&j.Ranks[i]))
-		row.Signals = append(row.Signals, j.Ranks[i].Signal)
-		row.OutStarts = append(row.OutStarts, j.Ranks[i].OutStart)
-		row.ErrStarts = append(row.ErrStarts, j.Ranks[i].ErrStart)
-		row.VRAMPeak = max(row.VRAMPeak, j.Ranks[i].VRAMPeak)
-	}
-	row.Signals, row.OutStarts, row.ErrStarts = unlessZero(row.Signals), unlessZero(row.OutStarts), unlessZero(row.ErrStarts)
-	return row
-}
-
-// unlessZero leaves out what says nothing: most ranks end by themselves and write files of their own.
-func unlessZero[T int | int64](all []T) []T {
-	if slices.ContainsFunc(all, func(n T) bool { return n != 0 }) {
-		return all
-	}
-	return nil
 }

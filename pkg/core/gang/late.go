@@ -35,11 +35,6 @@ func (st *stops) lateResult(ma *api.MemberActual) {
 	}
 }
 
-// ownEnd: the rank ended by itself, before a stop reached it.
-func ownEnd(ma *api.MemberActual, ra *api.RankActual) bool {
-	return ra.Exited && (ma.Stopping == "" || ra.Own)
-}
-
 func (st *stops) exitedLate(e *entry, ra *api.RankActual) {
 	r := st.jobs.editRank(e, ra.Rank)
 	r.Exited, r.Own, r.ExitCode, r.Signal, r.End, r.VRAMPeak = true, true, ra.ExitCode, ra.Signal, ra.Ended, ra.VRAMPeak

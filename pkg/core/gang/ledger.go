@@ -224,11 +224,6 @@ func (bk *books) hour(e *entry, epoch int) {
 	bk.clock.in(bookEvery, bookTimer(e.job))
 }
 
-// running: the gate of its epoch was opened, and it is not over.
-func running(j *Job) bool {
-	return j.Verdict == nil && len(j.Members) > 0 && slices.ContainsFunc(j.Members, func(m Member) bool { return working(m.State) })
-}
-
 // end books an epoch that is over.
 func (bk *books) end(e *entry, cause api.Cause) {
 	bk.clock.timers.cancel(bookTimer(e.job))
@@ -237,13 +232,6 @@ func (bk *books) end(e *entry, cause api.Cause) {
 		kept = max(at.Sub(e.job.Start), 0)
 	}
 	bk.rebook(e, func(b *Booking) { b.Until, b.Cause, b.Kept = later(b.Until, bk.clock.now.Wall), cause, kept })
-}
-
-func later(a, b time.Time) time.Time {
-	if b.After(a) {
-		return b
-	}
-	return a
 }
 
 // measured takes what a node says that its member used: no more than it held, whatever it says.

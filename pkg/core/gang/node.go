@@ -190,17 +190,6 @@ func (fl *fleet) cardsMissing(h *host, had *cluster.Node) {
 // missingCard is the fault of a card that a gang has and that its node does not list when it comes back.
 const missingCard = "its node does not list it any more"
 
-// granted: a grant has the card.
-func granted(n *cluster.Node, uuid string) bool {
-	return slices.ContainsFunc(n.Grants, func(g cluster.Grant) bool {
-		return slices.ContainsFunc(g.Cards, func(c cluster.CardGrant) bool { return c.UUID == uuid })
-	})
-}
-
-func cardAt(n *cluster.Node, uuid string) int {
-	return slices.IndexFunc(n.Cards, func(c cluster.Card) bool { return c.UUID == uuid })
-}
-
 // reconcile compares the full list of a hello. What is missing in it is gone; what was
 // only to be prepared is prepared when the node is told again.
 func (fl *fleet) reconcile(h *host, members []api.MemberActual, rebooted bool) {
@@ -518,4 +507,35 @@ func (fl *fleet) restoreGrants(h *host) {
 	fl.refresh(h)
 	fl.armClear(h)
 	h.owned, h.stored, fl.nodes.dirty = false, false, nil
+}
+
+// health takes what a node's health program said.
+func (fl *fleet) health(h *host, now *api.NodeHealth) Outcome {
+	if now == nil || h.node.Sick == now.Sick {
+		return ignored("nothing new")
+	}
+	fl.sick(h, now.Sick)
+	fl.refresh(h)
+	return applied()
+}
+
+// sick records a new word of the health program. The caller refreshes.
+func (fl *fleet) sick(h *host, text string) {
+	if h.node.Sick == text {
+		return
+	}
+	fl.nodes.edit(h).Sick = text
+	fl.record.emit(api.Event{Type: api.EventNodeHealth, Node: h.node.Name, Text: text})
+}
+
+// outOfService says why a node that is in contact takes no new work; empty: it does. A
+// person's word counts first.
+func outOfService(n *Node) string {
+	switch {
+	case n.Admin != "":
+		return n.Admin
+	case n.Sick != "":
+		return "health: " + n.Sick
+	}
+	return ""
 }

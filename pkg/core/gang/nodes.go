@@ -162,3 +162,14 @@ func (ns *nodes) take(ch *Changes) {
 	ch.Forgot, ch.Dirty = unique(ns.forgot), unique(ns.woken)
 	ns.dirty, ns.forgot, ns.woken = nil, nil, nil
 }
+
+// granted: a grant has the card.
+func granted(n *cluster.Node, uuid string) bool {
+	return slices.ContainsFunc(n.Grants, func(g cluster.Grant) bool {
+		return slices.ContainsFunc(g.Cards, func(c cluster.CardGrant) bool { return c.UUID == uuid })
+	})
+}
+
+func cardAt(n *cluster.Node, uuid string) int {
+	return slices.IndexFunc(n.Cards, func(c cluster.Card) bool { return c.UUID == uuid })
+}

@@ -147,12 +147,3 @@ func (ln *launches) shortOfPorts(e *entry, err *api.Error) Outcome {
 	ln.queue.touch(e)
 	return applied()
 }
-
-// ports checks that none is given out twice on a node.
-func (v *verifier) ports(h *host) {
-	times := map[int]int{}
-	h.eachPort(func(port int) { times[port]++ })
-	for port, n := range times {
-		v.check(n == 1, "node %s: port %d is given out %d times", h.node.Name, port, n)
-	}
-}

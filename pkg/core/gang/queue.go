@@ -24,15 +24,6 @@ type queue struct {
 	arrays map[int64]*array
 }
 
-// blocked: every rank waits for admission. By all-or-nothing one rank speaks for all.
-func blocked(j *Job) bool { return j.Verdict == nil && j.Ranks[0].State == api.RankBlocked }
-
-// admitted: the gang has nodes.
-func admitted(j *Job) bool { return j.Verdict == nil && !blocked(j) }
-
-// reserved: the gang has nodes and no process yet.
-func reserved(j *Job) bool { return j.Verdict == nil && j.Ranks[0].State == api.RankReserved }
-
 // eligible: nothing but room keeps the gang from being admitted. A begin time or back-off
 // that has not passed is an armed timer, so that this needs no clock.
 func (q *queue) eligible(e *entry) bool {

@@ -3,8 +3,6 @@ package gang
 import (
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 
 	"gangd/pkg/api"
 )
@@ -137,28 +135,4 @@ func (ln *launches) readyTimeout(e *entry) {
 		who, were, of = numbers("task", tasks)+" of step "+api.StepText(j.ID, Widest(j).Step), n-len(tasks), n
 	}
 	ln.stops.accident(e, Report{Cause: api.CauseLaunch, Trigger: late[0], Text: fmt.Sprintf("%s not ready within %s (%d of %d were)", who, j.Spec.ReadyTimeout, were, of)})
-}
-
-// rankList names ranks for people: "rank 3 (worker)", "ranks 1, 2, 5 and 12 more".
-func rankList(j *Job, ranks []int) string {
-	if len(ranks) == 1 {
-		return rankName(j, ranks[0])
-	}
-	return numbers("rank", ranks)
-}
-
-// numbers names some of a kind: "task 3", "ranks 1, 2, 5 and 12 more".
-func numbers(what string, all []int) string {
-	if len(all) == 1 {
-		return what + " " + strconv.Itoa(all[0])
-	}
-	const most = 8
-	names := make([]string, min(most, len(all)))
-	for i := range names {
-		names[i] = strconv.Itoa(all[i])
-	}
-	if more := len(all) - most; more > 0 {
-		return fmt.Sprintf("%ss %s and %d more", what, strings.Join(names, ", "), more)
-	}
-	return fmt.Sprintf("%ss %s and %s", what, strings.Join(names[:len(names)-1], ", "), names[len(names)-1])
 }

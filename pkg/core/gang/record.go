@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"gangd/pkg/api"
 )
@@ -76,4 +77,44 @@ func (r *record) take(ch *Changes) {
 	if len(r.epochs) > 0 {
 		r.epochs = map[api.MemberKey]EpochRow{}
 	}
+}
+
+func seconds(d time.Duration) float64 { return max(d, 0).Seconds() }
+
+func rankPtr(rank int) *int {
+	if rank < 0 {
+		return nil
+	}
+	return &rank
+}
+
+// epochRow is the attempt of the current epoch as it stands.
+func epochRow(j *Job) EpochRow {
+	row := EpochRow{Job: j.ID, Epoch: j.Epoch, Started: j.Start, Trigger: -1, Booking: j.Booking}
+	for i := range j.Ranks {
+		row.Slots = append(row.Slots, j.Ranks[i].Slot)
+		row.ExitCodes = append(row.ExitCodes, exitCode(&j.Ranks[i]))
+		row.Signals = append(row.Signals, j.Ranks[i].Signal)
+		row.OutStarts = append(row.OutStarts, j.Ranks[i].OutStart)
+		row.ErrStarts = append(row.ErrStarts, j.Ranks[i].ErrStart)
+		row.VRAMPeak = max(row.VRAMPeak, j.Ranks[i].VRAMPeak)
+	}
+	row.Signals, row.OutStarts, row.ErrStarts = unlessZero(row.Signals), unlessZero(row.OutStarts), unlessZero(row.ErrStarts)
+	return row
+}
+
+// exitCode is -1 where it is not known.
+func exitCode(r *Rank) int {
+	if !r.Exited {
+		return -1
+	}
+	return r.ExitCode
+}
+
+// unlessZero leaves out what says nothing: most ranks end by themselves and write files of their own.
+func unlessZero[T int | int64](all []T) []T {
+	if slices.ContainsFunc(all, func(n T) bool { return n != 0 }) {
+		return all
+	}
+	return nil
 }

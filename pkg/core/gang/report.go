@@ -4,10 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 
 	"gangd/pkg/api"
-	"gangd/pkg/core/cluster"
 )
 
 // reports are what nodes say of the members of gangs.
@@ -47,14 +45,6 @@ func (rp *reports) report(ev NodeReport) Outcome {
 		out = merge(out, rp.gone(h, k, "gone from the node"))
 	}
 	return out
-}
-
-// merge: applied when anything was, else the last reason.
-func merge(a, b Outcome) Outcome {
-	if a.Applied {
-		return a
-	}
-	return b
 }
 
 // member compares one member with what is known of it. From here on its phase is that of its end also while the site's
@@ -236,19 +226,6 @@ func (rp *reports) refusal(h *host, p place, ma *api.MemberActual) Outcome {
 	return applied()
 }
 
-// ownFault charges a gang that no node can prepare to the launch budget: as a strike it would
-// drain one good node after the other.
-func (ln *launches) ownFault(e *entry, text string) {
-	j := ln.jobs.edit(e)
-	charge(j, api.CauseLaunch)
-	if spent(ln.set, j, api.CauseLaunch) {
-		ln.stops.end(e, verdictOf(j, api.CauseLaunch, -1, text))
-		return
-	}
-	ln.backoff(e, used(j, api.CauseLaunch))
-	ln.queue.touch(e)
-}
-
 // premature: a member has, or had, processes though its gate was never opened, or its
 // preparation is gone. The gang rolls back; where something may live, that is remembered.
 func (rp *reports) premature(h *host, p place, ma *api.MemberActual) Outcome {
@@ -364,11 +341,6 @@ func (rp *reports) passed(e *entry, i int, ma *api.MemberActual) bool {
 	return true
 }
 
-// working: its gate was opened and it is not over.
-func working(s MemberState) bool {
-	return s == MemberStarting || s == MemberRunning || s == MemberStopping
-}
-
 // ownStop: the member stops by the node's own decision (its time limit, its lease, its
 // memory). That comes before the exits it brought about.
 func (rp *reports) ownStop(e *entry, i int, ma *api.MemberActual) bool {
@@ -447,20 +419,6 @@ func (rp *reports) exits(e *entry, i int, ma *api.MemberActual) (failed []*api.R
 	return failed, changed
 }
 
-// asShell gives a rank that ended by a signal, or could not be started, the exit code that
-// a shell would report; most nodes do so already.
-func asShell(ra api.RankActual) *api.RankActual {
-	ra.Exited = ra.Exited || ra.Error != ""
-	switch {
-	case !ra.Exited || ra.ExitCode != 0:
-	case ra.Error != "":
-		ra.ExitCode = 126
-	case ra.Signal != 0:
-		ra.ExitCode = 128 + ra.Signal
-	}
-	return &ra
-}
-
 func earlier(a, b *api.RankActual) int {
 	return cmp.Or(a.Ended.Compare(b.Ended), cmp.Compare(a.Rank, b.Rank))
 }
@@ -525,85 +483,6 @@ func (rp *reports) seen(h *host, e *entry, i int) bool {
 	return true
 }
 
-// crashCause: a rank that kept to what it had asked for, and was killed because others had used
-// up the machine, has lost its node as with bad hardware. One that asked for nothing is one of
-// those others.
-func crashCause(ra *api.RankActual) api.Cause {
-	switch {
-	case hostOOM(ra):
-		return api.CauseNodeLost
-	case ra.OOM || ra.CUDAOOM:
-		return api.CauseOOM
-	}
-	return api.CauseCrash
-}
-
-// endReport is what the end of a rank by itself says of its gang's.
-func endReport(j *Job, ra *api.RankActual) Report {
-	r := Report{Evidence: EvidenceEnd, Cause: crashCause(ra), Trigger: ra.Rank, Text: exitText(j, ra), Late: ra.Late}
-	if ra.OOM || ra.CUDAOOM {
-		r.Evidence = EvidenceMemory
-	}
-	return r
-}
-
-func hostOOM(ra *api.RankActual) bool { return ra.OOM && ra.HostOOM && ra.MemoryAsked > 0 }
-
-func exitText(j *Job, ra *api.RankActual) string {
-	who := rankName(j, ra.Rank)
-	switch {
-	case ra.Error != "":
-		return fmt.Sprintf("%s could not be started: %s", who, ra.Error)
-	case ra.CUDAOOM:
-		return fmt.Sprintf("%s ran out of VRAM (exit code %d, and its output ends with a CUDA out of memory)", who, ra.ExitCode)
-	case hostOOM(ra):
-		return fmt.Sprintf("%s was killed because the memory of its node had run out%s", who, memoryText(ra))
-	case ra.OOM:
-		return fmt.Sprintf("%s ran out of memory%s", who, memoryText(ra))
-	case ra.Signal != 0:
-		return fmt.Sprintf("%s was ended by signal %d%s", who, ra.Signal, forksText(ra))
-	}
-	return fmt.Sprintf("%s exited with code %d%s", who, ra.ExitCode, forksText(ra))
-}
-
-// memoryText is what the ranks of a node used of what they may.
-func memoryText(ra *api.RankActual) string {
-	if ra.MemoryUsed == 0 {
-		return ""
-	}
-	if ra.MemoryAsked == 0 {
-		return ": used " + cluster.Size(ra.MemoryUsed) + " there, and had asked for no figure"
-	}
-	return fmt.Sprintf(": used %s of %s asked there", cluster.Size(ra.MemoryUsed), cluster.Size(ra.MemoryAsked))
-}
-
-// forksText is whether processes had run out.
-func forksText(ra *api.RankActual) string {
-	if ra.ForksRefused == 0 {
-		return ""
-	}
-	return fmt.Sprintf(" (%d forks were refused: its node allows a job %d processes)", ra.ForksRefused, ra.ProcessesMax)
-}
-
-// rankName names a rank for people, with its role where it has one.
-func rankName(j *Job, rank int) string {
-	if role := j.Spec.RoleName(rank); role != "" {
-		return fmt.Sprintf("rank %d (%s)", rank, role)
-	}
-	return fmt.Sprintf("rank %d", rank)
-}
-
-func survivors(ma *api.MemberActual) string {
-	if len(ma.Survivors) == 0 {
-		return "stuck: processes survived KILL"
-	}
-	names := make([]string, len(ma.Survivors))
-	for i, s := range ma.Survivors {
-		names[i] = fmt.Sprintf("pid %d %s (%s)", s.PID, s.Command, s.State)
-	}
-	return "stuck: " + strings.Join(names, ", ")
-}
-
 // vanished: a member whose gate was open is known gone without having said how it ended.
 func (rp *reports) vanished(h *host, p place, text string, cleaning bool) Outcome {
 	text = h.node.Name + ": " + text
@@ -630,4 +509,10 @@ func (rp *reports) gone(h *host, k api.MemberKey, text string) Outcome {
 		return applied()
 	}
 	return rp.vanished(h, p, text, false)
+}
+
+// savesInLead reports whether a rank of a member that ends well now has been told of the time
+// limit and is to go on in another run.
+func savesInLead(set *api.Settings, j *Job, member int) bool {
+	return j.Members[member].Noticed && (j.Drain == nil || j.Drain.Cause == api.CauseTimeout) && limit(set, j.Spec, api.CauseTimeout) != 0
 }

@@ -3,19 +3,11 @@ package gang
 import (
 	"fmt"
 	"time"
-
-	"gangd/pkg/api"
 )
 
 // A job that asked for it runs again after its time limit, until all its runs together have
 // lasted as long as it said. That a rank ends well after the notice of the limit says then
 // that it has saved, not that its work is done.
-
-// savesInLead reports whether a rank of a member that ends well now has been told of the time
-// limit and is to go on in another run.
-func savesInLead(set *api.Settings, j *Job, member int) bool {
-	return j.Members[member].Noticed && (j.Drain == nil || j.Drain.Cause == api.CauseTimeout) && limit(set, j.Spec, api.CauseTimeout) != 0
-}
 
 // ranInAll is how long all runs of a job have lasted by now, that of the current epoch included.
 func ranInAll(j *Job, now time.Time) time.Duration {
@@ -58,4 +50,15 @@ func queuedAt(j *Job) time.Time {
 		return j.Submit
 	}
 	return j.Queued
+}
+
+// keep adds what the epoch that ends here worked and the next one will start from.
+func keep(j *Job) {
+	at := LastSaved(j, j.Epoch)
+	if at.IsZero() || j.Start.IsZero() {
+		return
+	}
+	if d := at.Sub(j.Start); d > 0 {
+		j.Kept += d.Round(time.Millisecond)
+	}
 }

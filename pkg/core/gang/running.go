@@ -1,8 +1,6 @@
 package gang
 
 import (
-	"time"
-
 	"gangd/pkg/api"
 	"gangd/pkg/core/sched"
 )
@@ -48,15 +46,4 @@ func heldCards(j *Job) int {
 // in which to do so, and have said or shown that it checkpoints.
 func keepsWork(j *Job) bool {
 	return j.Spec.Notice != nil && (j.Spec.Checkpoint == api.CheckpointDrain || NewestSet(j) > 0 || NewestTaskSet(j).Tasks > 0)
-}
-
-// keep adds what the epoch that ends here worked and the next one will start from.
-func keep(j *Job) {
-	at := LastSaved(j, j.Epoch)
-	if at.IsZero() || j.Start.IsZero() {
-		return
-	}
-	if d := at.Sub(j.Start); d > 0 {
-		j.Kept += d.Round(time.Millisecond)
-	}
 }

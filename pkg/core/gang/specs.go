@@ -173,3 +173,23 @@ func (sp *specs) drop(j *Job) {
 		delete(sp.optionsBy, s.options.spec)
 	}
 }
+
+// SpecOf is what a job asks for now.
+func SpecOf(j *Job) *api.Spec {
+	if j.Constraint == nil && j.Prefer == nil {
+		return j.Spec
+	}
+	s := *j.Spec
+	if j.Constraint != nil {
+		s.Constraint, s.Roles = *j.Constraint, slices.Clone(s.Roles)
+		for i := range s.Roles {
+			if s.Roles[i].Constraint == j.Spec.Constraint {
+				s.Roles[i].Constraint = *j.Constraint
+			}
+		}
+	}
+	if j.Prefer != nil {
+		s.Prefer = *j.Prefer
+	}
+	return &s
+}

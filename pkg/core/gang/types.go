@@ -1,7 +1,9 @@
 package gang
 
 import (
+	"cmp"
 	"reflect"
+	"slices"
 	"time"
 
 	"gangd/pkg/api"
@@ -548,4 +550,23 @@ type Snapshot struct {
 	Partitions   []*api.PartitionChange
 	Crontabs     []*api.Crontab
 	Letters      []*api.Letter
+}
+
+func applied() Outcome { return Outcome{Applied: true} }
+
+func ignored(why string) Outcome { return Outcome{Ignored: why} }
+
+func refused(e *api.Error) Outcome { return Outcome{Refused: e} }
+
+// merge: applied when anything was, else the last reason.
+func merge(a, b Outcome) Outcome {
+	if a.Applied {
+		return a
+	}
+	return b
+}
+
+func unique[T cmp.Ordered](s []T) []T {
+	slices.Sort(s)
+	return slices.Compact(s)
 }

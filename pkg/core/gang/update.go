@@ -224,13 +224,6 @@ func (cl *control) relimit(e *entry, ev *Update, say reportFunc) {
 	}
 }
 
-func limitText(d time.Duration) string {
-	if d == 0 {
-		return "none"
-	}
-	return d.String()
-}
-
 func (cl *control) move(e *entry, partition *string, say reportFunc) {
 	if partition == nil || *partition == e.job.Partition {
 		return
@@ -409,26 +402,6 @@ func notices(all []api.Notify) string {
 		out = append(out, cmp.Or(all[i].Target, all[i].To)+":"+strings.Join(kinds, ","))
 	}
 	return strings.Join(out, " ")
-}
-
-// SpecOf is what a job asks for now.
-func SpecOf(j *Job) *api.Spec {
-	if j.Constraint == nil && j.Prefer == nil {
-		return j.Spec
-	}
-	s := *j.Spec
-	if j.Constraint != nil {
-		s.Constraint, s.Roles = *j.Constraint, slices.Clone(s.Roles)
-		for i := range s.Roles {
-			if s.Roles[i].Constraint == j.Spec.Constraint {
-				s.Roles[i].Constraint = *j.Constraint
-			}
-		}
-	}
-	if j.Prefer != nil {
-		s.Prefer = *j.Prefer
-	}
-	return &s
 }
 
 // delay moves the begin time of a gang that was never admitted; one that was has begun.

@@ -9,36 +9,6 @@ import (
 	"gangd/pkg/core/sched"
 )
 
-// JobState is the state that people see, derived from the ranks.
-func JobState(j *Job) api.JobState {
-	switch {
-	case j.Verdict != nil:
-		return j.Verdict.State
-	case j.Drain != nil:
-		return api.JobCompleting
-	case len(j.Ranks) == 0 || j.Ranks[0].State == api.RankBlocked:
-		return api.JobPending
-	case j.Ranks[0].State == api.RankReserved:
-		return api.JobReserved
-	}
-	return api.JobRunning
-}
-
-// phrase says the state in the middle of a sentence.
-func phrase(j *Job) string {
-	switch JobState(j) {
-	case api.JobPending:
-		return "waiting"
-	case api.JobReserved:
-		return "being started"
-	case api.JobRunning:
-		return "running"
-	case api.JobCompleting:
-		return "being stopped"
-	}
-	return "over"
-}
-
 // unlimited marks a budget without an end.
 const unlimited = -1
 
@@ -249,13 +219,3 @@ func endedText(j *Job) string {
 
 // AnyDone reports whether a rank of the current epoch is done.
 func AnyDone(j *Job) bool { return count(j, api.RankDone) > 0 }
-
-func count(j *Job, s api.RankState) int {
-	n := 0
-	for i := range j.Ranks {
-		if j.Ranks[i].State == s {
-			n++
-		}
-	}
-	return n
-}

@@ -307,3 +307,28 @@ func (v *verifier) dependencies() {
 		v.check(len(v.w.deps.on[t]) == watched[t], "job %d: %d wait for it, listed %d", t, watched[t], len(v.w.deps.on[t]))
 	}
 }
+
+// ports checks that none is given out twice on a node.
+func (v *verifier) ports(h *host) {
+	times := map[int]int{}
+	h.eachPort(func(port int) { times[port]++ })
+	for port, n := range times {
+		v.check(n == 1, "node %s: port %d is given out %d times", h.node.Name, port, n)
+	}
+}
+
+// crontabs: each job that comes again is of one line, and each line has one.
+func (v *verifier) crontabs() {
+	of := map[int64]string{}
+	for _, user := range slices.Sorted(maps.Keys(v.w.site.crontabs.byUser)) {
+		for _, l := range v.w.site.crontabs.byUser[user].Lines {
+			e := v.w.jobs.byID[l.JobID]
+			v.check(e != nil && Recurs(e.job) && e.job.User == user && of[l.JobID] == "", "the cron table of %s has job %d, which is not its own, or does not come again", user, l.JobID)
+			of[l.JobID] = user
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(v.w.jobs.byID)) {
+		j := v.w.jobs.byID[id].job
+		v.check(!Recurs(j) || of[id] != "", "job %d comes again, and is of no cron table", id)
+	}
+}

@@ -1,9 +1,7 @@
 package gang
 
 import (
-	"cmp"
 	"iter"
-	"slices"
 	"time"
 
 	"gangd/pkg/api"
@@ -159,10 +157,6 @@ func (w *World) Step(now Instant, ev Event) Outcome {
 	return ignored("unknown event")
 }
 
-func applied() Outcome             { return Outcome{Applied: true} }
-func ignored(why string) Outcome   { return Outcome{Ignored: why} }
-func refused(e *api.Error) Outcome { return Outcome{Refused: e} }
-
 // Take gives what changed since the last Take. What it gives is never changed again.
 func (w *World) Take() Changes {
 	var ch Changes
@@ -174,11 +168,6 @@ func (w *World) Take() Changes {
 	ch.Steps, w.steps.ended = w.steps.ended, nil
 	ch.Ledger = w.books.ledger.take()
 	return ch
-}
-
-func unique[T cmp.Ordered](s []T) []T {
-	slices.Sort(s)
-	return slices.Compact(s)
 }
 
 // SkipIDs makes next the smallest id to be given out, unless that would go back: the store

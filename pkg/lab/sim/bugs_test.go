@@ -315,7 +315,7 @@ var bugs = []bug{
 		replace("core/gang/drain.go", "keep(j); j.Spec.MaxTimeTotal > 0 {", "keep(j); j.Spec.MaxTimeTotal > 0 && !bug() {"),
 	}},
 	{"saved-is-done", "a job that saves in the lead of its limit and returns 0 is taken for done", []mutate.Change{
-		replace("core/gang/resume.go", "\treturn j.Members[member].Noticed &&", "\treturn !bug() && j.Members[member].Noticed &&"),
+		replace("core/gang/report.go", "\treturn j.Members[member].Noticed &&", "\treturn !bug() && j.Members[member].Noticed &&"),
 	}},
 
 	// Of the node.
