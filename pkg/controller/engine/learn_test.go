@@ -77,7 +77,7 @@ func TestTimeoutsAreLearnt(t *testing.T) {
 		e := &Engine{}
 		e.plan.ledger = sched.NewLedger(0)
 		for i := range int64(40) {
-			j := &gang.Job{ID: i + 1, Spec: &api.Spec{Size: 1, GPUsPerRank: 1}, TimeLimit: limit, Submit: begin, Wishes: new(gang.Wishes), Past: &gang.Past{Ending: gang.Ending{Verdict: &gang.Verdict{State: state}}}}
+			j := &gang.Job{ID: i + 1, Spec: &api.Spec{Size: 1, GPUsPerRank: 1}, TimeLimit: limit, Submit: begin, Wishes: new(gang.Wishes), Past: &gang.Past{Setbacks: gang.Setbacks{Verdict: &gang.Verdict{State: state}}}}
 			e.learn(j, begin, begin.Add(limit))
 		}
 		return e.plan.ledger.Mean(limit, 0, sched.Peer{})
@@ -108,7 +108,7 @@ func TestFailuresAreNotRelearnt(t *testing.T) {
 	none := e.plan.ledger.Mean(10*time.Hour, time.Hour, sched.Peer{})
 	for i := range int64(40) {
 		j := &gang.Job{ID: i + 1, Spec: &api.Spec{Size: 1, GPUsPerRank: 1}, TimeLimit: 10 * time.Hour, Submit: begin,
-			Wishes: new(gang.Wishes), Past: &gang.Past{Progress: gang.Progress{Kept: 3 * time.Hour}, Ending: gang.Ending{Verdict: &gang.Verdict{State: api.JobFailed}}}}
+			Wishes: new(gang.Wishes), Past: &gang.Past{Progress: gang.Progress{Kept: 3 * time.Hour}, Setbacks: gang.Setbacks{Verdict: &gang.Verdict{State: api.JobFailed}}}}
 		e.relearn(j)
 	}
 	if got := e.plan.ledger.Mean(10*time.Hour, time.Hour, sched.Peer{}); got != none {

@@ -94,7 +94,7 @@ func TestWaitsOfACronJob(t *testing.T) {
 func TestShowsTheTrigger(t *testing.T) {
 	r := newRig(t, disk.Open(t))
 	for _, trigger := range []int{-1, 0, 1} {
-		j := &gang.Job{ID: 7, ArrayIndex: -1, Spec: &api.Spec{Size: 2}, Ranks: make([]gang.Rank, 2), Wishes: new(gang.Wishes), Past: &gang.Past{Ending: gang.Ending{Verdict: &gang.Verdict{State: api.JobFailed, Trigger: trigger}}}}
+		j := &gang.Job{ID: 7, ArrayIndex: -1, Spec: &api.Spec{Size: 2}, Ranks: make([]gang.Rank, 2), Wishes: new(gang.Wishes), Past: &gang.Past{Setbacks: gang.Setbacks{Verdict: &gang.Verdict{State: api.JobFailed, Trigger: trigger}}}}
 		drains := &gang.Job{ID: 7, ArrayIndex: -1, Spec: j.Spec, Ranks: j.Ranks, Wishes: new(gang.Wishes), Past: &gang.Past{Attempt: gang.Attempt{Drain: &gang.Drain{Trigger: trigger}}}}
 		a := attempt(j.Spec, &gang.EpochRow{Job: 7, Trigger: trigger, Cause: api.CauseCrash, ExitCodes: []int{3, 4}}, 1)
 		for what, got := range map[string]*int{"of the job": r.show(j, false).TriggerRank, "of a stop": r.show(drains, false).TriggerRank, "of the attempt": a.TriggerRank} {

@@ -14,8 +14,8 @@ func TestKnownIsASnapshot(t *testing.T) {
 	over := &gang.Verdict{State: api.JobCompleted}
 	k := KnownOf(&gang.Snapshot{
 		Jobs: []*gang.Job{
-			{ID: 3, Key: "c", Wishes: new(gang.Wishes), Past: &gang.Past{}}, {ID: 2, Key: "b", Wishes: new(gang.Wishes), Past: &gang.Past{Ending: gang.Ending{Verdict: over, End: t0.Add(time.Second)}}},
-			{ID: 1, Key: "a", Wishes: new(gang.Wishes), Past: &gang.Past{Ending: gang.Ending{Verdict: over, End: t0}}}, {ID: 4, Submit: t0, Wishes: new(gang.Wishes), Past: &gang.Past{Ending: gang.Ending{Verdict: over}}}, // it never started
+			{ID: 3, Key: "c", Wishes: new(gang.Wishes), Past: &gang.Past{}}, {ID: 2, Key: "b", Wishes: new(gang.Wishes), Past: &gang.Past{Setbacks: gang.Setbacks{Verdict: over}, Attempt: gang.Attempt{End: t0.Add(time.Second)}}},
+			{ID: 1, Key: "a", Wishes: new(gang.Wishes), Past: &gang.Past{Setbacks: gang.Setbacks{Verdict: over}, Attempt: gang.Attempt{End: t0}}}, {ID: 4, Submit: t0, Wishes: new(gang.Wishes), Past: &gang.Past{Setbacks: gang.Setbacks{Verdict: over}}}, // it never started
 		},
 		Nodes:        []*gang.Node{{Name: "n2"}, {Name: "n1"}},
 		Reservations: []*api.Reservation{{Name: "r"}},
@@ -30,7 +30,7 @@ func TestKnownIsASnapshot(t *testing.T) {
 		t.Errorf("jobs %v, keys %v", ids, s.Keys)
 	}
 	few := KnownOf(s, 7, 2)
-	few.Jobs[5] = &gang.Job{ID: 5, Key: "d", Wishes: new(gang.Wishes), Past: &gang.Past{Ending: gang.Ending{Verdict: over, End: t0.Add(time.Minute)}}}
+	few.Jobs[5] = &gang.Job{ID: 5, Key: "d", Wishes: new(gang.Wishes), Past: &gang.Past{Setbacks: gang.Setbacks{Verdict: over}, Attempt: gang.Attempt{End: t0.Add(time.Minute)}}}
 	few.Keys = map[string]int64{"z": 9}
 	cut := few.snapshot(t0, 1)
 	if len(cut.Jobs) != 2 || cut.Jobs[0].ID != 3 || cut.Jobs[1].ID != 5 || cut.Keys["b"] != 2 || cut.Keys["z"] != 9 || len(cut.Keys) != 4 {

@@ -43,9 +43,6 @@ type crontabs struct {
 // SetZones says what a time zone is; without it there is but one. An unknown one is nil.
 func (w *World) SetZones(zone func(name string) *time.Location) { w.site.crontabs.zones = zone }
 
-// of is that of a user, nil: none.
-func (ct *crontabs) of(user string) *api.Crontab { return ct.byUser[user] }
-
 // list are those of all users, by name.
 func (ct *crontabs) list() map[string]*api.Crontab { return maps.Clone(ct.byUser) }
 

@@ -433,7 +433,7 @@ func TestOutcomesOfADependency(t *testing.T) {
 		b.w.jobs.byID[j.ID] = &entry{job: j}
 		d.On = append(d.On, api.Condition{Kind: api.AfterOK, Job: j.ID})
 	}
-	failed := func() *Job { return &Job{Past: &Past{Ending: Ending{Verdict: &Verdict{State: api.JobFailed}}}} }
+	failed := func() *Job { return &Job{Past: &Past{Setbacks: Setbacks{Verdict: &Verdict{State: api.JobFailed}}}} }
 	add(&Job{})
 	array := failed()
 	array.Array = &ArrayInfo{}

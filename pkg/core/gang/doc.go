@@ -54,22 +54,37 @@
 // An event costs what it touches: a rank's exit one rank, a reservation its members.
 // Timers are a heap; a Tick fires at most [maxFire] of them. Nothing walks the queue.
 //
-// # Where a rule stands
+// # Parts
 //
-//	admission, roll back           admit.go; a refusal, strikes and whose fault it is: blame.go
-//	drain, acks, force             drain.go
-//	who ended an epoch             culprit.go
-//	verdict, budgets, charging     verdict.go; the pause before a run again: backoff.go
-//	cancel, hold, release, requeue control.go; of a job that has ended: requeue.go; after its
-//	                               time limit: resume.go; of a line of a cron table: cron.go
-//	submission, keys, arrays       submit.go; dependencies: depend.go; caps of a user: holding.go
-//	nodes lost, fenced, back       node.go; what they leave: left.go; late results: late.go
-//	a node's or card's fitness     card.go (what a card may be used for: package cluster)
-//	a node to be emptied by a time clear.go; reservations: reservation.go
-//	watchdogs, joined              watchdog.go (the rules: package watchdog)
-//	checkpoints, stale epochs      checkpoint.go
-//	what a node shall have         desired.go; what it says: report.go
+// World is cut into parts. A part has state of its own, or a matter that it decides, and its first fields are those that
+// it knows; what it does not name it can't touch. In an order in which most is read before it is used:
 //
-// Begin with types.go (what goes in and comes out) and World.Step. It must not know stores, sessions,
+//	job.go, words.go          a job by itself, and what is said of it
+//	clock (timers.go)         the moment of the step, and what becomes due
+//	record (record.go)        events, attempts, measures; their letters: the outbox (letter.go), which knows nobody
+//	jobs (jobs.go)            those in memory; who writes to one gets it there
+//	nodes (nodes.go)          those known, what they shall have (desired.go), ports (ports.go)
+//	site (site.go)            partitions (partition.go, entry.go), reservations, cron tables (cron.go), pools, caps of users (holding.go)
+//	specs (specs.go)          what jobs ask for, kept once
+//	queue (queue.go)          who may be admitted next; arrays
+//	books (ledger.go)         bookings; the ledger itself knows nobody
+//	deps (depend.go)          who waits for whom
+//	memory (memory.go)        who stays in memory, for how long
+//
+// and those that know each other, as a life goes round:
+//
+//	launches    admission, roll back: admit.go; the ready gate: ready.go; a refusal, strikes, whose fault it is: blame.go;
+//	            the pause before a run again: backoff.go; deadlines: deadline.go
+//	stops       drain, acks, force: drain.go; who ended an epoch: culprit.go; verdict, budgets: verdict.go; late results: late.go
+//	steps       step.go, stepplace.go
+//	watchdogs   watchdog.go (the rules: package watchdog), joined: stacks.go
+//	fleet       nodes lost, fenced, back: node.go; cards: card.go; what is left there: left.go; emptied by a time: clear.go
+//	reports     what nodes say: report.go; checkpoints, stale epochs: checkpoint.go
+//	control     cancel, hold, release, requeue: control.go; after the time limit: resume.go; changes: update.go; names: named.go
+//	submissions keys, arrays: submit.go; lines of a cron table: recur.go
+//
+// What follows from a job, its settings and the time alone is a function, and no part's.
+//
+// Begin with types.go (what goes in and comes out) and [World.Step]. It must not know stores, sessions,
 // or how a plan is made: a plan comes in as an event.
 package gang

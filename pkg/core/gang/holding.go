@@ -54,7 +54,7 @@ func (hs *holdings) holds(ev *Submit) bool {
 	return s != nil && s.live > 0
 }
 
-// count counts a job that has not ended, uncountHeld one that has.
+// count counts a job that has not ended, uncount one that has.
 func (hs *holdings) count(j *Job) {
 	hs.live++
 	h := hs.byUser[j.UID]

@@ -319,7 +319,7 @@ func TestNotifyTypes(t *testing.T) {
 		{nil, ended(api.JobCancelled, api.CauseCancelled), types{api.NotifyEnd}},
 		{nil, ended(api.JobFailed, api.CauseCrash), types{api.NotifyFail, api.NotifyEnd}},
 		{&Job{Wishes: &Wishes{Waits: "afterok:1"}}, ended(api.JobCancelled, api.CauseCancelled), types{api.NotifyInvalidDepend, api.NotifyEnd}},
-		{&Job{Wishes: &Wishes{Waits: "afterok:1"}, Past: &Past{Ending: Ending{CancelledBy: "ada"}}}, ended(api.JobCancelled, api.CauseCancelled), types{api.NotifyEnd}},
+		{&Job{Wishes: &Wishes{Waits: "afterok:1"}, Past: &Past{Setbacks: Setbacks{CancelledBy: "ada"}}}, ended(api.JobCancelled, api.CauseCancelled), types{api.NotifyEnd}},
 		{&Job{Wishes: &Wishes{Waits: "afterok:1"}}, ended(api.JobFailed, api.CauseCrash), types{api.NotifyFail, api.NotifyEnd}},
 		{nil, api.Event{Type: api.EventDependencyFailed}, types{api.NotifyInvalidDepend}},
 		{nil, stop(api.CauseTimeout), types{api.NotifyTimeLimit}},

@@ -60,7 +60,7 @@ func (ns *nodes) edit(h *host) *Node {
 	return ns.show(h)
 }
 
-// show is editNode for what is shown but not stored.
+// show is edit for what is shown but not stored.
 func (ns *nodes) show(h *host) *Node {
 	if !h.owned {
 		c := *h.node

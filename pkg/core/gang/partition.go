@@ -50,9 +50,6 @@ type partitions struct {
 	moved bool                            // groups did since the last Take
 }
 
-// list are those that hold.
-func (ps *partitions) list() []api.Partition { return ps.all }
-
 // changed are what was made of them at run time, by name.
 func (ps *partitions) changed() []api.PartitionChange {
 	var out []api.PartitionChange

@@ -22,6 +22,3 @@ func RunsIn(j *Job, node func(name string) *Node) string {
 	}
 	return j.Partition
 }
-
-// RunsIn is [RunsIn] by the live state: for the goroutine that steps.
-func (w *World) RunsIn(j *Job) string { return RunsIn(j, w.Node) }

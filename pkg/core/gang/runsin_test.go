@@ -29,7 +29,7 @@ func TestRunsIn(t *testing.T) {
 		for _, n := range x.nodes {
 			j.Members = append(j.Members, Member{Node: n})
 		}
-		if got := w.RunsIn(j); got != x.want {
+		if got := RunsIn(j, w.Node); got != x.want {
 			t.Errorf("%s on %v: %s, want %s", x.partitions, x.nodes, got, x.want)
 		}
 	}

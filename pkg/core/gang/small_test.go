@@ -251,7 +251,7 @@ func TestAsksAreToldApart(t *testing.T) {
 	b := newBench(t, 1)
 	s := specOf(1)
 	job := func(edit func(*Job)) *Job {
-		j := &Job{Spec: s, Partition: "main", Wishes: new(Wishes), Past: &Past{Failures: Failures{Refusals: []Refusal{{Node: "n1"}}}}}
+		j := &Job{Spec: s, Partition: "main", Wishes: new(Wishes), Past: &Past{Setbacks: Setbacks{Refusals: []Refusal{{Node: "n1"}}}}}
 		edit(j)
 		return j
 	}

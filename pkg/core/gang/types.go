@@ -62,59 +62,59 @@ type Wishes struct {
 // it is more than what else each of a hundred thousand that wait takes.
 type Past struct {
 	Attempt
-	Failures
+	Setbacks
 	Progress
-	Ending
+	Allocation
 }
 
-// Attempt is what a job has, and has had, of its current or last epoch.
+// Attempt is when a job runs, and where: its current or last epoch.
 type Attempt struct {
-	Epoch        int // admissions so far
 	Start        time.Time
+	End          time.Time
+	ReadyAt      time.Time // when the ready gate of the current epoch was passed; zero: not, or there is none
+	Epoch        int       // admissions so far
+	Restarts     int       // epochs that really started, less one
+	Members      []Member  // of the current epoch, in the order of their first rank; empty while blocked
 	ReservedAt   time.Time
-	ReadyAt      time.Time     // when the ready gate of the current epoch was passed; zero: not, or there is none
 	CutTimeLimit time.Duration // time limit that the current or last epoch was planned with, where it is below TimeLimit; 0: not cut
 	Turn         sched.Turn    // that the current epoch was planned with
-	Members      []Member      // of the current epoch, in the order of their first rank; empty while blocked
-	Ports        []int         // of the current epoch, the same on all its nodes
 	Drain        *Drain        // the drain under way
-	Acked        int           // ranks that said they heard of a notice of the current epoch before its drain
-	TimeTold     int           // percent of the time limit of the current or last epoch that was told of, see [record.tellPart]
-	Steps        []Step        // of the current epoch that have not ended, by id
-	NextStep     int           // the smallest step id of the current epoch never given out
-	Widest       StepSet       // see [Widest]
-	Booking      *Booking      // of the current or last epoch in the ledger; nil: none started
 }
 
-// Failures are what starts of a job have come to, and where the next one may not be.
-type Failures struct {
-	Restarts     int // epochs that really started, less one
-	Rollbacks    int // admissions in a row that came to nothing; a start resets it
+// Setbacks are what has kept a job from its work, up to its end.
+type Setbacks struct {
 	Used         map[api.Cause]int
 	BackoffUntil time.Time // not a candidate before
 	Avoid        []string  // nodes that failed this gang last
 	Refusals     []Refusal // by nodes since its last start, each in its last form
 	Elsewhere    bool      // it is not placed on those, because others could hold it
+	Cancelled    bool      // an acknowledged cancel: no new epoch
+	CancelledBy  string    // the user who first did, empty: nobody, or not known
+	Rollbacks    int       // admissions in a row that came to nothing; a start resets it
+	Verdict      *Verdict  // set once, at the end
 }
 
 // Progress is what the epochs of a job hand on.
 type Progress struct {
 	Checkpoint     *Checkpoint     // newest set; nil: none
 	TaskCheckpoint *TaskCheckpoint // newest set of the tasks of a step; nil: none
+	Acked          int             // ranks that said they heard of a notice of the current epoch before its drain
 	Kept           time.Duration   // run by past epochs, as far as a checkpoint handed it over
 	Ran            time.Duration   // run by past epochs of a job with a bound on all of them
 	Queued         time.Time       // since when it counts as submitted, after a run that its time limit ended; zero: Submit
-	Image          string          // digest of its container's image, as the first epoch found it; empty: not known
-	StepImages     []StepImage     // of its steps, likewise
 }
 
-// Ending is how a job ended, or is to end.
-type Ending struct {
-	Verdict     *Verdict // set once, at the end
-	End         time.Time
-	Cancelled   bool   // an acknowledged cancel: no new epoch
-	CancelledBy string // the user who first did, empty: nobody, or not known
-	LastRun     bool   // its line is not in the cron table any more, so that it does not come again
+// Allocation is what a job does with its nodes, and what it comes to in the ledger.
+type Allocation struct {
+	Steps      []Step      // of the current epoch that have not ended, by id
+	Ports      []int       // of the current epoch, the same on all its nodes
+	NextStep   int         // the smallest step id of the current epoch never given out
+	Widest     StepSet     // see [Widest]
+	LastRun    bool        // its line is not in the cron table any more, so that it does not come again
+	TimeTold   int         // percent of the time limit of the current or last epoch that was told of, see [record.tellPart]
+	Image      string      // digest of its container's image, as the first epoch found it; empty: not known
+	StepImages []StepImage // of its steps, likewise
+	Booking    *Booking    // of the current or last epoch in the ledger; nil: none started
 }
 
 // noPast and noWishes are shared, and never written to: a job gets its own with the clone that is.

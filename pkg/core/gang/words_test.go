@@ -152,7 +152,7 @@ func TestSomeNumbers(t *testing.T) {
 // TestBudgets of each cause, with what was used of them.
 func TestBudgetsByCause(t *testing.T) {
 	set := settings()
-	j := &Job{Spec: specOf(1), Past: &Past{Failures: Failures{Used: map[api.Cause]int{api.CauseCrash: 2, api.CausePreempted: 5}}}}
+	j := &Job{Spec: specOf(1), Past: &Past{Setbacks: Setbacks{Used: map[api.Cause]int{api.CauseCrash: 2, api.CausePreempted: 5}}}}
 	got := Budgets(&set, j)
 	causes := []api.Cause{api.CauseCrash, api.CauseLaunch, api.CauseNodeLost, api.CauseStalled, api.CauseGPUHang, api.CauseIdle, api.CausePreempted, api.CauseRequeued, api.CauseTimeout}
 	if len(got) != len(causes) {
@@ -383,7 +383,7 @@ func TestWhatWaitsAgainBeginsAnew(t *testing.T) {
 	b.w.jobs.editRank(e, 0).Own = true
 	b.w.clock.now = b.now
 	j = b.w.control.waitAgain(e)
-	want := Past{Attempt: Attempt{Start: was.Start, Epoch: was.Epoch, Booking: was.Booking}, Progress: Progress{Queued: b.now.Wall}}
+	want := Past{Attempt: Attempt{Start: was.Start, Epoch: was.Epoch}, Allocation: Allocation{Booking: was.Booking}, Progress: Progress{Queued: b.now.Wall}}
 	if text(*j.Past) != text(want) || j.Held != "" || !j.Eligible.Equal(b.now.Wall) || j.Ranks[0].State != api.RankBlocked || j.Ranks[0].Own {
 		t.Errorf("%s\nwant\n%s\nheld %q, eligible %s, %+v", text(*j.Past), text(want), j.Held, j.Eligible, j.Ranks[0])
 	}

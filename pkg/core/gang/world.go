@@ -42,35 +42,51 @@ func New(set api.Settings) *World {
 	w.clock = clock{timers: timers{due: map[timer]time.Duration{}}}
 	w.jobs = jobs{byID: map[int64]*entry{}, noEpoch: new(epoch), nextID: 1, prepared: map[int64]struct{}{}}
 	w.nodes = nodes{set: &w.set, byName: map[string]*host{}}
-	w.record = record{set: &w.set, clock: &w.clock, jobs: &w.jobs, queue: &w.queue, outbox: newOutbox(), nextSeq: 1, epochs: map[api.MemberKey]EpochRow{}}
-	w.specs = specs{partitions: &w.site.partitions, byKey: map[specKey]*sharedSpec{}, options: map[optionsKey]*sharedOptions{}, optionsBy: map[*api.Spec]*sharedOptions{},
-		asks: map[askKey]*sharedAsk{}}
+	w.record = record{set: &w.set, clock: &w.clock, jobs: &w.jobs, queue: &w.queue, outbox: newOutbox(), nextSeq: 1,
+		epochs: map[api.MemberKey]EpochRow{}}
+	w.specs = specs{partitions: &w.site.partitions, byKey: map[specKey]*sharedSpec{}, options: map[optionsKey]*sharedOptions{},
+		optionsBy: map[*api.Spec]*sharedOptions{},
+		asks:      map[askKey]*sharedAsk{}}
 	w.site = site{clock: &w.clock, record: &w.record, jobs: &w.jobs, nodes: &w.nodes, specs: &w.specs, queue: &w.queue, fleet: &w.fleet,
-		partitions:   partitions{clock: &w.clock, nodes: &w.nodes, changes: map[string]*api.PartitionChange{}, dirty: map[string]*api.PartitionChange{}, groups: map[uint32][]string{}},
-		reservations: reservations{set: &w.set, clock: &w.clock, jobs: &w.jobs, nodes: &w.nodes, byName: map[string]*reservation{}, dirty: map[string]*api.Reservation{}},
-		crontabs:     crontabs{byUser: map[string]*api.Crontab{}, dirty: map[string]*api.Crontab{}},
-		pools:        pools{set: &w.set, held: map[api.PoolKey]int{}},
-		holdings:     holdings{set: &w.set, specs: &w.specs, byUser: map[uint32]*holding{}}}
-	w.queue = queue{clock: &w.clock, jobs: &w.jobs, reservations: &w.site.reservations, pools: &w.site.pools, arrays: map[int64]*array{}}
+		partitions: partitions{clock: &w.clock, nodes: &w.nodes, changes: map[string]*api.PartitionChange{},
+			dirty: map[string]*api.PartitionChange{}, groups: map[uint32][]string{}},
+		reservations: reservations{set: &w.set, clock: &w.clock, jobs: &w.jobs, nodes: &w.nodes, byName: map[string]*reservation{},
+			dirty: map[string]*api.Reservation{}},
+		crontabs: crontabs{byUser: map[string]*api.Crontab{}, dirty: map[string]*api.Crontab{}},
+		pools:    pools{set: &w.set, held: map[api.PoolKey]int{}},
+		holdings: holdings{set: &w.set, specs: &w.specs, byUser: map[uint32]*holding{}}}
+	w.queue = queue{clock: &w.clock, jobs: &w.jobs, reservations: &w.site.reservations, pools: &w.site.pools,
+		arrays: map[int64]*array{}}
 	w.deps = newDepends()
-	w.deps.set, w.deps.clock, w.deps.record, w.deps.jobs, w.deps.queue, w.deps.stops = &w.set, &w.clock, &w.record, &w.jobs, &w.queue, &w.stops
-	w.memory = memory{set: &w.set, clock: &w.clock, jobs: &w.jobs, nodes: &w.nodes, specs: &w.specs, holdings: &w.site.holdings, pools: &w.site.pools, queue: &w.queue, deps: &w.deps,
+	w.deps.set, w.deps.clock, w.deps.record, w.deps.jobs, w.deps.queue, w.deps.stops = &w.set, &w.clock, &w.record, &w.jobs,
+		&w.queue, &w.stops
+	w.memory = memory{set: &w.set, clock: &w.clock, jobs: &w.jobs, nodes: &w.nodes, specs: &w.specs, holdings: &w.site.holdings,
+		pools: &w.site.pools, queue: &w.queue, deps: &w.deps,
 		launches: &w.launches, fleet: &w.fleet, keys: map[string]int64{}, mostEnded: MostEnded}
 	w.books = books{clock: &w.clock, jobs: &w.jobs, nodes: &w.nodes, record: &w.record, ledger: ledger{}}
-	w.launches = launches{set: &w.set, clock: &w.clock, record: &w.record, jobs: &w.jobs, nodes: &w.nodes, specs: &w.specs, reservations: &w.site.reservations, pools: &w.site.pools,
+	w.launches = launches{set: &w.set, clock: &w.clock, record: &w.record, jobs: &w.jobs, nodes: &w.nodes, specs: &w.specs,
+		reservations: &w.site.reservations, pools: &w.site.pools,
 		queue: &w.queue, deps: &w.deps, books: &w.books, stops: &w.stops, fleet: &w.fleet, refused: map[int64]*entry{}}
-	w.stops = stops{set: &w.set, clock: &w.clock, record: &w.record, jobs: &w.jobs, nodes: &w.nodes, crontabs: &w.site.crontabs, holdings: &w.site.holdings, queue: &w.queue,
-		deps: &w.deps, memory: &w.memory, books: &w.books, launches: &w.launches, steps: &w.steps, watchdogs: &w.watchdogs, fleet: &w.fleet, submissions: &w.submissions}
+	w.stops = stops{set: &w.set, clock: &w.clock, record: &w.record, jobs: &w.jobs, nodes: &w.nodes, crontabs: &w.site.crontabs,
+		holdings: &w.site.holdings, queue: &w.queue,
+		deps: &w.deps, memory: &w.memory, books: &w.books, launches: &w.launches, steps: &w.steps, watchdogs: &w.watchdogs,
+		fleet: &w.fleet, submissions: &w.submissions}
 	w.steps = steps{clock: &w.clock, jobs: &w.jobs, nodes: &w.nodes, stops: &w.stops}
 	w.watchdogs = watchdogs{set: &w.set, clock: &w.clock, record: &w.record, nodes: &w.nodes, stops: &w.stops}
-	w.fleet = fleet{set: &w.set, clock: &w.clock, record: &w.record, jobs: &w.jobs, nodes: &w.nodes, partitions: &w.site.partitions, reservations: &w.site.reservations, queue: &w.queue,
+	w.fleet = fleet{set: &w.set, clock: &w.clock, record: &w.record, jobs: &w.jobs, nodes: &w.nodes, partitions: &w.site.partitions,
+		reservations: &w.site.reservations, queue: &w.queue,
 		launches: &w.launches, stops: &w.stops, watchdogs: &w.watchdogs, reports: &w.reports}
-	w.reports = reports{set: &w.set, clock: &w.clock, record: &w.record, jobs: &w.jobs, nodes: &w.nodes, queue: &w.queue, books: &w.books, launches: &w.launches, stops: &w.stops,
+	w.reports = reports{set: &w.set, clock: &w.clock, record: &w.record, jobs: &w.jobs, nodes: &w.nodes, queue: &w.queue,
+		books: &w.books, launches: &w.launches, stops: &w.stops,
 		steps: &w.steps, fleet: &w.fleet}
-	w.control = control{set: &w.set, clock: &w.clock, record: &w.record, jobs: &w.jobs, nodes: &w.nodes, specs: &w.specs, site: &w.site, reservations: &w.site.reservations,
-		holdings: &w.site.holdings, queue: &w.queue, deps: &w.deps, memory: &w.memory, launches: &w.launches, stops: &w.stops, submissions: &w.submissions}
-	w.submissions = submissions{clock: &w.clock, record: &w.record, jobs: &w.jobs, specs: &w.specs, site: &w.site, partitions: &w.site.partitions, crontabs: &w.site.crontabs,
-		holdings: &w.site.holdings, queue: &w.queue, deps: &w.deps, memory: &w.memory, launches: &w.launches, stops: &w.stops, control: &w.control}
+	w.control = control{set: &w.set, clock: &w.clock, record: &w.record, jobs: &w.jobs, nodes: &w.nodes, specs: &w.specs,
+		site: &w.site, reservations: &w.site.reservations,
+		holdings: &w.site.holdings, queue: &w.queue, deps: &w.deps, memory: &w.memory, launches: &w.launches, stops: &w.stops,
+		submissions: &w.submissions}
+	w.submissions = submissions{clock: &w.clock, record: &w.record, jobs: &w.jobs, specs: &w.specs, site: &w.site,
+		partitions: &w.site.partitions, crontabs: &w.site.crontabs,
+		holdings: &w.site.holdings, queue: &w.queue, deps: &w.deps, memory: &w.memory, launches: &w.launches, stops: &w.stops,
+		control: &w.control}
 	return w
 }
 

@@ -33,7 +33,7 @@ func TestLoadOfTooManyEnded(t *testing.T) {
 	}
 	for i, j := range jobs[:7] { // the eighth waits
 		over := *j
-		over.Past = &gang.Past{Ending: gang.Ending{Verdict: &gang.Verdict{State: api.JobCompleted}, End: storetest.T0.Add(time.Duration(i) * time.Second)}}
+		over.Past = &gang.Past{Setbacks: gang.Setbacks{Verdict: &gang.Verdict{State: api.JobCompleted}}, Attempt: gang.Attempt{End: storetest.T0.Add(time.Duration(i) * time.Second)}}
 		if _, err := s.Commit(ctx, &gang.Changes{Jobs: []*gang.Job{&over}}); err != nil {
 			t.Fatal(err)
 		}

@@ -255,7 +255,18 @@ func DecodeJob(id int64, specHash string, data []byte) (*gang.Job, error) {
 		Name: r.Name, Partition: unique.Make(r.Partition).Value(), Priority: r.Priority,
 		TimeLimit: r.TimeLimit, Submit: r.Submit, Eligible: r.Eligible,
 		Wishes: &gang.Wishes{Held: r.Held, Deadline: r.Deadline, Dependency: r.Dependency, Waits: r.Waits, Comment: r.Comment, Nice: r.Nice, Constraint: r.Constraint, Prefer: r.Prefer},
-		Past:   &gang.Past{Attempt: gang.Attempt{CutTimeLimit: r.CutTo, Turn: r.Turn, Start: r.Start, ReadyAt: r.ReadyAt, Acked: r.Acked, Epoch: r.Epoch, ReservedAt: r.ReservedAt, Drain: decodeDrain(r.Drain), Members: each(r.Members, decodeMember), Steps: decodeSteps(r.Steps), Ports: r.Ports, NextStep: r.NextStep, Widest: gang.StepSet(r.Widest), TimeTold: r.TimeTold, Booking: decodeBooking(r.Booking)}, Ending: gang.Ending{End: r.End, Cancelled: r.Cancelled, CancelledBy: r.CancelledBy, Verdict: (*gang.Verdict)(r.Verdict), LastRun: r.LastRun}, Failures: gang.Failures{Restarts: r.Restarts, Used: r.Used, BackoffUntil: r.BackoffUntil, Avoid: r.Avoid, Refusals: each(r.Refusals, func(x refusal) gang.Refusal { return gang.Refusal(x) }), Elsewhere: r.Elsewhere, Rollbacks: r.Rollbacks}, Progress: gang.Progress{Image: r.Image, StepImages: each(r.StepImages, func(x stepImage) gang.StepImage { return gang.StepImage(x) }), Checkpoint: (*gang.Checkpoint)(r.Checkpoint), TaskCheckpoint: decodeTasks(r.TaskSet), Kept: r.Kept, Ran: r.Ran, Queued: r.Queued}},
+		Past: &gang.Past{
+			Attempt: gang.Attempt{Start: r.Start, End: r.End, ReadyAt: r.ReadyAt, Epoch: r.Epoch, Restarts: r.Restarts,
+				Members: each(r.Members, decodeMember), ReservedAt: r.ReservedAt, CutTimeLimit: r.CutTo, Turn: r.Turn, Drain: decodeDrain(r.Drain)},
+			Setbacks: gang.Setbacks{Used: r.Used, BackoffUntil: r.BackoffUntil, Avoid: r.Avoid,
+				Refusals:  each(r.Refusals, func(x refusal) gang.Refusal { return gang.Refusal(x) }),
+				Elsewhere: r.Elsewhere, Cancelled: r.Cancelled, CancelledBy: r.CancelledBy, Rollbacks: r.Rollbacks, Verdict: (*gang.Verdict)(r.Verdict)},
+			Progress: gang.Progress{Checkpoint: (*gang.Checkpoint)(r.Checkpoint), TaskCheckpoint: decodeTasks(r.TaskSet), Acked: r.Acked,
+				Kept: r.Kept, Ran: r.Ran, Queued: r.Queued},
+			Allocation: gang.Allocation{Steps: decodeSteps(r.Steps), Ports: r.Ports, NextStep: r.NextStep, Widest: gang.StepSet(r.Widest),
+				LastRun: r.LastRun, TimeTold: r.TimeTold, Image: r.Image,
+				StepImages: each(r.StepImages, func(x stepImage) gang.StepImage { return gang.StepImage(x) }), Booking: decodeBooking(r.Booking)},
+		},
 	}
 	j.Share()
 	return j, nil

@@ -292,7 +292,7 @@ func mayBe(t *testing.T, kind string, enc []byte) {
 // TestZeroComesBack: a zero that means something (exit code, trigger rank 0) is not lost
 // by leaving fields out.
 func TestZeroComesBack(t *testing.T) {
-	j := &gang.Job{Array: &gang.ArrayInfo{}, Wishes: new(gang.Wishes), Past: &gang.Past{Ending: gang.Ending{Verdict: &gang.Verdict{}}, Attempt: gang.Attempt{Drain: &gang.Drain{}}}}
+	j := &gang.Job{Array: &gang.ArrayInfo{}, Wishes: new(gang.Wishes), Past: &gang.Past{Setbacks: gang.Setbacks{Verdict: &gang.Verdict{}}, Attempt: gang.Attempt{Drain: &gang.Drain{}}}}
 	enc, err := Job(j)
 	back(t, enc, err, func(b []byte) (*gang.Job, error) { return DecodeJob(0, "", b) }, j)
 	e := gang.EpochRow{}
