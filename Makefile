@@ -6,7 +6,7 @@ LDFLAGS  = -s -w -X gangd/pkg/api.Version=$(VERSION)
 CC_FOUND := $(shell command -v $(or $(CC),gcc) >/dev/null 2>&1 && echo 1 || echo 0)
 PURE     = $(filter-out ./cmd/gnoded,$(wildcard ./cmd/*))
 
-.PHONY: help build install test check vuln size unit race e2e controllers chaos vm properties recipe fuzz sim mutants bench scale compare traces sensitivity uplot axe stacks browser demo clean
+.PHONY: help build install test check vuln size unit race e2e controllers chaos vm properties recipe fuzz sim model mutants bench scale compare traces sensitivity uplot axe stacks browser demo clean
 .DEFAULT_GOAL := build
 
 help: ## list the targets
@@ -59,6 +59,9 @@ e2e: build ## real daemons, real processes
 controllers: build ## two controllers and their database under load: each thing that can happen to either, ROUNDS (50) times, 2 hours
 	GANG_E2E_CHAOS=1 GANG_E2E_ROUNDS=$(or $(ROUNDS),50) go test -count=1 -timeout 6h -v ./e2e \
 	  -run '^(TestControllers|TestNobodyLeads|TestRollingUpgrade|TestLeaderCutFromNodes|TestOneDeadTheOtherCut|TestPromotionUnderControllers|TestReplicaLacksCommits|TestManyNodesFindTheLeader)$$'
+
+model: ## every order of what can happen to two controllers, a node and its process, minutes: DEPTH (10) events
+	go test -count=1 -v -timeout 2h ./pkg/lab/model -model.depth=$(or $(DEPTH),10)
 
 VM ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/gangd/vm
 chaos: build ## hosts that really break, as root, minutes: all of e2e, and a table of what was found
