@@ -62,13 +62,13 @@ var bugs = []bug{
 		insert("core/gang/admit.go", "\t\tif res[i], err = h.node.Res.Take(", "\t\tif bug() {\n\t\t\tres[i] = h.node.Res.Restore(cluster.GrantOf(e.asked.ask, key, m.Ranks, at, until))\n\t\t\tcontinue\n\t\t}\n"),
 	}},
 	{"licences-uncounted", "a gang is given licences that others hold", []mutate.Change{
-		except("core/gang/admit.go", `w.shortOfPool(e.job) != ""`),
+		except("core/gang/admit.go", `ln.pools.short(e.job) != ""`),
 		except("core/sched/pools.go", "want.Count+kept > free"),
 	}},
 	{"licences-of-draining", "the licences of a draining gang are given on before it is proven gone", []mutate.Change{
 		replace("core/gang/running.go", "Pools: j.Spec.Pools,", "Pools: poolsOf(j),"),
 		insert("core/gang/running.go", "// Running is an admitted gang", "func poolsOf(j *Job) []api.Pool {\n\tif bug() && j.Drain != nil {\n\t\treturn nil\n\t}\n\treturn j.Spec.Pools\n}\n\n"),
-		except("core/gang/admit.go", `w.shortOfPool(e.job) != ""`),
+		except("core/gang/admit.go", `ln.pools.short(e.job) != ""`),
 	}},
 	{"partial-reserve", "a gang is admitted though its last node keeps no grant for it", []mutate.Change{
 		replace("core/gang/admit.go", "\t\tln.nodes.edit(h).Res = res[i]\n", "\t\tif !bug() || i == 0 || i < len(members)-1 {\n\t\t\tln.nodes.edit(h).Res = res[i]\n\t\t}\n"),
