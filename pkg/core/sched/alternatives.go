@@ -79,8 +79,8 @@ func (pl *planner) costOfAlternative(d *cluster.Need, l *nodeView, members []mem
 		if !d.Prefers(n) {
 			cost.unasked++
 		}
-		cost.price += pl.mix.price(d, l.class(m.at), m.ranks)
-		if len(pl.mix.asks) > 0 && len(n.Grants) == 0 {
+		cost.price += pl.packer.price(d, l.class(m.at), m.ranks)
+		if len(pl.packer.asks) > 0 && len(n.Grants) == 0 {
 			cost.price += scarcity(l.members(l.class(m.at)).count)
 		}
 	}

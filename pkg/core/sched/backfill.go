@@ -40,7 +40,7 @@ func (pl *planner) reach(c *Candidate) {
 	var kept []*Candidate
 	n := 0 // of those that wait on
 	for i := range pl.laterBackfills {
-		if b := &pl.laterBackfills[i]; !pl.policy.before(c, b) {
+		if b := &pl.laterBackfills[i]; !pl.policy.MayDelay(c, b.c, b.isMove()) {
 			if pl.keepBackfill(*b) {
 				kept = append(kept, b.c)
 			}
@@ -123,24 +123,11 @@ func (pl *planner) full() bool {
 	return pl.policy.MaxStarts > 0 && len(pl.starts) >= pl.policy.MaxStarts
 }
 
-// before reports whether a gang may delay the taker of b: one of a higher tier may, and
-// one that is ahead in the order, but not one that is ahead only for being shorter. Those
-// come without end, and whoever has a start would never have it.
-func (p *Policy) before(c *Candidate, b *backfill) bool {
-	if p.below(b.c, c) {
-		return true
-	}
-	if b.isMove() || compare(c, b.c) >= 0 {
-		return false
-	}
-	return !p.byService() || c.bucket == b.c.bucket && !p.below(c, b.c)
-}
-
 // displaceBackfills takes the backfills off that c goes before and that were made for the sake of
 // others ahead of it.
 func (pl *planner) displaceBackfills(c *Candidate) (off []backfill) {
 	for at := len(pl.backfills) - 1; at >= 0; at-- {
-		if b := &pl.backfills[at]; pl.policy.before(c, b) {
+		if b := &pl.backfills[at]; pl.policy.MayDelay(c, b.c, b.isMove()) {
 			off = append(off, *b)
 			pl.removeBackfill(at)
 		}
@@ -153,11 +140,6 @@ func (pl *planner) keepBackfills(off []backfill) {
 	for i := range off {
 		pl.keepBackfill(off[i])
 	}
-}
-
-// below reports whether a is of a lower tier than b, where the order has tiers at all.
-func (p *Policy) below(a, b *Candidate) bool {
-	return p.Order != OrderLargest && cmp.Or(cmp.Compare(a.Tier, b.Tier), cmp.Compare(a.Priority, b.Priority)) < 0
 }
 
 func (pl *planner) backfillOf(job int64) int {
@@ -209,7 +191,7 @@ func (pl *planner) keepBackfill(b backfill) bool {
 		return false
 	}
 	if pause := time.Duration(len(pl.view.Nodes)/100) * lookAgain; !b.isMove() && pl.now.Sub(b.SearchedAt) >= pause {
-		if b.At.IsZero() && !pl.promises(&b) && pl.view.Queue.ledger.knows(0) {
+		if b.At.IsZero() && !pl.promises(&b) && pl.view.Queue.Ledger().knows(0) {
 			// Nobody knows whether these places are ever free before others are: it is made
 			// anew where the least is missing, in its turn.
 			return false
@@ -307,13 +289,13 @@ func (pl *planner) viewWith(n int) *nodeView {
 // yields reports whether a gang may use places that are kept for others of its tier: it
 // would hand them over to whoever needs much less, and lose nothing by that.
 func (pl *planner) yields(c *Candidate) bool {
-	return pl.strictView != nil && c.KeepsWork && pl.view.Queue.ledger.knows(c.TimeLimit) && pl.front[c.Job] == NoTurn
+	return pl.strictView != nil && c.KeepsWork && pl.view.Queue.Ledger().knows(c.TimeLimit) && pl.front[c.Job] == NoTurn
 }
 
 // isStrict: not even those who would make room may use its places. Without a limit nobody
 // makes room for a gang of the same tier.
 func (pl *planner) isStrict(b *backfill) bool {
-	return b.isMove() || !pl.view.Queue.ledger.knows(b.c.TimeLimit) || pl.front[b.Job] != NoTurn
+	return b.isMove() || !pl.view.Queue.Ledger().knows(b.c.TimeLimit) || pl.front[b.Job] != NoTurn
 }
 
 func (pl *planner) removeBackfill(at int) {

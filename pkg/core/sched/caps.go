@@ -2,11 +2,9 @@ package sched
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	"gangd/pkg/api"
-	"gangd/pkg/core/cluster"
 	"gangd/pkg/core/cmdline/when"
 )
 
@@ -16,52 +14,6 @@ const (
 	WordAccountCap = "AssocGrpGRES"
 	WordNoAccount  = "InvalidAccount"
 )
-
-func (p *Policy) hasQuotas() bool {
-	return slices.ContainsFunc(p.Accounts, func(a Account) bool { return a.Quota > 0 })
-}
-
-// AboveCap says why an ask could never start for a cap alone, nil when it could.
-func (p *Policy) AboveCap(account string, ask *cluster.Ask) *api.Error {
-	if err := p.checkPools(ask.Spec.Pools); err != nil {
-		return err
-	}
-	cards := CardsOf(ask)
-	above := func(most int, whose string) *api.Error {
-		return &api.Error{Code: api.CodeInvalid, Message: fmt.Sprintf("%s are asked for, and %s may hold at most %d at a time", api.Count(cards, "card"), whose, most),
-			Hint: fmt.Sprintf("ask for %s or fewer", api.Count(most, "card"))}
-	}
-	if p.UserCards > 0 && cards > p.UserCards {
-		return above(p.UserCards, "a user")
-	}
-	if a := p.account(account); a != nil && a.Cards > 0 && cards > a.Cards {
-		return above(a.Cards, "account "+account)
-	}
-	return nil
-}
-
-// closed says why a gang that waits may not be started under its account any more, nil: it may.
-func (p *Policy) closed(c *Candidate) *verdict {
-	if len(p.Accounts) == 0 || c.Account == "" {
-		return nil
-	}
-	switch a := p.account(c.Account); {
-	case a == nil:
-		return &verdict{word: WordNoAccount, sentence: fmt.Sprintf("account %s is not there any more; submit it again under another", c.Account)}
-	case !a.OpenTo(c.User):
-		return &verdict{word: WordNoAccount, sentence: fmt.Sprintf("account %s is not open to %s any more; submit it again under another", c.Account, c.User)}
-	}
-	return nil
-}
-
-func (p *Policy) account(name string) *Account {
-	for i := range p.Accounts {
-		if p.Accounts[i].Name == name {
-			return &p.Accounts[i]
-		}
-	}
-	return nil
-}
 
 // holdings counts the cards in the hands of each user and account, and what of pools is held, with those of the starts
 // planned so far.
@@ -95,8 +47,8 @@ func (pl *planner) capped(c *Candidate) *verdict {
 		return v
 	}
 	p := pl.policy
-	if v := p.closed(c); v != nil {
-		return v
+	if text := p.closed(c); text != "" {
+		return &verdict{word: WordNoAccount, sentence: text}
 	}
 	if p.UserCards == 0 && len(p.Accounts) == 0 {
 		return nil

@@ -41,3 +41,17 @@ func TestAccountsThatWereClosed(t *testing.T) {
 		}
 	}
 }
+
+// TestABoundHoldsItsAccountAlone: a gang that is kept by its account's bound does not speak for gangs of others that ask for the same.
+func TestABoundHoldsItsAccountAlone(t *testing.T) {
+	p := &Policy{Order: OrderFIFO, BackfillDepth: 1, Accounts: []Account{{Name: "lab", Cards: 1}, {Name: "group"}}}
+	q := NewQueue(p, nil)
+	for job, account := range []string{"lab", "group"} {
+		c := lasting(int64(job+1), 2, 10)
+		c.Account = account
+		q.Insert(c)
+	}
+	if got := started(planned(t, epoch0, &View{Nodes: testNodes(1, 8, 4, 80), Queue: q}, p)); got != "[2@n00001]" {
+		t.Errorf("started %s", got)
+	}
+}

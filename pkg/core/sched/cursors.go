@@ -5,56 +5,57 @@ import (
 	"slices"
 )
 
-// classCursor is the first candidate of a job class that was not visited yet.
-type classCursor struct {
-	c     *Candidate
-	class *JobClass
-	at    int
+// Cursor is the first candidate of a job class that was not visited yet.
+type Cursor struct {
+	Candidate *Candidate
+	Class     *JobClass
+	at        int
 }
 
-// classCursors gives the job classes of a queue in the order of their first candidates. Of most classes nobody but
+// Cursors gives the job classes of a queue in the order of their first candidates. Of most classes nobody but
 // the first is visited, and by those the queue has them in order already: only the others are
 // a heap.
-type classCursors struct {
+type Cursors struct {
 	rest   []*JobClass // as the queue has them; it is not written to
 	others cursorHeap
 	ahead  int // so many of the rest come before the first of the others; -1: not known
 }
 
-func (h *classCursors) fill(q *Queue) {
+// Fill begins with the queue as it is.
+func (h *Cursors) Fill(q *Queue) {
 	h.rest, h.others, h.ahead = q.firsts, h.others[:0], len(q.firsts)
 }
 
-// first is the next to be visited; false: none is.
-func (h *classCursors) first() (classCursor, bool) {
+// First is the next to be visited; false: none is.
+func (h *Cursors) First() (Cursor, bool) {
 	if h.fromRest() {
-		return classCursor{h.rest[0].order[0], h.rest[0], 0}, true
+		return Cursor{h.rest[0].order[0], h.rest[0], 0}, true
 	}
 	if len(h.others) == 0 {
-		return classCursor{}, false
+		return Cursor{}, false
 	}
 	return h.others[0], true
 }
 
-func (h *classCursors) fromRest() bool {
+func (h *Cursors) fromRest() bool {
 	if h.ahead < 0 {
 		if h.ahead = len(h.rest); len(h.others) > 0 {
-			h.ahead, _ = slices.BinarySearchFunc(h.rest, h.others[0].c, compareFirst)
+			h.ahead, _ = slices.BinarySearchFunc(h.rest, h.others[0].Candidate, compareFirst)
 		}
 	}
 	return h.ahead > 0
 }
 
-// pass puts the second of the first class in place of its first.
-func (h *classCursors) pass() {
+// Pass puts the second of the first class in place of its first.
+func (h *Cursors) Pass() {
 	if !h.fromRest() {
 		h.ahead = -1
 		top := &h.others[0]
-		if top.at++; top.at == len(top.class.order) {
+		if top.at++; top.at == len(top.Class.order) {
 			heap.Pop(&h.others)
 			return
 		}
-		top.c = top.class.order[top.at]
+		top.Candidate = top.Class.order[top.at]
 		heap.Fix(&h.others, 0)
 		return
 	}
@@ -62,12 +63,12 @@ func (h *classCursors) pass() {
 	h.rest, h.ahead = h.rest[1:], h.ahead-1
 	if len(cl.order) > 1 {
 		h.ahead = -1
-		heap.Push(&h.others, classCursor{cl.order[1], cl, 1})
+		heap.Push(&h.others, Cursor{cl.order[1], cl, 1})
 	}
 }
 
-// drop leaves the rest of the first class out.
-func (h *classCursors) drop() {
+// Drop leaves the rest of the first class out.
+func (h *Cursors) Drop() {
 	if h.fromRest() {
 		h.rest, h.ahead = h.rest[1:], h.ahead-1
 	} else {
@@ -77,12 +78,12 @@ func (h *classCursors) drop() {
 }
 
 // cursorHeap is a heap, by the order of the queue.
-type cursorHeap []classCursor
+type cursorHeap []Cursor
 
 func (h cursorHeap) Len() int           { return len(h) }
-func (h cursorHeap) Less(i, j int) bool { return compare(h[i].c, h[j].c) < 0 }
+func (h cursorHeap) Less(i, j int) bool { return compare(h[i].Candidate, h[j].Candidate) < 0 }
 func (h cursorHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
-func (h *cursorHeap) Push(x any)        { *h = append(*h, x.(classCursor)) }
+func (h *cursorHeap) Push(x any)        { *h = append(*h, x.(Cursor)) }
 func (h *cursorHeap) Pop() any {
 	last := (*h)[len(*h)-1]
 	*h = (*h)[:len(*h)-1]

@@ -19,17 +19,17 @@ func TestCursorsKeepTheOrder(t *testing.T) {
 			q.Insert(c)
 		}
 		left := slices.Clone(q.Slice())
-		var h classCursors
-		h.fill(&q)
-		for head, more := h.first(); more; head, more = h.first() {
-			if len(left) == 0 || head.c != left[0] || head.class != q.JobClass(head.c.Job) {
-				t.Fatalf("job %d of class %+v, left are %+v", head.c.Job, head.class.key, left)
+		var h Cursors
+		h.Fill(&q)
+		for head, more := h.First(); more; head, more = h.First() {
+			if len(left) == 0 || head.Candidate != left[0] || head.Class != q.JobClass(head.Candidate.Job) {
+				t.Fatalf("job %d of class %+v, left are %+v", head.Candidate.Job, head.Class.key, left)
 			}
 			if left = left[1:]; rapid.Bool().Draw(t, "pass") {
-				h.pass()
+				h.Pass()
 			} else {
-				left = slices.DeleteFunc(left, func(c *Candidate) bool { return q.JobClass(c.Job) == head.class })
-				h.drop()
+				left = slices.DeleteFunc(left, func(c *Candidate) bool { return q.JobClass(c.Job) == head.Class })
+				h.Drop()
 			}
 		}
 		if len(left) > 0 {

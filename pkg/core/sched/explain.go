@@ -169,7 +169,7 @@ func roomIn(d *cluster.Need, nodes []*cluster.Node) bool {
 // upTo plans all that is ahead of the candidate at a place in the queue, and sets the nodes
 // as that one sees them.
 func (pl *planner) upTo(at int) *askClass {
-	c := pl.view.Queue.order[at]
+	c := pl.view.Queue.Slice()[at]
 	pl.run(at)
 	pl.reach(c)
 	if at := pl.backfillOf(c.Job); at >= 0 {

@@ -16,7 +16,7 @@ type concession struct {
 // has not waited long beside what it is expected to run. Where they take the place of running
 // ones, what a backfill keeps them off matters little: see [planner.yields].
 func (pl *planner) givesWay(b *backfill) bool {
-	if pl.promises(b) || !pl.view.Queue.ledger.knows(b.c.TimeLimit) {
+	if pl.promises(b) || !pl.view.Queue.Ledger().knows(b.c.TimeLimit) {
 		return false
 	}
 	if w := &b.concession; !w.known {
@@ -36,7 +36,7 @@ func (pl *planner) promises(b *backfill) bool {
 // expects is how much longer a gang that waits is expected to run, on average.
 func (pl *planner) expects(c *Candidate) time.Duration {
 	if pl.remainingOf != c {
-		pl.remainingOf, pl.remaining = c, pl.view.Queue.ledger.Average(c.TimeLimit, c.Attained, c.peer())
+		pl.remainingOf, pl.remaining = c, pl.view.Queue.Ledger().Average(c.TimeLimit, c.Attained, c.peer())
 	}
 	return pl.remaining
 }
@@ -49,7 +49,7 @@ func (pl *planner) expects(c *Candidate) time.Duration {
 // Before anything is known of gangs without a time limit any of them may, where nobody knows when the places are free: they would
 // idle for as long as what is in the way of the taker, which is bounded by nothing. It comes to the front when it has waited too long.
 func (pl *planner) passes(c *Candidate, b *backfill) bool {
-	if c.TimeLimit <= 0 && b.c.TimeLimit <= 0 && b.isOpen() && !pl.view.Queue.ledger.knows(0) {
+	if c.TimeLimit <= 0 && b.c.TimeLimit <= 0 && b.isOpen() && !pl.view.Queue.Ledger().knows(0) {
 		return pl.policy.GuardAfter > 0 && !pl.promises(b) && !pl.policy.below(c, b.c)
 	}
 	return compare(c, b.c) < 0 && pl.givesWay(b) && pl.expects(c) < b.concession.left

@@ -24,7 +24,7 @@ func (pl *planner) patience() time.Duration {
 		return least
 	}
 	if pl.patienceMemo == 0 {
-		backlog := time.Duration(pl.view.Queue.backlog/int64(max(1, pl.cards()))) * time.Second
+		backlog := time.Duration(pl.view.Queue.Backlog()/int64(max(1, pl.cards()))) * time.Second
 		pl.patienceMemo = min(max(least, backlog), mostPatience*least)
 	}
 	return pl.patienceMemo
@@ -69,23 +69,6 @@ func (pl *planner) ranksLeft() bool {
 	return pl.policy.Preempt == PreemptService && pl.policy.byService()
 }
 
-// ownPatience is for how long a gang waits in order of service, in times of its own time limit,
-// before it goes to the front: see docs/decisions/0116.
-const ownPatience = 4
-
-// turnAt is when a gang that waits goes to the front for its own time limit, zero: never. since is
-// when it would have been submitted had it only waited, ready since when it could have started:
-// a time limit says nothing of how long others may be waited for.
-//
-// Only the order of service lets those who come later go ahead for needing less, without end.
-// Where they preempt as well, how long is too long depends on the load: see patience.
-func (p *Policy) turnAt(since, ready time.Time, limit time.Duration) time.Time {
-	if limit <= 0 || limit >= p.GuardAfter/ownPatience || !p.byService() || p.Preempt == PreemptService {
-		return time.Time{} // GuardAfter, if there is one, is over before
-	}
-	return ownTurn(since, ready, limit)
-}
-
 // tooLong reports whether a gang waits for longer than any should in its turn.
 func (pl *planner) tooLong(c *Candidate) bool {
 	return pl.policy.GuardAfter > 0 && pl.now.Sub(c.since()) >= pl.patienceFor(weight(c.Ask))
@@ -106,8 +89,8 @@ func (pl *planner) guard() {
 	if pl.policy.GuardAfter <= 0 || pl.view.Queue.Len() == 0 {
 		return
 	}
-	soon := pl.view.Queue.byAge[0].since().Add(pl.patience())
-	if turns := pl.view.Queue.byTurn; len(turns) > 0 && turns[0].turnAt().Before(soon) {
+	soon := pl.view.Queue.ByAge()[0].since().Add(pl.patience())
+	if turns := pl.view.Queue.ByTurn(); len(turns) > 0 && turns[0].turnAt().Before(soon) {
 		soon = turns[0].turnAt()
 	}
 	if pl.now.Before(soon) {
@@ -141,17 +124,6 @@ func (pl *planner) guard() {
 	})
 }
 
-// Turn is why a gang is let to the front of its tier. Who started so counts against the part of
-// the cards until it ends, and nobody else does: where all wait for long most of what runs has
-// waited too, and would keep the part from those who still do.
-type Turn int8
-
-const (
-	NoTurn   Turn = iota // it is not
-	TurnOwn              // it waited long beside its own time limit
-	TurnLong             // it waited longer than any should
-)
-
 // guardPart is the cards that may be given away to those who waited too long.
 type guardPart struct {
 	left  int
@@ -183,7 +155,7 @@ func (pl *planner) waitsForRoom(c *Candidate) bool {
 // guardLong lets in those that waited too long for any, and reports whether there was room for all.
 func (pl *planner) guardLong(p *guardPart) (room bool) {
 	passed := 0
-	for _, c := range pl.view.Queue.byAge {
+	for _, c := range pl.view.Queue.ByAge() {
 		if !pl.tooLong(c) {
 			pl.by(&pl.next, c.since().Add(pl.patienceFor(weight(c.Ask))))
 			if passed++; passed > maxPassed || pl.now.Sub(c.since()) < pl.patience() {
@@ -205,7 +177,7 @@ func (pl *planner) guardLong(p *guardPart) (room bool) {
 // guardOwn lets in those that waited too long beside their own time limits.
 func (pl *planner) guardOwn(p *guardPart) {
 	passed := 0
-	for _, c := range pl.view.Queue.byTurn {
+	for _, c := range pl.view.Queue.ByTurn() {
 		if pl.now.Before(c.turnAt()) {
 			pl.by(&pl.next, c.turnAt())
 			return

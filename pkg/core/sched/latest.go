@@ -15,7 +15,7 @@ func (pl *planner) turnText(c *Candidate) string {
 		return ""
 	}
 	due, why := c.since().Add(pl.patienceFor(weight(c.Ask))), "guard_after"
-	if c.turn != 0 && c.turnAt().Before(due) {
+	if c.hasTurn() && c.turnAt().Before(due) {
 		due, why = c.turnAt(), fmt.Sprintf("%d times its time limit", ownPatience)
 	}
 	text := fmt.Sprintf("comes to the front of its tier at %s, after %s", when.Clock(pl.now, due), why)
@@ -47,7 +47,7 @@ func (pl *planner) latestStart(c *Candidate) (at time.Time, longest time.Duratio
 			return time.Time{}, 0
 		}
 	}
-	for _, w := range q.order {
+	for _, w := range q.Slice() {
 		if longest = max(longest, w.TimeLimit+w.Stop); w.TimeLimit <= 0 {
 			return time.Time{}, 0
 		}
@@ -57,9 +57,9 @@ func (pl *planner) latestStart(c *Candidate) (at time.Time, longest time.Duratio
 		return time.Time{}, 0
 	}
 	each := kept * longest
-	if c.turn != 0 {
-		at := pl.after(c.turnAt(), q.byTurn, c, each)
-		if first := q.byAge[0].since().Add(pl.policy.GuardAfter); !at.IsZero() && at.Before(first) {
+	if c.hasTurn() {
+		at := pl.after(c.turnAt(), q.ByTurn(), c, each)
+		if first := q.ByAge()[0].since().Add(pl.policy.GuardAfter); !at.IsZero() && at.Before(first) {
 			return at, longest
 		}
 	}
@@ -67,7 +67,7 @@ func (pl *planner) latestStart(c *Candidate) (at time.Time, longest time.Duratio
 	if pl.ranksLeft() {
 		patience *= mostPatience
 	}
-	return pl.after(c.since().Add(patience), q.byAge, c, each), longest
+	return pl.after(c.since().Add(patience), q.ByAge(), c, each), longest
 }
 
 // after is when a gang has started that comes to the front then, behind those of a list that are

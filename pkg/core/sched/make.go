@@ -36,6 +36,7 @@ type Planner struct {
 	groups          choiceGroups
 	backfillClasses backfillClasses
 	room            cluster.Room // of one node at a time
+	packing         cluster.Packing
 	askClasses      map[string]*askClass
 	askClassOf      []jobAskClass // by slot
 	planNumber      int           // counts the plans
@@ -81,7 +82,7 @@ type planner struct {
 	strictView     *nodeView  // with what keeps off even those that would make room; nil: none would
 	backfills      []backfill // by the time that they are free at
 	laterBackfills []backfill // backfills of the plan before whose tier is not reached yet
-	cursors        classCursors
+	cursors        Cursors
 	choices        []nodeChoice
 	tally          tally
 	// others are ends that the timeline does not have as they are, made when first asked
@@ -108,7 +109,7 @@ type planner struct {
 	stops             []Stop
 	next              time.Time
 	holdings          *holdings
-	mix               *mix
+	packer            packer
 	reservations      *reservations  // reservations; nil: none
 	visited           map[int64]bool // takers that were looked at before their turn
 	verdicts          verdictList
@@ -167,7 +168,7 @@ func (m *Planner) planner(now time.Time, v *View, p *Policy) *planner {
 	m.look(v.Nodes)
 	m.keepGrants(v.Backfills)
 	pl := &planner{mem: m, now: now, view: v, policy: p, backfillDepth: max(1, p.BackfillDepth), views: []*nodeView{m.pool.clone(m.base)},
-		mix: v.Queue.ledger.typical(), visited: map[int64]bool{}, moved: map[int64]bool{}, front: map[int64]Turn{}, verdicts: make(verdictList, v.Queue.slots)}
+		packer: packer{v.Queue.Ledger().typical(), &m.packing}, visited: map[int64]bool{}, moved: map[int64]bool{}, front: map[int64]Turn{}, verdicts: make(verdictList, v.Queue.Slots())}
 	pl.reservations = newReservations(v, now)
 	if pl.ranksLeft() {
 		pl.strictView = m.pool.clone(m.base)
@@ -216,26 +217,26 @@ func sameCapacity(a, b *cluster.Node) bool {
 
 // run visits what waits, in order, up to the candidate at stop (-1: all).
 func (pl *planner) run(stop int) {
-	pl.cursors.fill(pl.view.Queue)
-	head, more := pl.cursors.first()
-	for ; more && !pl.full(); head, more = pl.cursors.first() {
-		c := head.c
-		if stop >= 0 && compare(c, pl.view.Queue.order[stop]) >= 0 {
+	pl.cursors.Fill(pl.view.Queue)
+	head, more := pl.cursors.First()
+	for ; more && !pl.full(); head, more = pl.cursors.First() {
+		c := head.Candidate
+		if stop >= 0 && compare(c, pl.view.Queue.Slice()[stop]) >= 0 {
 			return
 		}
-		if sh := pl.hopeless(c, head.class); sh != nil {
+		if sh := pl.hopeless(c, head.Class); sh != nil {
 			pl.mem.told++
-			pl.tellHopeless(c, head.class, sh)
-			pl.cursors.drop()
+			pl.tellHopeless(c, head.Class, sh)
+			pl.cursors.Drop()
 			continue
 		}
 		pl.behind = false
 		pl.reach(c)
 		// A class of which one stays is done with, unless the next of it gets a backfill.
-		if pl.visited[c.Job] || pl.visit(c, head.class) || pl.mayBackfill(c) && !pl.askClassOf(head.class, c).barred() && pl.capped(c) == nil {
-			pl.cursors.pass()
+		if pl.visited[c.Job] || pl.visit(c, head.Class) || pl.mayBackfill(c) && !pl.askClassOf(head.Class, c).barred() && pl.capped(c) == nil {
+			pl.cursors.Pass()
 		} else {
-			pl.cursors.drop()
+			pl.cursors.Drop()
 		}
 	}
 	if stop < 0 && !more {
@@ -370,8 +371,8 @@ func (pl *planner) askClass(ask *cluster.Ask) *askClass {
 
 // askClassOf is the ask class of the candidates of a job class, of which c is one.
 func (pl *planner) askClassOf(cl *JobClass, c *Candidate) *askClass {
-	pl.mem.askClassOf = reach(pl.mem.askClassOf, cl.slot)
-	k := &pl.mem.askClassOf[cl.slot]
+	pl.mem.askClassOf = reach(pl.mem.askClassOf, cl.Slot())
+	k := &pl.mem.askClassOf[cl.Slot()]
 	if k.class != cl {
 		k.class, k.askClass = cl, pl.askClass(c.Ask)
 	}

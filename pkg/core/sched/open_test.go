@@ -93,23 +93,3 @@ func TestALimitIsNeverALoss(t *testing.T) {
 		}
 	})
 }
-
-// TestKeptPlacesWithoutAnEndMove: places kept for a gang, of which nobody knows when they are free,
-// are given up for others that are free before; in an order that promises starts they are not.
-func TestKeptPlacesWithoutAnEndMove(t *testing.T) {
-	for order, want := range map[Order]string{OrderService: "[1@n2]", OrderFIFO: "[1@n1]"} {
-		one, two := run(testNode("n1", 32, 4, 80), 90, 0, 0, 1, 2), run(testNode("n2", 32, 4, 80), 91, 0, 0)
-		kept := Backfill{Job: 1, Slots: []cluster.Slot{{Node: "n1"}}}
-		for _, c := range one.Cards {
-			kept.Slots[0].Cards = append(kept.Slots[0].Cards, c.UUID)
-		}
-		l := NewLedger(0)
-		unlimited(l, Peer{"max", "y", 1, 1}, 1, time.Hour)
-		q := NewQueue(&Policy{Order: order}, l)
-		q.Insert(lasting(1, 4, 0))
-		plan := planned(t, epoch0, &View{Nodes: []*cluster.Node{one, two}, Queue: q, Backfills: []Backfill{kept}}, &Policy{Order: order})
-		if got := claimed(plan); got != want {
-			t.Errorf("order %s: kept %s, want %s", order, got, want)
-		}
-	}
-}

@@ -26,8 +26,8 @@ func (pl *planner) place(sh *askClass, on *nodeView, avoid []string, switches in
 		}
 		return nil
 	}
-	if sh.mix != pl.mix.turn {
-		sh.mix = pl.mix.turn
+	if sh.mix != pl.packer.turn {
+		sh.mix = pl.packer.turn
 		clear(sh.wastes)
 	}
 	wasteOf := func(s nodeChoice, ranks int) cluster.Waste {
@@ -38,10 +38,10 @@ func (pl *planner) place(sh *askClass, on *nodeView, avoid []string, switches in
 		w, known := sh.wastes[key]
 		if !known {
 			w = sh.need.WasteOf(s.class.node, ranks)
-			w.Price = pl.mix.price(sh.need, s.class, ranks)
+			w.Price = pl.packer.price(sh.need, s.class, ranks)
 			sh.wastes[key] = w
 		}
-		if len(pl.mix.asks) > 0 && len(s.class.node.Grants) == 0 {
+		if len(pl.packer.asks) > 0 && len(s.class.node.Grants) == 0 {
 			w.Price += scarcity(on.members(s.class).count)
 		}
 		return w

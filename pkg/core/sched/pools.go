@@ -3,11 +3,9 @@ package sched
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"gangd/pkg/api"
-	"gangd/pkg/core/nearest"
 )
 
 // A pool is what the site has so many of altogether, whichever nodes use it. A gang holds what it asks for from its
@@ -26,44 +24,6 @@ func poolWord(kind string) string {
 		return r.Word
 	}
 	return WordResources
-}
-
-// checkPools says why pools could never be had, nil when they could.
-func (p *Policy) checkPools(pools []api.Pool) *api.Error {
-	for i := range pools {
-		want := &pools[i]
-		var names []string
-		total, known := p.pool(want.Key())
-		for k := range p.Pools {
-			if p.Pools[k].Kind == want.Kind {
-				names = append(names, p.Pools[k].Name)
-			}
-		}
-		switch {
-		case !known && len(names) == 0:
-			return &api.Error{Code: api.CodeInvalid, Message: fmt.Sprintf("there is no %s: the site has no %s", want.Key(), want.Kind),
-				Hint: "ask an admin, who lists them in gangd's configuration"}
-		case !known:
-			hint := "there are " + strings.Join(names, ", ")
-			if near := nearest.Of(want.Name, names); near != "" {
-				hint = "did you mean " + near + "?"
-			}
-			return &api.Error{Code: api.CodeInvalid, Message: "there is no " + want.Key().String(), Hint: hint}
-		case want.Count > total:
-			return &api.Error{Code: api.CodeUnsatisfiable, Message: fmt.Sprintf("%d of %s are asked for, and the site has %d", want.Count, want.Key(), total),
-				Hint: fmt.Sprintf("ask for %s:%d or fewer", want.Name, total)}
-		}
-	}
-	return nil
-}
-
-// pool is how many there are.
-func (p *Policy) pool(k api.PoolKey) (total int, known bool) {
-	i := slices.IndexFunc(p.Pools, func(o api.Pool) bool { return o.Key() == k })
-	if i < 0 {
-		return 0, false
-	}
-	return p.Pools[i].Count, true
 }
 
 // shortOfPool says which pool has too little left for a gang that starts now, nil when none.
@@ -158,17 +118,6 @@ func (pl *planner) poolsFreeAt(c *Candidate) (at time.Time) {
 type poolEnd struct {
 	at time.Time
 	n  int
-}
-
-// endBy is when a gang has ended at the latest; zero: nobody knows.
-func (r *Running) endBy() time.Time {
-	switch {
-	case r.Stopping:
-		return r.StopBy
-	case r.TimeLimit > 0 && !r.Start.IsZero():
-		return r.Start.Add(r.TimeLimit + r.Stop)
-	}
-	return time.Time{}
 }
 
 func countOf(pools []api.Pool, k api.PoolKey) int {

@@ -87,7 +87,7 @@ func compareFinal(a, b *victimCandidate) int {
 
 // serviceLeft is the cards' time that a running gang is expected to need yet.
 func (pl *planner) serviceLeft(r *Running) float64 {
-	if !pl.view.Queue.ledger.knows(r.TimeLimit) {
+	if !pl.view.Queue.Ledger().knows(r.TimeLimit) {
 		return unknown
 	}
 	ran := r.Attained
@@ -95,7 +95,7 @@ func (pl *planner) serviceLeft(r *Running) float64 {
 		ran += pl.now.Sub(r.Start)
 	}
 	cards := max(1, r.Cards)
-	return pl.policy.remaining(pl.view.Queue.ledger, r.TimeLimit, ran, Peer{r.User, r.Name, cards, r.Job}).Seconds() * float64(cards)
+	return pl.policy.remaining(pl.view.Queue.Ledger(), r.TimeLimit, ran, Peer{r.User, r.Name, cards, r.Job}).Seconds() * float64(cards)
 }
 
 // mayTake reports whether a gang may take the place of another.
@@ -126,7 +126,7 @@ func (pl *planner) preempt(c *Candidate, sh *askClass) bool {
 	if !pl.mayPreempt() || pl.moveSearches >= maxMoves || pl.switchLimit(c) > 0 {
 		return false
 	}
-	service := pl.policy.service(pl.view.Queue.ledger, c).Seconds()
+	service := pl.policy.service(pl.view.Queue.Ledger(), c).Seconds()
 	var victims []*victimCandidate
 	for _, v := range pl.victimCandidates() {
 		if !pl.moved[v.Job] && pl.mayTake(c, service, v) {

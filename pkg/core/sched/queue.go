@@ -51,6 +51,12 @@ type JobClass struct {
 	key   jobClassKey
 }
 
+// First is the one of them that is ahead in the order.
+func (cl *JobClass) First() *Candidate { return cl.order[0] }
+
+// Slot is a small number that no other class of its queue has meanwhile.
+func (cl *JobClass) Slot() int { return cl.slot }
+
 // recently is how many terms are remembered for others that come with the same.
 const recently = 4096
 
@@ -62,7 +68,7 @@ func (q *Queue) share(c *Candidate) {
 	at := &q.recent[c.Terms.hash()%recently]
 	if *at == nil || !(*at).same(c.Terms) {
 		own := *c.Terms
-		own.order = q.policy.orderOf(&own)
+		own.rank = q.policy.rankOf(&own)
 		*at = &own
 	}
 	c.Terms = *at
@@ -166,8 +172,26 @@ func (q *Queue) JobClasses(jobs []int64, f func(job int64, of *JobClass)) {
 	}
 }
 
-// Slice is the queue in order. It must not be written to and is good until the next change.
+// Slice is the queue in order. It must not be written to and is good until the next change; nor must be the other lists.
 func (q *Queue) Slice() []*Candidate { return q.order }
+
+// ByAge is the longest wait first.
+func (q *Queue) ByAge() []*Candidate { return q.byAge }
+
+// ByTurn is those that go to the front for their own time limit, the first to do so first.
+func (q *Queue) ByTurn() []*Candidate { return q.byTurn }
+
+// Classes are those of its candidates, in the order of the first of each.
+func (q *Queue) Classes() []*JobClass { return q.firsts }
+
+// Slots is how many classes were ever there at once: see [JobClass.Slot].
+func (q *Queue) Slots() int { return q.slots }
+
+// Ledger is what it is ordered by; nil: nothing was learnt.
+func (q *Queue) Ledger() *Ledger { return q.ledger }
+
+// Backlog is how many seconds of one card all of them are expected to need yet.
+func (q *Queue) Backlog() int64 { return q.backlog }
 
 // Position is how many are ahead of a job, -1 when it does not wait.
 func (q *Queue) Position(job int64) int {
@@ -411,16 +435,10 @@ func (q *Queue) key(c *Candidate) jobClassKey {
 	}
 	k.keeps = c.KeepsWork && q.policy.Preempt == PreemptService
 	if len(q.policy.Accounts) > 0 {
-		k.account, k.closed = c.Account, q.policy.closed(c) != nil
+		k.account, k.closed = c.Account, q.policy.closed(c) != ""
 	}
 	return k
 }
-
-// since is when a gang would have been submitted had it only waited.
-func (c *Candidate) since() time.Time { return c.Submit.Add(c.Attained) }
-
-// turnAt is when it goes to the front for its own time limit, where it has a turn.
-func (c *Candidate) turnAt() time.Time { return c.Submit.Add(c.turn) }
 
 func compareAge(a, b *Candidate) int {
 	return cmp.Or(a.since().Compare(b.since()), cmp.Compare(a.Job, b.Job))

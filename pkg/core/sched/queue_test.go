@@ -190,7 +190,7 @@ func TestTermsAreShared(t *testing.T) {
 	for i := range wants {
 		a, b := q.Get(int64(2*i)).Terms, q.Get(int64(2*i+1)).Terms
 		got := *a
-		if got.order = (order{}); a != b || !reflect.DeepEqual(got, wants[i]) {
+		if got.rank = (rank{}); a != b || !reflect.DeepEqual(got, wants[i]) {
 			t.Errorf("%+v and %+v, want %+v once", *a, *b, wants[i])
 		}
 	}
@@ -239,20 +239,6 @@ func BenchmarkUpdate(b *testing.B) {
 	q.Update(cs, nil)
 	for b.Loop() {
 		q.Update(cs[:10_000], nil)
-	}
-}
-
-// TestABoundHoldsItsAccountAlone: a gang that is kept by its account's bound does not speak for gangs of others that ask for the same.
-func TestABoundHoldsItsAccountAlone(t *testing.T) {
-	p := &Policy{Order: OrderFIFO, BackfillDepth: 1, Accounts: []Account{{Name: "lab", Cards: 1}, {Name: "group"}}}
-	q := NewQueue(p, nil)
-	for job, account := range []string{"lab", "group"} {
-		c := lasting(int64(job+1), 2, 10)
-		c.Account = account
-		q.Insert(c)
-	}
-	if got := started(planned(t, epoch0, &View{Nodes: testNodes(1, 8, 4, 80), Queue: q}, p)); got != "[2@n00001]" {
-		t.Errorf("started %s", got)
 	}
 }
 
@@ -324,5 +310,102 @@ func TestPlacesOfClasses(t *testing.T) {
 			t.Fatalf("%d and %d of %d", a, b, q.slots)
 		}
 		q.Remove(2)
+	}
+}
+
+// TestAFewChangesOfAQueue: they are as if each were made by itself.
+func TestAFewChangesOfAQueue(t *testing.T) {
+	for _, n := range []int{1, sortFrom - 2, sortFrom - 1, sortFrom, sortFrom + 1} {
+		at, one := NewQueue(&Policy{Order: OrderFIFO}, nil), NewQueue(&Policy{Order: OrderFIFO}, nil)
+		var cs []*Candidate
+		for i := range n {
+			cs = append(cs, candidate(int64(n-i), api.Spec{Size: 1 + i%3, CPUsPerRank: 1}))
+		}
+		for _, q := range []*Queue{at, one} {
+			q.Insert(candidate(1, api.Spec{Size: 9, CPUsPerRank: 1}))
+			q.Insert(candidate(1000, api.Spec{Size: 9, CPUsPerRank: 1}))
+		}
+		at.Update(cs, []int64{1000})
+		one.Remove(1000)
+		for _, c := range cs {
+			one.Insert(c)
+		}
+		if a, b := jobsOfQueue(at), jobsOfQueue(one); !slices.Equal(a, b) || at.Len() != n || at.Position(1) != 0 || at.Position(1000) != -1 || at.JobClass(1000) != nil {
+			t.Errorf("%d: %v, want %v", n, a, b)
+		}
+	}
+}
+
+func jobsOfQueue(q *Queue) (out []int64) {
+	for _, c := range q.Slice() {
+		out = append(out, c.Job)
+	}
+	return out
+}
+
+// TestSharesOfAnAccount: what an account has used counts by its share, and who used nothing is first.
+func TestSharesOfAnAccount(t *testing.T) {
+	l := NewLedger(0)
+	l.Add(Usage{Peer: Peer{User: "lea", Cards: 4}, Account: "lab", Ran: 10 * time.Hour, Ended: epoch0})
+	l.Add(Usage{Peer: Peer{User: "max", Cards: 1}, Ran: time.Hour, Ended: epoch0})
+	p := &Policy{Accounts: []Account{{Name: "lab", Share: 4}, {Name: "own"}}}
+	of := func(user, account string) int64 {
+		return p.shareBucket(l, &Candidate{Terms: &Terms{User: user, Account: account}})
+	}
+	if got := p.shareBucket(nil, &Candidate{Terms: &Terms{User: "lea"}}); got != 0 {
+		t.Errorf("without a ledger: %d", got)
+	}
+	if of("eva", "") >= of("max", "") || of("max", "") >= of("lea", "") {
+		t.Errorf("by user: eva %d, max %d, lea %d", of("eva", ""), of("max", ""), of("lea", ""))
+	}
+	if lab := of("eva", "lab"); lab >= of("lea", "") || lab <= of("max", "") {
+		t.Errorf("a fourth of what lea used: %d; lea %d, max %d", lab, of("lea", ""), of("max", ""))
+	}
+	if got := of("lea", "own"); got != of("eva", "") {
+		t.Errorf("an account that used nothing: %d", got)
+	}
+	p.Accounts[0].Share = 0
+	if got := of("max", "lab"); got != of("lea", "") {
+		t.Errorf("no share counts as 1: %d, want %d", got, of("lea", ""))
+	}
+}
+
+// TestWhoMayDelayABackfill: a higher tier, and who is ahead of its taker for more than being shorter.
+func TestWhoMayDelayABackfill(t *testing.T) {
+	at := func(tier, priority int64, size int, bucket int64, minute int) *Candidate {
+		c := candidate(int64(minute+1), api.Spec{Size: size})
+		c.Tier, c.Priority, c.bucket, c.Submit = tier, priority, bucket, epoch0.Add(time.Duration(minute)*time.Minute)
+		return c
+	}
+	for _, tt := range []struct {
+		name  string
+		order Order
+		c, of *Candidate
+		move  bool
+		want  bool
+	}{
+		{"a higher tier", OrderService, at(1, 0, 1, 9, 9), at(0, 5, 9, 1, 0), false, true},
+		{"a higher tier of a move", OrderService, at(1, 0, 1, 9, 9), at(0, 5, 9, 1, 0), true, true},
+		{"a higher priority", OrderService, at(1, 5, 1, 9, 9), at(1, 4, 9, 1, 0), false, true},
+		{"a lower tier", OrderService, at(0, 9, 9, 1, 0), at(1, 0, 1, 9, 9), false, false},
+		{"shorter", OrderService, at(0, 0, 1, 1, 0), at(0, 0, 1, 2, 9), false, false},
+		{"as short and larger", OrderService, at(0, 0, 2, 1, 9), at(0, 0, 1, 1, 0), false, true},
+		{"as short and larger than that of a move", OrderService, at(0, 0, 2, 1, 9), at(0, 0, 1, 1, 0), true, false},
+		{"as short and earlier", OrderService, at(0, 0, 1, 1, 0), at(0, 0, 1, 1, 9), false, true},
+		{"as short and later", OrderService, at(0, 0, 1, 1, 9), at(0, 0, 1, 1, 0), false, false},
+		{"itself", OrderService, at(0, 0, 1, 1, 0), at(0, 0, 1, 1, 0), false, false},
+		{"earlier in turn", OrderFIFO, at(0, 0, 1, 0, 0), at(0, 0, 1, 0, 9), false, true},
+		{"later in turn", OrderFIFO, at(0, 0, 9, 0, 9), at(0, 0, 1, 0, 0), false, false},
+		{"who used less", OrderFair, at(0, 0, 1, 1, 9), at(0, 0, 1, 2, 0), false, true},
+		{"a larger one of a lower tier", OrderLargest, at(0, 0, 9, 0, 9), at(5, 5, 1, 0, 0), false, true},
+		{"a smaller one of a higher tier", OrderLargest, at(5, 5, 1, 0, 0), at(0, 0, 9, 0, 9), false, false},
+	} {
+		p := &Policy{Order: tt.order}
+		for _, c := range []*Candidate{tt.c, tt.of} {
+			c.rank = p.rankOf(c.Terms)
+		}
+		if got := p.MayDelay(tt.c, tt.of, tt.move); got != tt.want {
+			t.Errorf("%s: %t", tt.name, got)
+		}
 	}
 }

@@ -8,9 +8,9 @@ import (
 	"gangd/pkg/core/cluster"
 )
 
-// order is what of a gang's terms decides on its place in the queue, smaller first. Everything in it and in the
+// rank is what of a gang's terms decides on its place in the queue, smaller first. Everything in it and in the
 // candidate's own part is fixed when that is taken in or ranked again, so that a queue stays sorted while time passes.
-type order struct {
+type rank struct {
 	first    [3]int64 // before the bucket
 	last     int64    // after it
 	byMinute bool     // and not by the instant of submission: of gangs submitted together the larger one goes first
@@ -41,18 +41,37 @@ func compare(a, b *Candidate) int {
 // Less orders waiting gangs of one queue. It is a total order, the same after a restart.
 func Less(a, b *Candidate) bool { return compare(a, b) < 0 }
 
+// below reports whether a is of a lower tier than b, where the order has tiers at all.
+func (p *Policy) below(a, b *Candidate) bool {
+	return p.Order != OrderLargest && cmp.Or(cmp.Compare(a.Tier, b.Tier), cmp.Compare(a.Priority, b.Priority)) < 0
+}
+
+// MayDelay reports whether a gang may delay another one that has places kept for it: one of a higher tier may, and
+// one that is ahead in the order, but not one that is ahead only for being shorter. Those
+// come without end, and whoever has a start would never have it. Nor may one of its tier where others were stopped for it, which
+// makes it a move.
+func (p *Policy) MayDelay(c, taker *Candidate, move bool) bool {
+	if p.below(taker, c) {
+		return true
+	}
+	if move || compare(c, taker) >= 0 {
+		return false
+	}
+	return !p.byService() || c.bucket == taker.bucket && !p.below(c, taker)
+}
+
 // unknown is the bucket of gangs of which nothing is expected: behind all others, and equal among
 // each other, so that of these the larger one goes first.
 const unknown = math.MaxInt32
 
-func (p *Policy) orderOf(t *Terms) order {
+func (p *Policy) rankOf(t *Terms) rank {
 	switch p.Order {
 	case OrderFIFO:
-		return order{first: [3]int64{-t.Tier, -t.Priority}}
+		return rank{first: [3]int64{-t.Tier, -t.Priority}}
 	case OrderLargest:
-		return order{first: [3]int64{-int64(t.Size), -t.Tier, -t.Priority}}
+		return rank{first: [3]int64{-int64(t.Size), -t.Tier, -t.Priority}}
 	}
-	return order{first: [3]int64{-t.Tier, -t.Priority}, last: -int64(t.Size), byMinute: p.Order == OrderFair}
+	return rank{first: [3]int64{-t.Tier, -t.Priority}, last: -int64(t.Size), byMinute: p.Order == OrderFair}
 }
 
 // bucketOf is 0 where the order goes by nothing that is learnt.

@@ -42,13 +42,13 @@ type verdictList []struct {
 }
 
 func (w verdictList) of(cl *JobClass) *verdict {
-	if cl == nil || cl.slot >= len(w) || w[cl.slot].class != cl {
+	if cl == nil || cl.Slot() >= len(w) || w[cl.Slot()].class != cl {
 		return nil
 	}
-	return w[cl.slot].verdict
+	return w[cl.Slot()].verdict
 }
 
-func (w verdictList) set(cl *JobClass, v *verdict) { w[cl.slot].class, w[cl.slot].verdict = cl, v }
+func (w verdictList) set(cl *JobClass, v *verdict) { w[cl.Slot()].class, w[cl.Slot()].verdict = cl, v }
 
 // again is a verdict like v, the one of an earlier plan where that says the same: most do.
 func (sh *askClass) again(v *verdict) *verdict {

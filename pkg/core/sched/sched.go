@@ -1,112 +1,13 @@
 package sched
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
 	"time"
 
-	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
 )
-
-// Candidate is a waiting gang: every rank blocked, not held, begin time and back-off
-// passed. Candidates are immutable.
-type Candidate struct {
-	Job int64
-	*Terms
-	Name     string // that its user gave it
-	Submit   time.Time
-	Eligible time.Time // since when it could have started; zero: Submit
-
-	// Set by [Queue]:
-	bucket int64         // what it is expected to need, or its user used, as far as the order goes by that
-	need   int64         // seconds of one card that it is expected to need yet, as of its bucket
-	turn   time.Duration // from Submit to its turn, see [Policy.turnAt]; 0: it has none
-}
-
-// Terms are on what a gang waits. The candidates of a queue share them: of a hundred thousand most differ in nothing else
-// than when they came.
-type Terms struct {
-	Tier     int64 // of its partition: larger first, before anything else
-	Priority int64 // larger first; --nice is taken off already
-	Nice     int64 // what was taken off: it orders, but makes nobody a victim
-	Size     int   // ranks
-	Ask      *cluster.Ask
-	Avoid    []string // nodes that just failed this gang: used only when nothing else fits
-	User     string
-	Account  string
-	// TimeLimit is what the gang may run in all, the partition's default filled in; 0:
-	// unlimited. Stop is how long its end may take beyond that: lead and grace.
-	TimeLimit time.Duration
-	Stop      time.Duration
-	// TimeMin is down to what its time limit may be cut so that it ends before a backfill; 0: it
-	// is not cut.
-	TimeMin time.Duration
-	// Deadline is when it has ended but for Stop, whatever its limit; zero: none.
-	Deadline time.Time
-	// Attained is how long it ran already, as far as that is not lost: what a checkpoint
-	// hands over to the next attempt.
-	Attained time.Duration
-	// KeepsWork: it would lose nothing by being stopped, and may be at any time.
-	KeepsWork bool
-
-	order // set by [Queue]
-}
-
-// apart is a copy with terms of its own, to be changed before a queue takes it in.
-func (c *Candidate) apart() *Candidate {
-	own, terms := *c, *c.Terms
-	own.Terms = &terms
-	return &own
-}
-
-// PutRunning puts what a job holds now, nil: nothing, into a list that is ordered by job.
-func PutRunning(list []*Running, job int64, r *Running) []*Running {
-	at, found := slices.BinarySearchFunc(list, job, func(r *Running, job int64) int { return cmp.Compare(r.Job, job) })
-	switch {
-	case r != nil && found:
-		list[at] = r
-	case r != nil:
-		list = slices.Insert(list, at, r)
-	case found:
-		list = slices.Delete(list, at, at+1)
-	}
-	return list
-}
-
-// Running is a gang that holds nodes: reserved, running or being stopped. What it holds is
-// in the grants of the nodes under its job and epoch. Values are immutable.
-type Running struct {
-	Job           int64
-	Epoch         int
-	Tier          int64
-	Priority      int64
-	Nice          int64
-	User, Account string
-	Name          string // that its user gave it
-	Cards         int    // of all ranks
-	Pools         []api.Pool
-	Submit        time.Time
-	// Start is when its ranks began; zero while it is reserved. TimeLimit counts from it.
-	Start     time.Time
-	TimeLimit time.Duration
-	Attained  time.Duration // by earlier attempts, as far as that is not lost
-	// Saved is when the newest complete checkpoint of this attempt was put; zero: none.
-	Saved time.Time
-	// KeepsWork: a gang that hands its work over when it is told to stop, and runs again, loses
-	// nothing.
-	KeepsWork bool
-	Done      bool          // a rank is done: see [Policy.ProtectDone]
-	Final     bool          // preempted it ends: it may not run again
-	MinRun    time.Duration // not preempted before it has run so long; the larger of this and the site's counts
-	Lead      time.Duration // notice that it asked for before a stop
-	Stop      time.Duration // how long its end may take: lead and grace
-	Stopping  bool          // it is being stopped; nothing more can be taken from it
-	StopBy    time.Time     // and has ended at the latest then
-	Turn      Turn          // that its start was planned with: see [Start]
-}
 
 // View is the snapshot a plan is made from.
 type View struct {

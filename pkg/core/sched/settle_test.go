@@ -124,7 +124,7 @@ func (s *site) leave(job int64) time.Duration {
 	}
 	s.view.Running = slices.DeleteFunc(s.view.Running, func(r *Running) bool { return r.Job == job })
 	ran := s.now.Sub(x.r.Start)
-	s.view.Queue.ledger.Add(Usage{Peer: Peer{Cards: x.r.Cards}, Ran: ran, Ended: s.now})
+	s.view.Queue.Ledger().Add(Usage{Peer: Peer{Cards: x.r.Cards}, Ran: ran, Ended: s.now})
 	x.r = nil
 	return ran
 }

@@ -1,11 +1,6 @@
 package sched
 
-import (
-	"cmp"
-	"slices"
-
-	"gangd/pkg/core/cluster"
-)
+import "gangd/pkg/core/cluster"
 
 // Placement by expected stranding. Of the places where a gang fits, that one is best which
 // leaves most of the cards usable for what people here ask for: the site's own asks are
@@ -18,18 +13,6 @@ import (
 // alone: what it can't use then is a choice lost for it, though others may use it.
 
 // The figures behind each constant are in docs/decisions/0100.
-
-// typicalAsks bounds the asks that are packed; the rest is too rare to matter. Where people
-// share cards 20 are too few: there are as many sizes of a share.
-const typicalAsks = 50
-
-// fills and fillAsks are how often a node is filled up with asks, and how many come by each
-// time: more than a node holds, but so few that rare asks miss most nodes, so that what only
-// they could use counts as lost.
-const (
-	fills    = 8
-	fillAsks = 30
-)
 
 // fillWeight is how much more a piece counts that is lost to everybody. Where cards are asked
 // for whole nothing is, and what each ask alone loses decides.
@@ -48,114 +31,10 @@ const scarcePrice = 2000 * fillWeight
 
 func scarcity(free int) int64 { return scarcePrice / int64(max(1, free)) }
 
-// mix is what people ask for, the commonest first.
-type mix struct {
-	turn   int // changes with what is in it
-	asks   []cluster.Packed
-	shares []float64
-	orders [][]uint8 // in which they come, by index
-	room   cluster.Packing
-}
-
-// asked counts an ask once for each job.
-func (l *Ledger) asked(c *Candidate) {
-	if l == nil || c.Job <= l.lastJob {
-		return
-	}
-	l.lastJob = c.Job
-	a := l.asks[c.Ask.Key]
-	if a == nil {
-		a = &askCount{ask: c.Ask}
-		l.asks[c.Ask.Key] = a
-	}
-	a.n++
-	l.askedFor++
-}
-
-type askCount struct {
-	ask *cluster.Ask
-	n   int64
-}
-
-// typical is the mix of now; it is made again when a tenth more was asked for since, so
-// that prices stay good for many plans.
-func (l *Ledger) typical() *mix {
-	if l == nil {
-		return &mix{}
-	}
-	if l.mix != nil && l.askedFor < l.mixAt+l.mixAt/10+1 {
-		return l.mix
-	}
-	m := &mix{turn: 1}
-	if l.mix != nil {
-		m.turn = l.mix.turn + 1
-	}
-	m.take(l.commonest())
-	l.mix, l.mixAt = m, l.askedFor
-	return m
-}
-
-// commonest are the asks for cards that come most often, the first of them first.
-func (l *Ledger) commonest() []*askCount {
-	all := make([]*askCount, 0, len(l.asks))
-	for _, a := range l.asks {
-		if CardsOf(a.ask) > 0 && a.ask.Parts == nil {
-			all = append(all, a)
-		}
-	}
-	slices.SortFunc(all, func(a, b *askCount) int { return cmp.Or(cmp.Compare(b.n, a.n), cmp.Compare(a.ask.Key, b.ask.Key)) })
-	return all[:min(typicalAsks, len(all))]
-}
-
-// take makes the mix of some asks.
-func (m *mix) take(all []*askCount) {
-	var counts []int64
-	sum := 0.0
-	for _, a := range all {
-		s := *a.ask.Spec
-		most := max(1, s.Size)
-		if s.RanksPerNode > 0 {
-			most = min(most, s.RanksPerNode)
-		}
-		s.Size, s.MinNodes, s.MaxNodes, s.RanksPerNode, s.Exclusive, s.NodeList, s.Exclude = 1<<10, 0, 0, 0, false, nil, nil
-		d, err := cluster.NewNeed(cluster.AskOf(&s, a.ask.Partitions))
-		if err != nil {
-			continue
-		}
-		m.asks = append(m.asks, cluster.Packed{Need: d, Most: most})
-		counts = append(counts, a.n)
-		sum += float64(a.n)
-	}
-	for _, n := range counts {
-		m.shares = append(m.shares, float64(n)/sum)
-	}
-	if len(counts) > 0 {
-		m.orders = inTurn(counts)
-	}
-}
-
-// inTurn deals the asks evenly, each as often as it is asked for: next is always the one that
-// is farthest behind its share. Dealt and not drawn, so that a plan can be repeated.
-func inTurn(counts []int64) [][]uint8 {
-	sum := int64(0)
-	for _, n := range counts {
-		sum += n
-	}
-	behind := make([]int64, len(counts))
-	out := make([][]uint8, fills)
-	for f := range out {
-		for range fillAsks {
-			next := 0
-			for i := range behind {
-				if behind[i] += counts[i]; behind[i] > behind[next] {
-					next = i
-				}
-			}
-			behind[next] -= sum
-			out[f] = append(out[f], uint8(next))
-		}
-	}
-	return out
+// packer packs what people ask for on nodes.
+type packer struct {
+	*mix
+	room *cluster.Packing // of one node at a time
 }
 
 // stranding is what of the cards of a node is expected to be of no use, in thousandths.
@@ -165,33 +44,33 @@ type stranding struct {
 }
 
 // stranded is that of the room.
-func (m *mix) stranded() (s stranding) {
-	free := m.room.Free()
+func (p *packer) stranded() (s stranding) {
+	free := p.room.Free()
 	if free == 0 {
 		return s
 	}
-	for i := range m.asks {
-		s.alone += m.shares[i] * max(0, float64(free)-m.room.Alone(i))
+	for i := range p.asks {
+		s.alone += p.shares[i] * max(0, float64(free)-p.room.Alone(i))
 	}
-	s.left = m.room.Fill(m.orders)
+	s.left = p.room.Fill(p.orders)
 	return s
 }
 
 // price is what so many ranks on a node of a class strand: thousandths of a card, those lost to
 // everybody counted fillWeight times.
-func (m *mix) price(d *cluster.Need, k *nodeClass, ranks int) int64 {
-	if len(m.asks) == 0 || len(k.node.Cards) == 0 {
+func (p *packer) price(d *cluster.Need, k *nodeClass, ranks int) int64 {
+	if len(p.asks) == 0 || len(k.node.Cards) == 0 {
 		return 0
 	}
-	m.room.Of(k.node, m.asks)
-	if k.strandedBy != m {
-		k.strandedBy, k.strands = m, m.stranded()
+	p.room.Of(k.node, p.asks)
+	if k.strandedBy != p.mix {
+		k.strandedBy, k.strands = p.mix, p.stranded()
 	}
-	m.room.Put(k.node, d, ranks)
-	after := m.stranded()
-	p := after.alone - k.strands.alone
+	p.room.Put(k.node, d, ranks)
+	after := p.stranded()
+	sum := after.alone - k.strands.alone
 	if len(k.node.Grants) == 0 {
-		p += openPrice
+		sum += openPrice
 	}
-	return int64(p) + fillWeight*(after.left-k.strands.left)/fills
+	return int64(sum) + fillWeight*(after.left-k.strands.left)/int64(len(p.orders))
 }

@@ -17,7 +17,13 @@ import (
 
 var update = flag.Bool("update", false, "write testdata/transcripts anew")
 
-var printer = transcript.Printer{Since: epoch0, Skip: []reflect.Type{reflect.TypeFor[*cluster.Ask](), reflect.TypeFor[order]()}}
+var printer = transcript.Printer{Since: epoch0, Skip: []reflect.Type{reflect.TypeFor[*cluster.Ask](), rankType()}}
+
+// rankType is of what follows from the rest of the terms.
+func rankType() reflect.Type {
+	f, _ := reflect.TypeFor[Terms]().FieldByName("rank")
+	return f.Type
+}
 
 // planned makes a plan and writes it down: the view, what the plan decides, and what is said of each gang that waits. See
 // package transcript.

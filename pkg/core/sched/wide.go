@@ -2,7 +2,6 @@ package sched
 
 import (
 	"slices"
-	"time"
 )
 
 // A gang of half of all cards finds room all at once, when one as large ends, or hardly ever: what is free for it is taken within the
@@ -17,8 +16,8 @@ func (pl *planner) listWide() {
 	if !pl.policy.byService() || pl.policy.Preempts() || pl.policy.GuardAfter <= 0 || 2*pl.openCards() < pl.cards() {
 		return
 	}
-	for _, cl := range pl.view.Queue.firsts {
-		c := cl.order[0] // of those that are alike the one that waits longest
+	for _, cl := range pl.view.Queue.Classes() {
+		c := cl.First() // of those that are alike the one that waits longest
 		if c.TimeLimit <= 0 || !pl.wide(c) {
 			continue
 		}
@@ -60,14 +59,4 @@ func (pl *planner) openCards() (n int) {
 		n += pl.views[0].members(k).count * k.node.OpenCards()
 	}
 	return n
-}
-
-// ownTurn is when a gang has waited for a few times its time limit.
-func (c *Candidate) ownTurn() time.Time { return ownTurn(c.since(), c.Eligible, c.TimeLimit) }
-
-func ownTurn(since, ready time.Time, limit time.Duration) time.Time {
-	if ready.Before(since) {
-		ready = since
-	}
-	return ready.Add(ownPatience * limit)
 }

@@ -228,63 +228,6 @@ func TestClock(t *testing.T) {
 	}
 }
 
-// TestAFewChangesOfAQueue: they are as if each were made by itself.
-func TestAFewChangesOfAQueue(t *testing.T) {
-	for _, n := range []int{1, sortFrom - 2, sortFrom - 1, sortFrom, sortFrom + 1} {
-		at, one := NewQueue(&Policy{Order: OrderFIFO}, nil), NewQueue(&Policy{Order: OrderFIFO}, nil)
-		var cs []*Candidate
-		for i := range n {
-			cs = append(cs, candidate(int64(n-i), api.Spec{Size: 1 + i%3, CPUsPerRank: 1}))
-		}
-		for _, q := range []*Queue{at, one} {
-			q.Insert(candidate(1, api.Spec{Size: 9, CPUsPerRank: 1}))
-			q.Insert(candidate(1000, api.Spec{Size: 9, CPUsPerRank: 1}))
-		}
-		at.Update(cs, []int64{1000})
-		one.Remove(1000)
-		for _, c := range cs {
-			one.Insert(c)
-		}
-		if a, b := jobsOfQueue(at), jobsOfQueue(one); !slices.Equal(a, b) || at.Len() != n || at.Position(1) != 0 || at.Position(1000) != -1 || at.JobClass(1000) != nil {
-			t.Errorf("%d: %v, want %v", n, a, b)
-		}
-	}
-}
-
-func jobsOfQueue(q *Queue) (out []int64) {
-	for _, c := range q.Slice() {
-		out = append(out, c.Job)
-	}
-	return out
-}
-
-// TestSharesOfAnAccount: what an account has used counts by its share, and who used nothing is first.
-func TestSharesOfAnAccount(t *testing.T) {
-	l := NewLedger(0)
-	l.Add(Usage{Peer: Peer{User: "lea", Cards: 4}, Account: "lab", Ran: 10 * time.Hour, Ended: epoch0})
-	l.Add(Usage{Peer: Peer{User: "max", Cards: 1}, Ran: time.Hour, Ended: epoch0})
-	p := &Policy{Accounts: []Account{{Name: "lab", Share: 4}, {Name: "own"}}}
-	of := func(user, account string) int64 {
-		return p.shareBucket(l, &Candidate{Terms: &Terms{User: user, Account: account}})
-	}
-	if got := p.shareBucket(nil, &Candidate{Terms: &Terms{User: "lea"}}); got != 0 {
-		t.Errorf("without a ledger: %d", got)
-	}
-	if of("eva", "") >= of("max", "") || of("max", "") >= of("lea", "") {
-		t.Errorf("by user: eva %d, max %d, lea %d", of("eva", ""), of("max", ""), of("lea", ""))
-	}
-	if lab := of("eva", "lab"); lab >= of("lea", "") || lab <= of("max", "") {
-		t.Errorf("a fourth of what lea used: %d; lea %d, max %d", lab, of("lea", ""), of("max", ""))
-	}
-	if got := of("lea", "own"); got != of("eva", "") {
-		t.Errorf("an account that used nothing: %d", got)
-	}
-	p.Accounts[0].Share = 0
-	if got := of("max", "lab"); got != of("lea", "") {
-		t.Errorf("no share counts as 1: %d, want %d", got, of("lea", ""))
-	}
-}
-
 // TestExplainWhenItStartsAtTheLatest: in each case that makes it known or not.
 func TestExplainWhenItStartsAtTheLatest(t *testing.T) {
 	for _, limits := range [][3]int{{90, 30, 30}, {90, 30, 0}, {0, 30, 30}, {90, 200, 30}} {
