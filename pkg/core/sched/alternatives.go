@@ -80,7 +80,7 @@ func (pl *planner) costOfAlternative(d *cluster.Need, l *nodeView, members []mem
 			cost.unasked++
 		}
 		cost.price += pl.packer.price(d, l.class(m.at), m.ranks)
-		if len(pl.packer.asks) > 0 && len(n.Grants) == 0 {
+		if len(pl.packer.Asks) > 0 && len(n.Grants) == 0 {
 			cost.price += scarcity(l.members(l.class(m.at)).count)
 		}
 	}

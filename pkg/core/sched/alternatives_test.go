@@ -107,7 +107,7 @@ func TestJointConstraintsAreExact(t *testing.T) {
 		}
 		spec := *c.Ask.Spec
 		spec.Switches = 1
-		one := c.apart()
+		one := c.Apart()
 		one.Ask, one.Eligible = cluster.AskOf(&spec, c.Ask.Partitions), epoch0
 		p = treeOf(nodes)
 		p.MaxSwitchWait = time.Hour

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"gangd/pkg/core/cluster"
+	"gangd/pkg/core/sched/order"
 )
 
 // restoreBackfills takes the backfills of the plan before in. Each is added when the plan reaches
@@ -19,9 +20,9 @@ func (pl *planner) restoreBackfills() {
 	}
 	slices.SortStableFunc(pl.laterBackfills, func(a, b backfill) int {
 		switch {
-		case pl.policy.below(b.c, a.c):
+		case pl.policy.Below(b.c, a.c):
 			return -1
-		case pl.policy.below(a.c, b.c):
+		case pl.policy.Below(a.c, b.c):
 			return 1
 		// Somebody was stopped for a move already: nothing of its tier may cross it.
 		case a.isMove() && !b.isMove():
@@ -29,7 +30,7 @@ func (pl *planner) restoreBackfills() {
 		case b.isMove() && !a.isMove():
 			return 1
 		}
-		return compare(a.c, b.c)
+		return order.Compare(a.c, b.c)
 	})
 }
 
@@ -59,7 +60,7 @@ func (pl *planner) reach(c *Candidate) {
 		pl.visited[c.Job] = true
 		pl.visitTaker(c)
 	}
-	for len(pl.guarded) > 0 && !pl.full() && !pl.policy.below(pl.guarded[0], c) {
+	for len(pl.guarded) > 0 && !pl.full() && !pl.policy.Below(pl.guarded[0], c) {
 		c := pl.guarded[0]
 		pl.guarded = pl.guarded[1:]
 		if !pl.visited[c.Job] {
@@ -191,7 +192,7 @@ func (pl *planner) keepBackfill(b backfill) bool {
 		return false
 	}
 	if pause := time.Duration(len(pl.view.Nodes)/100) * lookAgain; !b.isMove() && pl.now.Sub(b.SearchedAt) >= pause {
-		if b.At.IsZero() && !pl.promises(&b) && pl.view.Queue.Ledger().knows(0) {
+		if b.At.IsZero() && !pl.promises(&b) && pl.view.Queue.Ledger().Knows(0) {
 			// Nobody knows whether these places are ever free before others are: it is made
 			// anew where the least is missing, in its turn.
 			return false
@@ -289,13 +290,13 @@ func (pl *planner) viewWith(n int) *nodeView {
 // yields reports whether a gang may use places that are kept for others of its tier: it
 // would hand them over to whoever needs much less, and lose nothing by that.
 func (pl *planner) yields(c *Candidate) bool {
-	return pl.strictView != nil && c.KeepsWork && pl.view.Queue.Ledger().knows(c.TimeLimit) && pl.front[c.Job] == NoTurn
+	return pl.strictView != nil && c.KeepsWork && pl.view.Queue.Ledger().Knows(c.TimeLimit) && pl.front[c.Job] == NoTurn
 }
 
 // isStrict: not even those who would make room may use its places. Without a limit nobody
 // makes room for a gang of the same tier.
 func (pl *planner) isStrict(b *backfill) bool {
-	return b.isMove() || !pl.view.Queue.Ledger().knows(b.c.TimeLimit) || pl.front[b.Job] != NoTurn
+	return b.isMove() || !pl.view.Queue.Ledger().Knows(b.c.TimeLimit) || pl.front[b.Job] != NoTurn
 }
 
 func (pl *planner) removeBackfill(at int) {

@@ -484,7 +484,7 @@ func TestTimesOfABackfill(t *testing.T) {
 		{func(c *Candidate) { c.Deadline = at(90) }, at(61), at(11)},
 		{func(c *Candidate) { c.Deadline, c.TimeLimit = at(90), 0 }, at(91), at(11)},
 	} {
-		own := c.apart()
+		own := c.Apart()
 		tt.change(own)
 		if end, least := pl.end(own), pl.leastEnd(own); !end.Equal(tt.end) || !least.Equal(tt.least) {
 			t.Errorf("%s: ends by %v, %v at the least", printer.Value(own), end.Sub(epoch0), least.Sub(epoch0))
@@ -569,7 +569,7 @@ func TestKeptPlacesWithoutAnEndMove(t *testing.T) {
 			kept.Slots[0].Cards = append(kept.Slots[0].Cards, c.UUID)
 		}
 		l := NewLedger(0)
-		unlimited(l, Peer{"max", "y", 1, 1}, 1, time.Hour)
+		l.Add(Usage{Peer: Peer{User: "max", Name: "y", Cards: 1, Job: 1}, Ended: epoch0, Ran: time.Hour, Whole: time.Hour})
 		q := NewQueue(&Policy{Order: order}, l)
 		q.Insert(lasting(1, 4, 0))
 		plan := planned(t, epoch0, &View{Nodes: []*cluster.Node{one, two}, Queue: q, Backfills: []Backfill{kept}}, &Policy{Order: order})

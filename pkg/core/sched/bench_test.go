@@ -274,7 +274,7 @@ func benchOneGang(b *testing.B, p *Policy, v *View) {
 		for _, s := range plan.Starts {
 			c := v.Queue.Get(s.Job)
 			v.Queue.Remove(s.Job)
-			again := c.apart()
+			again := c.Apart()
 			job++
 			again.Job, again.Priority = job, job*7919%100000
 			v.Queue.Insert(again)

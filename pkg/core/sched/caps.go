@@ -47,7 +47,7 @@ func (pl *planner) capped(c *Candidate) *verdict {
 		return v
 	}
 	p := pl.policy
-	if text := p.closed(c); text != "" {
+	if text := p.Closed(c); text != "" {
 		return &verdict{word: WordNoAccount, sentence: text}
 	}
 	if p.UserCards == 0 && len(p.Accounts) == 0 {
@@ -61,7 +61,7 @@ func (pl *planner) capped(c *Candidate) *verdict {
 		return &verdict{word: WordUserCap, sentence: fmt.Sprintf("%s has %s and asks for %d more, at most %d are allowed to a user at a time",
 			c.User, api.Count(has, "card"), cards, p.UserCards)}
 	}
-	if a := p.account(c.Account); a != nil && a.Cards > 0 {
+	if a := p.Account(c.Account); a != nil && a.Cards > 0 {
 		if has := pl.held().account[c.Account]; has+cards > a.Cards {
 			return &verdict{word: WordAccountCap, sentence: fmt.Sprintf("account %s has %s and %d more are asked for, at most %d are allowed to it at a time",
 				c.Account, api.Count(has, "card"), cards, a.Cards)}
@@ -103,7 +103,7 @@ func (pl *planner) capLines(c *Candidate, v *verdict) []string {
 		return lines
 	} else if word == WordUserCap {
 		left = pl.policy.UserCards - pl.held().user[c.User]
-	} else if a := pl.policy.account(c.Account); a != nil {
+	} else if a := pl.policy.Account(c.Account); a != nil {
 		left = a.Cards - pl.held().account[c.Account]
 	}
 	if left > 0 {
@@ -114,14 +114,14 @@ func (pl *planner) capLines(c *Candidate, v *verdict) []string {
 
 // reclaims reports whether a gang asks for no more than its account's own cards.
 func (pl *planner) reclaims(c *Candidate) bool {
-	a := pl.policy.account(c.Account)
+	a := pl.policy.Account(c.Account)
 	return a != nil && a.Quota > 0 && pl.held().account[c.Account]+CardsOf(c.Ask) <= a.Quota
 }
 
 // borrows reports whether a gang's account has more than its own, where somebody reclaims.
 func (pl *planner) borrows(r *victimCandidate) bool {
 	quota := 0
-	if a := pl.policy.account(r.Account); a != nil {
+	if a := pl.policy.Account(r.Account); a != nil {
 		quota = a.Quota
 	}
 	return pl.held().account[r.Account] > quota

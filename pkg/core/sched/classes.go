@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"gangd/pkg/core/cluster"
+	"gangd/pkg/core/sched/order"
 )
 
 // nodeClass is nodes that are alike: see [cluster.Node.AppendClass]. What an ask finds out about
@@ -15,8 +16,8 @@ type nodeClass struct {
 	carded bool          // a card is open
 	whole  bool          // one gang has the node, so that nothing is told of its cards: those of the others may differ
 
-	strands    stranding // what of its cards is of no use,
-	strandedBy *mix      // to these asks
+	strands    stranding  // what of its cards is of no use,
+	strandedBy *order.Mix // to these asks
 }
 
 // nodeClasses names them. Ids depend on the history of the planner, so nothing that a plan

@@ -205,7 +205,7 @@ func wouldStart(now time.Time, v *View, p *Policy, c *Candidate, ask *cluster.As
 
 // resubmitted is the queue as it is when c's owner cancels it and submits ask instead.
 func resubmitted(queue *Queue, c *Candidate, ask *cluster.Ask) (*Candidate, *Queue) {
-	other := c.apart()
+	other := c.Apart()
 	other.Ask, other.Size = ask, ask.Spec.Size
 	for _, o := range queue.Slice() {
 		if !o.Submit.Before(other.Submit) {

@@ -1,6 +1,9 @@
 package sched
 
-import "time"
+import (
+	"gangd/pkg/core/sched/order"
+	"time"
+)
 
 // giveWay is for how long a backfill gives way to shorter gangs, in times of what its own gang is
 // expected to run: so long a wait for these may be beside the run. See docs/decisions/0115.
@@ -16,12 +19,12 @@ type concession struct {
 // has not waited long beside what it is expected to run. Where they take the place of running
 // ones, what a backfill keeps them off matters little: see [planner.yields].
 func (pl *planner) givesWay(b *backfill) bool {
-	if pl.promises(b) || !pl.view.Queue.Ledger().knows(b.c.TimeLimit) {
+	if pl.promises(b) || !pl.view.Queue.Ledger().Knows(b.c.TimeLimit) {
 		return false
 	}
 	if w := &b.concession; !w.known {
 		w.known, w.left = true, pl.expects(b.c)
-		w.gives = pl.now.Sub(b.c.since())/giveWay < w.left
+		w.gives = pl.now.Sub(b.c.Since())/giveWay < w.left
 	}
 	return b.concession.gives
 }
@@ -30,13 +33,13 @@ func (pl *planner) givesWay(b *backfill) bool {
 // it is not: gangs that need less may pass it, and those with a backfill of their own may move it
 // to its places. With preemption see [planner.isHard].
 func (pl *planner) promises(b *backfill) bool {
-	return pl.ranksLeft() || !pl.policy.byService() || b.isMove() || pl.front[b.Job] != NoTurn
+	return pl.ranksLeft() || !pl.policy.ByService() || b.isMove() || pl.front[b.Job] != NoTurn
 }
 
 // expects is how much longer a gang that waits is expected to run, on average.
 func (pl *planner) expects(c *Candidate) time.Duration {
 	if pl.remainingOf != c {
-		pl.remainingOf, pl.remaining = c, pl.view.Queue.Ledger().Average(c.TimeLimit, c.Attained, c.peer())
+		pl.remainingOf, pl.remaining = c, pl.view.Queue.Ledger().Average(c.TimeLimit, c.Attained, c.Peer())
 	}
 	return pl.remaining
 }
@@ -49,10 +52,10 @@ func (pl *planner) expects(c *Candidate) time.Duration {
 // Before anything is known of gangs without a time limit any of them may, where nobody knows when the places are free: they would
 // idle for as long as what is in the way of the taker, which is bounded by nothing. It comes to the front when it has waited too long.
 func (pl *planner) passes(c *Candidate, b *backfill) bool {
-	if c.TimeLimit <= 0 && b.c.TimeLimit <= 0 && b.isOpen() && !pl.view.Queue.Ledger().knows(0) {
-		return pl.policy.GuardAfter > 0 && !pl.promises(b) && !pl.policy.below(c, b.c)
+	if c.TimeLimit <= 0 && b.c.TimeLimit <= 0 && b.isOpen() && !pl.view.Queue.Ledger().Knows(0) {
+		return pl.policy.GuardAfter > 0 && !pl.promises(b) && !pl.policy.Below(c, b.c)
 	}
-	return compare(c, b.c) < 0 && pl.givesWay(b) && pl.expects(c) < b.concession.left
+	return order.Compare(c, b.c) < 0 && pl.givesWay(b) && pl.expects(c) < b.concession.left
 }
 
 // stepAside takes the backfills off that a gang may pass, when it could start without any. They

@@ -1,6 +1,7 @@
 package sched
 
 import (
+	"gangd/pkg/core/sched/order"
 	"slices"
 	"time"
 )
@@ -66,12 +67,12 @@ func (pl *planner) guardShare() float64 {
 
 // ranksLeft reports whether gangs give way to others for needing more yet.
 func (pl *planner) ranksLeft() bool {
-	return pl.policy.Preempt == PreemptService && pl.policy.byService()
+	return pl.policy.Preempt == PreemptService && pl.policy.ByService()
 }
 
 // tooLong reports whether a gang waits for longer than any should in its turn.
 func (pl *planner) tooLong(c *Candidate) bool {
-	return pl.policy.GuardAfter > 0 && pl.now.Sub(c.since()) >= pl.patienceFor(weight(c.Ask))
+	return pl.policy.GuardAfter > 0 && pl.now.Sub(c.Since()) >= pl.patienceFor(order.Weight(c.Ask))
 }
 
 // waited reports whether a running gang was let in when it had waited too long: it is not
@@ -89,9 +90,9 @@ func (pl *planner) guard() {
 	if pl.policy.GuardAfter <= 0 || pl.view.Queue.Len() == 0 {
 		return
 	}
-	soon := pl.view.Queue.ByAge()[0].since().Add(pl.patience())
-	if turns := pl.view.Queue.ByTurn(); len(turns) > 0 && turns[0].turnAt().Before(soon) {
-		soon = turns[0].turnAt()
+	soon := pl.view.Queue.ByAge()[0].Since().Add(pl.patience())
+	if turns := pl.view.Queue.ByTurn(); len(turns) > 0 && turns[0].TurnAt().Before(soon) {
+		soon = turns[0].TurnAt()
 	}
 	if pl.now.Before(soon) {
 		pl.by(&pl.next, soon)
@@ -109,15 +110,15 @@ func (pl *planner) guard() {
 	}
 	if pl.guardLong(&long) {
 		for _, c := range pl.guarded {
-			own.take(weight(c.Ask))
+			own.take(order.Weight(c.Ask))
 		}
 		pl.guardOwn(&own)
 	}
 	slices.SortStableFunc(pl.guarded, func(a, b *Candidate) int {
 		switch {
-		case pl.policy.below(b, a):
+		case pl.policy.Below(b, a):
 			return -1
-		case pl.policy.below(a, b):
+		case pl.policy.Below(a, b):
 			return 1
 		}
 		return 0
@@ -135,7 +136,7 @@ func (p *guardPart) take(cards int) { p.left, p.whole = p.left-cards, false }
 // letFront lets a gang to the front of its tier, and reports whether the part had room for it:
 // for one it always has.
 func (pl *planner) letFront(c *Candidate, why Turn, p *guardPart) bool {
-	cards := weight(c.Ask)
+	cards := order.Weight(c.Ask)
 	if p.left < cards && !p.whole {
 		return false
 	}
@@ -157,8 +158,8 @@ func (pl *planner) guardLong(p *guardPart) (room bool) {
 	passed := 0
 	for _, c := range pl.view.Queue.ByAge() {
 		if !pl.tooLong(c) {
-			pl.by(&pl.next, c.since().Add(pl.patienceFor(weight(c.Ask))))
-			if passed++; passed > maxPassed || pl.now.Sub(c.since()) < pl.patience() {
+			pl.by(&pl.next, c.Since().Add(pl.patienceFor(order.Weight(c.Ask))))
+			if passed++; passed > maxPassed || pl.now.Sub(c.Since()) < pl.patience() {
 				break
 			}
 			continue // larger than the part: smaller ones behind it may be due before
@@ -178,8 +179,8 @@ func (pl *planner) guardLong(p *guardPart) (room bool) {
 func (pl *planner) guardOwn(p *guardPart) {
 	passed := 0
 	for _, c := range pl.view.Queue.ByTurn() {
-		if pl.now.Before(c.turnAt()) {
-			pl.by(&pl.next, c.turnAt())
+		if pl.now.Before(c.TurnAt()) {
+			pl.by(&pl.next, c.TurnAt())
 			return
 		}
 		if pl.front[c.Job] == NoTurn && pl.waitsForRoom(c) {

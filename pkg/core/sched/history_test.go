@@ -230,7 +230,7 @@ func (h *past) leave(r *Running) {
 	}
 	h.view.Running = PutRunning(slices.Clone(h.view.Running), r.Job, nil)
 	ran := h.now.Sub(r.Start)
-	u := Usage{Peer: Peer{r.User, r.Name, r.Cards, r.Job}, Ran: ran, Ended: h.now}
+	u := Usage{Peer: Peer{User: r.User, Name: r.Name, Cards: r.Cards, Job: r.Job}, Ran: ran, Ended: h.now}
 	if !r.Stopping {
 		u.Whole, u.Limit = ran, r.TimeLimit
 	}

@@ -1,6 +1,9 @@
 package sched
 
-import "gangd/pkg/core/cluster"
+import (
+	"gangd/pkg/core/cluster"
+	"gangd/pkg/core/sched/order"
+)
 
 // Most of ten thousand different asks can't start on a full cluster, whoever makes room for whom: no node has so much free
 // as one rank needs. These are told at a look each, without what a visit asks of the backfills.
@@ -86,14 +89,14 @@ func (pl *planner) isBehind(c *Candidate) bool {
 		return false
 	}
 	for i := range pl.backfills {
-		if compare(pl.backfills[i].c, c) >= 0 {
+		if order.Compare(pl.backfills[i].c, c) >= 0 {
 			return false
 		}
 	}
 	if pl.behind = !pl.mayBackfill(c); pl.behind {
 		pl.visitedBehind = false
 		for job := range pl.visited {
-			if o := pl.view.Queue.Get(job); o != nil && compare(o, c) >= 0 {
+			if o := pl.view.Queue.Get(job); o != nil && order.Compare(o, c) >= 0 {
 				pl.visitedBehind = true
 			}
 		}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"gangd/pkg/core/cmdline/when"
+	"gangd/pkg/core/sched/order"
 )
 
 // turnText is when a gang that waits for room comes to the front of its tier, and by when it
@@ -14,9 +15,9 @@ func (pl *planner) turnText(c *Candidate) string {
 	if pl.policy.GuardAfter <= 0 || pl.front[c.Job] != NoTurn || !pl.waitsForRoom(c) {
 		return ""
 	}
-	due, why := c.since().Add(pl.patienceFor(weight(c.Ask))), "guard_after"
-	if c.hasTurn() && c.turnAt().Before(due) {
-		due, why = c.turnAt(), fmt.Sprintf("%d times its time limit", ownPatience)
+	due, why := c.Since().Add(pl.patienceFor(order.Weight(c.Ask))), "guard_after"
+	if c.HasTurn() && c.TurnAt().Before(due) {
+		due, why = c.TurnAt(), fmt.Sprintf("%d times its time limit", order.OwnPatience)
 	}
 	text := fmt.Sprintf("comes to the front of its tier at %s, after %s", when.Clock(pl.now, due), why)
 	if !due.After(pl.now) {
@@ -57,9 +58,9 @@ func (pl *planner) latestStart(c *Candidate) (at time.Time, longest time.Duratio
 		return time.Time{}, 0
 	}
 	each := kept * longest
-	if c.hasTurn() {
-		at := pl.after(c.turnAt(), q.ByTurn(), c, each)
-		if first := q.ByAge()[0].since().Add(pl.policy.GuardAfter); !at.IsZero() && at.Before(first) {
+	if c.HasTurn() {
+		at := pl.after(c.TurnAt(), q.ByTurn(), c, each)
+		if first := q.ByAge()[0].Since().Add(pl.policy.GuardAfter); !at.IsZero() && at.Before(first) {
 			return at, longest
 		}
 	}
@@ -67,7 +68,7 @@ func (pl *planner) latestStart(c *Candidate) (at time.Time, longest time.Duratio
 	if pl.ranksLeft() {
 		patience *= mostPatience
 	}
-	return pl.after(c.since().Add(patience), q.ByAge(), c, each), longest
+	return pl.after(c.Since().Add(patience), q.ByAge(), c, each), longest
 }
 
 // after is when a gang has started that comes to the front then, behind those of a list that are

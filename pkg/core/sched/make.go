@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"gangd/pkg/core/cluster"
+	"gangd/pkg/core/sched/order"
 )
 
 // Epochs under which a plan books what does not exist yet. Real epochs count from 1.
@@ -82,7 +83,7 @@ type planner struct {
 	strictView     *nodeView  // with what keeps off even those that would make room; nil: none would
 	backfills      []backfill // by the time that they are free at
 	laterBackfills []backfill // backfills of the plan before whose tier is not reached yet
-	cursors        Cursors
+	cursors        order.Cursors
 	choices        []nodeChoice
 	tally          tally
 	// others are ends that the timeline does not have as they are, made when first asked
@@ -168,7 +169,7 @@ func (m *Planner) planner(now time.Time, v *View, p *Policy) *planner {
 	m.look(v.Nodes)
 	m.keepGrants(v.Backfills)
 	pl := &planner{mem: m, now: now, view: v, policy: p, backfillDepth: max(1, p.BackfillDepth), views: []*nodeView{m.pool.clone(m.base)},
-		packer: packer{v.Queue.Ledger().typical(), &m.packing}, visited: map[int64]bool{}, moved: map[int64]bool{}, front: map[int64]Turn{}, verdicts: make(verdictList, v.Queue.Slots())}
+		packer: packer{v.Queue.Ledger().Typical(), &m.packing}, visited: map[int64]bool{}, moved: map[int64]bool{}, front: map[int64]Turn{}, verdicts: make(verdictList, v.Queue.Slots())}
 	pl.reservations = newReservations(v, now)
 	if pl.ranksLeft() {
 		pl.strictView = m.pool.clone(m.base)
@@ -221,7 +222,7 @@ func (pl *planner) run(stop int) {
 	head, more := pl.cursors.First()
 	for ; more && !pl.full(); head, more = pl.cursors.First() {
 		c := head.Candidate
-		if stop >= 0 && compare(c, pl.view.Queue.Slice()[stop]) >= 0 {
+		if stop >= 0 && order.Compare(c, pl.view.Queue.Slice()[stop]) >= 0 {
 			return
 		}
 		if sh := pl.hopeless(c, head.Class); sh != nil {

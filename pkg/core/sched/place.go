@@ -26,8 +26,8 @@ func (pl *planner) place(sh *askClass, on *nodeView, avoid []string, switches in
 		}
 		return nil
 	}
-	if sh.mix != pl.packer.turn {
-		sh.mix = pl.packer.turn
+	if sh.mix != pl.packer.Turn {
+		sh.mix = pl.packer.Turn
 		clear(sh.wastes)
 	}
 	wasteOf := func(s nodeChoice, ranks int) cluster.Waste {
@@ -41,7 +41,7 @@ func (pl *planner) place(sh *askClass, on *nodeView, avoid []string, switches in
 			w.Price = pl.packer.price(sh.need, s.class, ranks)
 			sh.wastes[key] = w
 		}
-		if len(pl.packer.asks) > 0 && len(s.class.node.Grants) == 0 {
+		if len(pl.packer.Asks) > 0 && len(s.class.node.Grants) == 0 {
 			w.Price += scarcity(on.members(s.class).count)
 		}
 		return w

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"gangd/pkg/api"
+	"gangd/pkg/core/sched/order"
 )
 
 // A pool is what the site has so many of altogether, whichever nodes use it. A gang holds what it asks for from its
@@ -30,7 +31,7 @@ func poolWord(kind string) string {
 func (pl *planner) shortOfPool(c *Candidate) *verdict {
 	for i := range c.Ask.Spec.Pools {
 		want := &c.Ask.Spec.Pools[i]
-		total, known := pl.policy.pool(want.Key())
+		total, known := pl.policy.Pool(want.Key())
 		free := max(0, total-pl.held().pools[want.Key()])
 		text := fmt.Sprintf("%d of %s asked for, %d of %d free", want.Count, want.Key(), free, total)
 		switch {
@@ -67,7 +68,7 @@ func (pl *planner) poolKept(c *Candidate, k api.PoolKey) (kept int, takers []int
 		add(t.Candidate, t.from)
 	}
 	for i := range pl.backfills {
-		if b := &pl.backfills[i]; compare(b.c, c) < 0 {
+		if b := &pl.backfills[i]; order.Compare(b.c, c) < 0 {
 			add(b.c, b.from())
 		}
 	}
@@ -77,7 +78,7 @@ func (pl *planner) poolKept(c *Candidate, k api.PoolKey) (kept int, takers []int
 // keepPools keeps what a gang asks for from those behind it, as far as it is one of the first that wait for any. For who asks for
 // more than the site has since it was restarted with fewer nothing is kept: it would keep the others off for ever.
 func (pl *planner) keepPools(c *Candidate, v *verdict) {
-	if v.pool == (api.PoolKey{}) || pl.policy.checkPools(c.Ask.Spec.Pools) != nil {
+	if v.pool == (api.PoolKey{}) || pl.policy.CheckPools(c.Ask.Spec.Pools) != nil {
 		return
 	}
 	if h := pl.held(); len(h.takers) < pl.backfillDepth && !slices.ContainsFunc(h.takers, func(t poolTaker) bool { return t.Job == c.Job }) {
@@ -89,12 +90,12 @@ func (pl *planner) keepPools(c *Candidate, v *verdict) {
 func (pl *planner) poolsFreeAt(c *Candidate) (at time.Time) {
 	for i := range c.Ask.Spec.Pools {
 		want := &c.Ask.Spec.Pools[i]
-		total, _ := pl.policy.pool(want.Key())
+		total, _ := pl.policy.Pool(want.Key())
 		missing := want.Count - (total - pl.held().pools[want.Key()])
 		var ends []poolEnd
 		for _, r := range pl.view.Running {
 			if n := countOf(r.Pools, want.Key()); n > 0 {
-				if t := r.endBy(); !t.IsZero() {
+				if t := r.EndBy(); !t.IsZero() {
 					ends = append(ends, poolEnd{t, n})
 				}
 			}

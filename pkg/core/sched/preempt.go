@@ -7,6 +7,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
+	"gangd/pkg/core/sched/order"
 )
 
 // maxMoves bounds the gangs for which a plan looks for victims, and the moves under way.
@@ -87,15 +88,15 @@ func compareFinal(a, b *victimCandidate) int {
 
 // serviceLeft is the cards' time that a running gang is expected to need yet.
 func (pl *planner) serviceLeft(r *Running) float64 {
-	if !pl.view.Queue.Ledger().knows(r.TimeLimit) {
-		return unknown
+	if !pl.view.Queue.Ledger().Knows(r.TimeLimit) {
+		return order.Unknown
 	}
 	ran := r.Attained
 	if !r.Start.IsZero() {
 		ran += pl.now.Sub(r.Start)
 	}
 	cards := max(1, r.Cards)
-	return pl.policy.remaining(pl.view.Queue.Ledger(), r.TimeLimit, ran, Peer{r.User, r.Name, cards, r.Job}).Seconds() * float64(cards)
+	return pl.policy.Remaining(pl.view.Queue.Ledger(), r.TimeLimit, ran, Peer{User: r.User, Name: r.Name, Cards: cards, Job: r.Job}).Seconds() * float64(cards)
 }
 
 // mayTake reports whether a gang may take the place of another.
@@ -126,7 +127,7 @@ func (pl *planner) preempt(c *Candidate, sh *askClass) bool {
 	if !pl.mayPreempt() || pl.moveSearches >= maxMoves || pl.switchLimit(c) > 0 {
 		return false
 	}
-	service := pl.policy.service(pl.view.Queue.Ledger(), c).Seconds()
+	service := pl.policy.Service(pl.view.Queue.Ledger(), c).Seconds()
 	var victims []*victimCandidate
 	for _, v := range pl.victimCandidates() {
 		if !pl.moved[v.Job] && pl.mayTake(c, service, v) {

@@ -13,6 +13,7 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
 	"gangd/pkg/core/cmdline/when"
+	"gangd/pkg/core/sched/order"
 )
 
 // ran makes a running gang that holds cards of nodes since some minutes before epoch0.
@@ -477,7 +478,7 @@ func TestServiceLeft(t *testing.T) {
 		r    Running
 		want float64
 	}{
-		{Running{Cards: 4}, unknown},
+		{Running{Cards: 4}, order.Unknown},
 		{Running{TimeLimit: 10 * time.Hour}, of(0, 1)},
 		{Running{TimeLimit: 10 * time.Hour, Cards: 1}, of(0, 1)},
 		{Running{TimeLimit: 10 * time.Hour, Cards: 4}, of(0, 4)},

@@ -15,7 +15,7 @@ func (pl *planner) protectedLines(c *Candidate, d *cluster.Need) []string {
 	if !pl.mayPreempt() {
 		return nil
 	}
-	service := pl.policy.service(pl.view.Queue.Ledger(), c).Seconds()
+	service := pl.policy.Service(pl.view.Queue.Ledger(), c).Seconds()
 	const most = 4
 	var texts []string
 	for _, r := range pl.view.Running {

@@ -57,7 +57,7 @@ func TestLargeGangIsNotStarved(t *testing.T) {
 
 // candidateIn is a candidate with another ask.
 func candidateIn(c *Candidate, s *api.Spec) *Candidate {
-	out := c.apart()
+	out := c.Apart()
 	out.Ask = cluster.AskOf(s, c.Ask.Partitions)
 	return out
 }

@@ -1,6 +1,9 @@
 package sched
 
-import "gangd/pkg/core/cluster"
+import (
+	"gangd/pkg/core/cluster"
+	"gangd/pkg/core/sched/order"
+)
 
 // Placement by expected stranding. Of the places where a gang fits, that one is best which
 // leaves most of the cards usable for what people here ask for: the site's own asks are
@@ -33,7 +36,7 @@ func scarcity(free int) int64 { return scarcePrice / int64(max(1, free)) }
 
 // packer packs what people ask for on nodes.
 type packer struct {
-	*mix
+	*order.Mix
 	room *cluster.Packing // of one node at a time
 }
 
@@ -49,22 +52,22 @@ func (p *packer) stranded() (s stranding) {
 	if free == 0 {
 		return s
 	}
-	for i := range p.asks {
-		s.alone += p.shares[i] * max(0, float64(free)-p.room.Alone(i))
+	for i := range p.Asks {
+		s.alone += p.Shares[i] * max(0, float64(free)-p.room.Alone(i))
 	}
-	s.left = p.room.Fill(p.orders)
+	s.left = p.room.Fill(p.Orders)
 	return s
 }
 
 // price is what so many ranks on a node of a class strand: thousandths of a card, those lost to
 // everybody counted fillWeight times.
 func (p *packer) price(d *cluster.Need, k *nodeClass, ranks int) int64 {
-	if len(p.asks) == 0 || len(k.node.Cards) == 0 {
+	if len(p.Asks) == 0 || len(k.node.Cards) == 0 {
 		return 0
 	}
-	p.room.Of(k.node, p.asks)
-	if k.strandedBy != p.mix {
-		k.strandedBy, k.strands = p.mix, p.stranded()
+	p.room.Of(k.node, p.Asks)
+	if k.strandedBy != p.Mix {
+		k.strandedBy, k.strands = p.Mix, p.stranded()
 	}
 	p.room.Put(k.node, d, ranks)
 	after := p.stranded()
@@ -72,5 +75,5 @@ func (p *packer) price(d *cluster.Need, k *nodeClass, ranks int) int64 {
 	if len(k.node.Grants) == 0 {
 		sum += openPrice
 	}
-	return int64(sum) + fillWeight*(after.left-k.strands.left)/int64(len(p.orders))
+	return int64(sum) + fillWeight*(after.left-k.strands.left)/int64(len(p.Orders))
 }

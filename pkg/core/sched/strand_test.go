@@ -82,7 +82,7 @@ func BenchmarkPrice(b *testing.B) {
 		asks = append(asks, asksOf{100 - i, part(int64(80-i), 1+i%12)})
 	}
 	l, _ := ledgerOf(asks...)
-	p := packer{l.typical(), new(cluster.Packing)}
+	p := packer{l.Typical(), new(cluster.Packing)}
 	s := part(20, 2)
 	d, _ := cluster.NewNeed(cluster.AskOf(&s, []string{"gpu"}))
 	for _, used := range []int64{0, 30, 60} {

@@ -8,6 +8,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
+	"gangd/pkg/core/sched/order"
 )
 
 // stream is a cluster of single cards under gangs of one size that never stop coming.
@@ -178,7 +179,7 @@ func TestUnderAStreamOfSmaller(t *testing.T) {
 	ours := s.submit(4, 0, limit)
 	ahead, came := s.queue.Position(ours), s.tick
 	// Those ahead run two at a time, for ten seconds at most.
-	last := came + ownPatience*10 + (ahead/2+2)*10
+	last := came + order.OwnPatience*10 + (ahead/2+2)*10
 	for started := []int64(nil); !slices.Contains(started, ours); started = s.step() {
 		for range 3 {
 			s.submit(2, 0, limit)
@@ -187,7 +188,7 @@ func TestUnderAStreamOfSmaller(t *testing.T) {
 			t.Fatalf("not started at second %d, %d s after it came", s.tick, s.tick-came)
 		}
 	}
-	if s.tick < came+ownPatience*10 {
+	if s.tick < came+order.OwnPatience*10 {
 		t.Errorf("started %d s after it came: it had a claim", s.tick-came)
 	}
 }

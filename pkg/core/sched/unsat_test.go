@@ -123,7 +123,7 @@ func TestUnsatisfiableAgreesWithPlanning(t *testing.T) {
 		p := &Policy{Partitions: []api.Partition{{Name: "gpu"}, {Name: "short"}}}
 		whole := pristine(v.Nodes)
 		for _, c := range v.Queue.Slice() {
-			c := c.apart()
+			c := c.Apart()
 			c.Avoid = nil
 			spec := *c.Ask.Spec
 			spec.Prefer = "" // what is preferred is no reason to accept what can't be had without
@@ -236,7 +236,7 @@ func TestFitsEmptyIsPlannedEmpty(t *testing.T) {
 			empty[i] = n.Emptied()
 		}
 		for _, c := range v.Queue.Slice() {
-			c := c.apart()
+			c := c.Apart()
 			spec := *c.Ask.Spec
 			spec.Prefer, spec.Constraint = "", ""
 			c.Avoid, c.Ask = nil, cluster.AskOf(&spec, c.Ask.Partitions)

@@ -1,6 +1,7 @@
 package sched
 
 import (
+	"gangd/pkg/core/sched/order"
 	"slices"
 )
 
@@ -9,11 +10,11 @@ import (
 // waited for four times its own time limit starts where it fits now, before them: see docs/decisions/0209.
 
 // wide reports whether a gang asks for half of all cards or more.
-func (pl *planner) wide(c *Candidate) bool { return 2*weight(c.Ask) >= pl.cards() }
+func (pl *planner) wide(c *Candidate) bool { return 2*order.Weight(c.Ask) >= pl.cards() }
 
 // listWide lists wide gangs that have waited so long, by tier, the longest wait first.
 func (pl *planner) listWide() {
-	if !pl.policy.byService() || pl.policy.Preempts() || pl.policy.GuardAfter <= 0 || 2*pl.openCards() < pl.cards() {
+	if !pl.policy.ByService() || pl.policy.Preempts() || pl.policy.GuardAfter <= 0 || 2*pl.openCards() < pl.cards() {
 		return
 	}
 	for _, cl := range pl.view.Queue.Classes() {
@@ -21,7 +22,7 @@ func (pl *planner) listWide() {
 		if c.TimeLimit <= 0 || !pl.wide(c) {
 			continue
 		}
-		if due := c.ownTurn(); due.After(pl.now) {
+		if due := c.OwnTurn(); due.After(pl.now) {
 			pl.by(&pl.next, due)
 		} else {
 			pl.waitingWide = append(pl.waitingWide, c)
@@ -29,18 +30,18 @@ func (pl *planner) listWide() {
 	}
 	slices.SortFunc(pl.waitingWide, func(a, b *Candidate) int {
 		switch {
-		case pl.policy.below(b, a):
+		case pl.policy.Below(b, a):
 			return -1
-		case pl.policy.below(a, b):
+		case pl.policy.Below(a, b):
 			return 1
 		}
-		return compareAge(a, b)
+		return order.CompareAge(a, b)
 	})
 }
 
 // startWide starts those of them that fit now, as soon as the plan comes to their tier.
 func (pl *planner) startWide(head *Candidate) {
-	for len(pl.waitingWide) > 0 && !pl.full() && !pl.policy.below(pl.waitingWide[0], head) {
+	for len(pl.waitingWide) > 0 && !pl.full() && !pl.policy.Below(pl.waitingWide[0], head) {
 		c := pl.waitingWide[0]
 		pl.waitingWide = pl.waitingWide[1:]
 		sh := pl.askClass(c.Ask)

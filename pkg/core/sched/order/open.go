@@ -1,4 +1,4 @@
-package sched
+package order
 
 import (
 	"math/bits"
@@ -95,8 +95,8 @@ func (l *Ledger) openChances(of Peer, steady bool) *chances {
 	return c
 }
 
-// knows reports whether anything is expected of a gang with such a limit, 0: none. Of those without
+// Knows reports whether anything is expected of a gang with such a limit, 0: none. Of those without
 // one nothing is before the first of them has ended: they are behind all others, the largest
 // first. From then on gangs with a limit are compared with what would be expected of them without:
 // whoever says one is never expected to run longer than if it had not.
-func (l *Ledger) knows(limit time.Duration) bool { return limit > 0 || l != nil && l.openEnds }
+func (l *Ledger) Knows(limit time.Duration) bool { return limit > 0 || l != nil && l.openEnds }

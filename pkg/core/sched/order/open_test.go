@@ -1,4 +1,4 @@
-package sched
+package order
 
 import (
 	"testing"
@@ -27,7 +27,7 @@ func TestGangsWithoutLimitsAreToldApart(t *testing.T) {
 	unlimited(l, Peer{"kim", "test", 1, 440}, 40, time.Minute)
 	unlimited(l, Peer{"eva", "train", 32, 300}, 40, 5*24*time.Hour)
 	for _, p := range []*Policy{{}, {Preempt: PreemptService}} {
-		expects := func(of Peer) time.Duration { return p.remaining(l, 0, 0, of) }
+		expects := func(of Peer) time.Duration { return p.Remaining(l, 0, 0, of) }
 		for _, tt := range []struct {
 			name        string
 			short, long Peer
@@ -54,7 +54,7 @@ func TestAttainedServiceIsTheFloor(t *testing.T) {
 		unlimited(l, Peer{"max", "y", 1, 1}, 1, time.Second)
 		last := time.Duration(0)
 		for ran := time.Duration(0); ran < openSpan/8; ran = ran*2 + 10*time.Second {
-			d := p.remaining(l, 0, ran, Peer{"lea", "x", 1, 1})
+			d := p.Remaining(l, 0, ran, Peer{"lea", "x", 1, 1})
 			if d <= last {
 				t.Fatalf("preempt %q: who ran %v is expected to run %v more, who ran less %v", p.Preempt, ran, d, last)
 			}
@@ -88,7 +88,7 @@ func TestALimitIsNeverALoss(t *testing.T) {
 		bucket := func(limit time.Duration) int64 {
 			return p.bucketOf(l, &Candidate{Job: of.Job, Name: of.Name, Terms: &Terms{User: of.User, Ask: cluster.AskOf(&api.Spec{Size: of.Cards, GPUsPerRank: 1}, []string{"gpu"}), TimeLimit: limit, Attained: attained}})
 		}
-		if said, unsaid := bucket(limit), bucket(0); said > unsaid || open != l.knows(0) {
+		if said, unsaid := bucket(limit), bucket(0); said > unsaid || open != l.Knows(0) {
 			t.Fatalf("with a limit of %v bucket %d, without %d", limit, said, unsaid)
 		}
 	})

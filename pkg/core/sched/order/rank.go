@@ -1,4 +1,4 @@
-package sched
+package order
 
 import (
 	"cmp"
@@ -16,7 +16,8 @@ type rank struct {
 	byMinute bool     // and not by the instant of submission: of gangs submitted together the larger one goes first
 }
 
-func compare(a, b *Candidate) int {
+// Compare orders the waiting gangs of one queue: who is first goes first.
+func Compare(a, b *Candidate) int {
 	if a.Terms != b.Terms {
 		for i := range a.first {
 			if c := cmp.Compare(a.first[i], b.first[i]); c != 0 {
@@ -39,10 +40,10 @@ func compare(a, b *Candidate) int {
 }
 
 // Less orders waiting gangs of one queue. It is a total order, the same after a restart.
-func Less(a, b *Candidate) bool { return compare(a, b) < 0 }
+func Less(a, b *Candidate) bool { return Compare(a, b) < 0 }
 
-// below reports whether a is of a lower tier than b, where the order has tiers at all.
-func (p *Policy) below(a, b *Candidate) bool {
+// Below reports whether a is of a lower tier than b, where the order has tiers at all.
+func (p *Policy) Below(a, b *Candidate) bool {
 	return p.Order != OrderLargest && cmp.Or(cmp.Compare(a.Tier, b.Tier), cmp.Compare(a.Priority, b.Priority)) < 0
 }
 
@@ -51,18 +52,18 @@ func (p *Policy) below(a, b *Candidate) bool {
 // come without end, and whoever has a start would never have it. Nor may one of its tier where others were stopped for it, which
 // makes it a move.
 func (p *Policy) MayDelay(c, taker *Candidate, move bool) bool {
-	if p.below(taker, c) {
+	if p.Below(taker, c) {
 		return true
 	}
-	if move || compare(c, taker) >= 0 {
+	if move || Compare(c, taker) >= 0 {
 		return false
 	}
-	return !p.byService() || c.bucket == taker.bucket && !p.below(c, taker)
+	return !p.ByService() || c.bucket == taker.bucket && !p.Below(c, taker)
 }
 
-// unknown is the bucket of gangs of which nothing is expected: behind all others, and equal among
+// Unknown is the bucket of gangs of which nothing is expected: behind all others, and equal among
 // each other, so that of these the larger one goes first.
-const unknown = math.MaxInt32
+const Unknown = math.MaxInt32
 
 func (p *Policy) rankOf(t *Terms) rank {
 	switch p.Order {
@@ -77,52 +78,52 @@ func (p *Policy) rankOf(t *Terms) rank {
 // bucketOf is 0 where the order goes by nothing that is learnt.
 func (p *Policy) bucketOf(l *Ledger, c *Candidate) int64 {
 	switch {
-	case p.byService():
-		return p.bucket(p.service(l, c).Seconds())
+	case p.ByService():
+		return p.bucket(p.Service(l, c).Seconds())
 	case p.Order == OrderFair:
 		return p.shareBucket(l, c)
 	}
 	return 0
 }
 
-// service is the cards' time that a gang is expected to need yet; 0: not known.
-func (p *Policy) service(l *Ledger, c *Candidate) time.Duration {
-	if !l.knows(c.TimeLimit) {
+// Service is the cards' time that a gang is expected to need yet; 0: not known.
+func (p *Policy) Service(l *Ledger, c *Candidate) time.Duration {
+	if !l.Knows(c.TimeLimit) {
 		return 0
 	}
-	return p.remaining(l, c.TimeLimit, c.Attained, c.peer()) * time.Duration(weight(c.Ask))
+	return p.Remaining(l, c.TimeLimit, c.Attained, c.Peer()) * time.Duration(Weight(c.Ask))
 }
 
 // need is the same in seconds, without the bound of a duration.
 func (p *Policy) need(l *Ledger, c *Candidate) int64 {
-	if !l.knows(c.TimeLimit) {
+	if !l.Knows(c.TimeLimit) {
 		return 0
 	}
-	return int64(p.remaining(l, c.TimeLimit, c.Attained, c.peer()).Seconds()) * int64(weight(c.Ask))
+	return int64(p.Remaining(l, c.TimeLimit, c.Attained, c.Peer()).Seconds()) * int64(Weight(c.Ask))
 }
 
-// remaining is how much longer a gang is expected to run. Where a shorter one takes its place
+// Remaining is how much longer a gang is expected to run. Where a shorter one takes its place
 // whenever it comes that is the mean of what others with such a limit and as much behind
 // them ran on: the index, which is better in a queue where nobody is sent back, falls and
 // grows while a gang runs and moves it off and back again. What neighbours of a gang with a limit ran
 // counts there only: a gang that is taken for short by mistake is sent back, where nobody is it stays.
-func (p *Policy) remaining(l *Ledger, limit, ran time.Duration, of Peer) time.Duration {
+func (p *Policy) Remaining(l *Ledger, limit, ran time.Duration, of Peer) time.Duration {
 	expects := l.Remaining
 	if p.Preempt == PreemptService {
 		expects = l.Mean
 	}
 	d := expects(limit, ran, of)
-	if limit > 0 && l.knows(0) {
+	if limit > 0 && l.Knows(0) {
 		d = min(d, expects(0, ran, of))
 	}
 	return d
 }
 
-// peer is the candidate as those like it are looked for.
-func (c *Candidate) peer() Peer { return Peer{c.User, c.Name, weight(c.Ask), c.Job} }
+// Peer is the candidate as those like it are looked for.
+func (c *Candidate) Peer() Peer { return Peer{c.User, c.Name, Weight(c.Ask), c.Job} }
 
-// weight is how many cards a gang counts for; one without any counts as one.
-func weight(ask *cluster.Ask) int { return max(1, CardsOf(ask)) }
+// Weight is how many cards a gang counts for; one without any counts as one.
+func Weight(ask *cluster.Ask) int { return max(1, CardsOf(ask)) }
 
 // CardsOf is how many cards a gang takes, at least: cards asked for by node count once for
 // each node that it must have.
@@ -141,7 +142,7 @@ func CardsOf(ask *cluster.Ask) int {
 // bucket numbers amounts so that those within a factor of each other are mostly equal.
 func (p *Policy) bucket(amount float64) int64 {
 	if amount <= 0 {
-		return unknown
+		return Unknown
 	}
 	factor := p.Bucket
 	if factor <= 1 {

@@ -1,4 +1,4 @@
-package sched
+package order
 
 import (
 	"cmp"
@@ -19,12 +19,12 @@ const (
 	fillAsks = 30
 )
 
-// mix is what people ask for, the commonest first. It is not changed once it is made.
-type mix struct {
-	turn   int // changes with what is in it
-	asks   []cluster.Packed
-	shares []float64
-	orders [][]uint8 // in which they come, by index
+// Mix is what people ask for, the commonest first. It is not changed once it is made.
+type Mix struct {
+	Turn   int // changes with what is in it
+	Asks   []cluster.Packed
+	Shares []float64
+	Orders [][]uint8 // in which they come, by index
 }
 
 // asked counts an ask once for each job.
@@ -47,18 +47,18 @@ type askCount struct {
 	n   int64
 }
 
-// typical is the mix of now; it is made again when a tenth more was asked for since, so
+// Typical is the mix of now; it is made again when a tenth more was asked for since, so
 // that prices stay good for many plans.
-func (l *Ledger) typical() *mix {
+func (l *Ledger) Typical() *Mix {
 	if l == nil {
-		return &mix{}
+		return &Mix{}
 	}
 	if l.mix != nil && l.askedFor < l.mixAt+l.mixAt/10+1 {
 		return l.mix
 	}
-	m := &mix{turn: 1}
+	m := &Mix{Turn: 1}
 	if l.mix != nil {
-		m.turn = l.mix.turn + 1
+		m.Turn = l.mix.Turn + 1
 	}
 	m.take(l.commonest())
 	l.mix, l.mixAt = m, l.askedFor
@@ -78,7 +78,7 @@ func (l *Ledger) commonest() []*askCount {
 }
 
 // take makes the mix of some asks.
-func (m *mix) take(all []*askCount) {
+func (m *Mix) take(all []*askCount) {
 	var counts []int64
 	sum := 0.0
 	for _, a := range all {
@@ -92,15 +92,15 @@ func (m *mix) take(all []*askCount) {
 		if err != nil {
 			continue
 		}
-		m.asks = append(m.asks, cluster.Packed{Need: d, Most: most})
+		m.Asks = append(m.Asks, cluster.Packed{Need: d, Most: most})
 		counts = append(counts, a.n)
 		sum += float64(a.n)
 	}
 	for _, n := range counts {
-		m.shares = append(m.shares, float64(n)/sum)
+		m.Shares = append(m.Shares, float64(n)/sum)
 	}
 	if len(counts) > 0 {
-		m.orders = inTurn(counts)
+		m.Orders = inTurn(counts)
 	}
 }
 

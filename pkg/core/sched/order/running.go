@@ -1,4 +1,4 @@
-package sched
+package order
 
 import (
 	"cmp"
@@ -54,8 +54,8 @@ func PutRunning(list []*Running, job int64, r *Running) []*Running {
 	return list
 }
 
-// endBy is when a gang has ended at the latest; zero: nobody knows.
-func (r *Running) endBy() time.Time {
+// EndBy is when a gang has ended at the latest; zero: nobody knows.
+func (r *Running) EndBy() time.Time {
 	switch {
 	case r.Stopping:
 		return r.StopBy

@@ -1,4 +1,4 @@
-package sched
+package order
 
 import (
 	"fmt"
@@ -32,9 +32,9 @@ func TestAskedOnce(t *testing.T) {
 	if l.askedFor != 5 {
 		t.Errorf("%d asks of 5 jobs", l.askedFor)
 	}
-	copied, own := l.snapshot().typical(), l.typical()
-	if !slices.Equal(copied.shares, own.shares) || !slices.Equal(own.shares, []float64{0.6, 0.4}) {
-		t.Errorf("shares %v, of the copy %v", own.shares, copied.shares)
+	copied, own := l.snapshot().Typical(), l.Typical()
+	if !slices.Equal(copied.Shares, own.Shares) || !slices.Equal(own.Shares, []float64{0.6, 0.4}) {
+		t.Errorf("shares %v, of the copy %v", own.Shares, copied.Shares)
 	}
 }
 
@@ -44,21 +44,21 @@ func TestTypicalAsks(t *testing.T) {
 		{3, api.Spec{Size: 8, GPUsPerRank: 2, RanksPerNode: 3, MinNodes: 3, MaxNodes: 3, Exclusive: true, NodeList: []string{"n1"}, Exclude: []string{"n2"}}},
 		{4, api.Spec{Size: 2, GPUsPerNode: 1, RanksPerNode: 5}}, {1, api.Spec{Size: 1, GPUsPerRank: 1}}}
 	l, last := ledgerThatSaw(asks...)
-	m := l.typical()
+	m := l.Typical()
 	text := ""
-	for i, a := range m.asks {
+	for i, a := range m.Asks {
 		s := a.Need.Ask.Spec
-		text += fmt.Sprintf("%dx%d+%d at %.3f; ", a.Most, s.GPUsPerRank, s.GPUsPerNode, m.shares[i])
+		text += fmt.Sprintf("%dx%d+%d at %.3f; ", a.Most, s.GPUsPerRank, s.GPUsPerNode, m.Shares[i])
 		if s.Size != 1<<10 || s.RanksPerNode+s.MinNodes+s.MaxNodes > 0 || s.Exclusive || s.NodeList != nil || s.Exclude != nil {
 			t.Errorf("%s is not any part of it", printer.Value(s))
 		}
 	}
-	if want := "2x0+1 at 0.500; 3x2+0 at 0.375; 1x1+0 at 0.125; "; text != want || len(m.orders) == 0 {
+	if want := "2x0+1 at 0.500; 3x2+0 at 0.375; 1x1+0 at 0.125; "; text != want || len(m.Orders) == 0 {
 		t.Errorf("%s, want %s", text, want)
 	}
 	for more := range 4 {
 		spec := api.Spec{Size: 1, GPUsPerRank: 1}
-		if again := l.typical(); (again == m) != (more < 3) || again != m && again.turn != m.turn+1 {
+		if again := l.Typical(); (again == m) != (more < 3) || again != m && again.Turn != m.Turn+1 {
 			t.Errorf("after %d more asks: the same %t", more, again == m)
 		}
 		last++
@@ -69,8 +69,8 @@ func TestTypicalAsks(t *testing.T) {
 		many = append(many, asksSeen{1 + i/50, sharing(int64(i+1), 1)})
 	}
 	l, _ = ledgerThatSaw(many...)
-	if got := l.typical(); len(got.asks) != typicalAsks || got.asks[0].Need.VRAM <= 50*gib || got.asks[5].Need.VRAM > 50*gib {
-		t.Errorf("%d of %d asks", len(got.asks), len(many))
+	if got := l.Typical(); len(got.Asks) != typicalAsks || got.Asks[0].Need.VRAM <= 50*gib || got.Asks[5].Need.VRAM > 50*gib {
+		t.Errorf("%d of %d asks", len(got.Asks), len(many))
 	}
 }
 

@@ -1,4 +1,4 @@
-package sched
+package order
 
 import (
 	"fmt"
@@ -92,7 +92,7 @@ func TestQueueIsASortedMap(t *testing.T) {
 				like := draw(0)
 				many := make([]*Candidate, sortFrom)
 				for i := range many {
-					c := like.apart()
+					c := like.Apart()
 					c.Job = job + int64(i)
 					c.Priority += int64(i % 2)
 					many[i], model[c.Job] = c, true
@@ -115,7 +115,7 @@ func TestQueueIsASortedMap(t *testing.T) {
 }
 
 func checkQueue(t *rapid.T, q *Queue, model map[int64]bool) {
-	if q.Len() != len(model) || !slices.IsSortedFunc(q.order, compare) || !slices.IsSortedFunc(q.byAge, compareAge) || len(q.byAge) != q.Len() {
+	if q.Len() != len(model) || !slices.IsSortedFunc(q.order, Compare) || !slices.IsSortedFunc(q.byAge, CompareAge) || len(q.byAge) != q.Len() {
 		t.Fatalf("queue %v, want %v in order", q.Slice(), model)
 	}
 	turns := 0
@@ -129,7 +129,7 @@ func checkQueue(t *rapid.T, q *Queue, model map[int64]bool) {
 	}
 	inClasses := 0
 	for k, cl := range q.classes {
-		if cl.key != k || len(cl.order) == 0 || !slices.IsSortedFunc(cl.order, compare) {
+		if cl.key != k || len(cl.order) == 0 || !slices.IsSortedFunc(cl.order, Compare) {
 			t.Fatalf("class %+v", cl)
 		}
 		inClasses += len(cl.order)
@@ -139,7 +139,7 @@ func checkQueue(t *rapid.T, q *Queue, model map[int64]bool) {
 			}
 		}
 	}
-	if len(q.firsts) != len(q.classes) || !slices.IsSortedFunc(q.firsts, func(a, b *JobClass) int { return compare(a.order[0], b.order[0]) }) {
+	if len(q.firsts) != len(q.classes) || !slices.IsSortedFunc(q.firsts, func(a, b *JobClass) int { return Compare(a.order[0], b.order[0]) }) {
 		t.Fatalf("%d of %d classes in the order of their firsts: %v", len(q.firsts), len(q.classes), q.firsts)
 	}
 	slots := make(map[int]bool)

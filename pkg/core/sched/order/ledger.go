@@ -1,4 +1,4 @@
-package sched
+package order
 
 import (
 	"maps"
@@ -58,7 +58,7 @@ type Ledger struct {
 	asks     map[string]*askCount // by ask class
 	askedFor int
 	lastJob  int64 // the newest job that was counted
-	mix      *mix
+	mix      *Mix
 	mixAt    int // asks that it was made of
 }
 
@@ -80,7 +80,7 @@ func (l *Ledger) Add(u Usage) {
 	if l.origin.IsZero() {
 		l.origin = u.Ended
 	}
-	u.Cards = max(1, u.Cards) // as [weight]
+	u.Cards = max(1, u.Cards) // as [Weight]
 	used := float64(u.Cards) * u.Ran.Seconds() * l.weight(u.Ended)
 	l.users[u.User] += used
 	l.accounts[u.Account] += used
@@ -158,7 +158,7 @@ func (l *Ledger) Mean(limit, ran time.Duration, of Peer) time.Duration {
 // its neighbours count as well; before one without has ended it is for longer than anybody.
 func (l *Ledger) Average(limit, ran time.Duration, of Peer) time.Duration {
 	if limit <= 0 {
-		if !l.knows(limit) {
+		if !l.Knows(limit) {
 			return openSpan
 		}
 		return l.Mean(0, ran, of)

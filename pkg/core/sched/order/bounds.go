@@ -1,4 +1,4 @@
-package sched
+package order
 
 import (
 	"fmt"
@@ -12,7 +12,7 @@ import (
 
 // AboveCap says why an ask could never start for a cap alone, nil when it could.
 func (p *Policy) AboveCap(account string, ask *cluster.Ask) *api.Error {
-	if err := p.checkPools(ask.Spec.Pools); err != nil {
+	if err := p.CheckPools(ask.Spec.Pools); err != nil {
 		return err
 	}
 	cards := CardsOf(ask)
@@ -23,18 +23,18 @@ func (p *Policy) AboveCap(account string, ask *cluster.Ask) *api.Error {
 	if p.UserCards > 0 && cards > p.UserCards {
 		return above(p.UserCards, "a user")
 	}
-	if a := p.account(account); a != nil && a.Cards > 0 && cards > a.Cards {
+	if a := p.Account(account); a != nil && a.Cards > 0 && cards > a.Cards {
 		return above(a.Cards, "account "+account)
 	}
 	return nil
 }
 
-// closed says why a gang that waits may not be started under its account any more, empty: it may.
-func (p *Policy) closed(c *Candidate) string {
+// Closed says why a gang that waits may not be started under its account any more, empty: it may.
+func (p *Policy) Closed(c *Candidate) string {
 	if len(p.Accounts) == 0 || c.Account == "" {
 		return ""
 	}
-	switch a := p.account(c.Account); {
+	switch a := p.Account(c.Account); {
 	case a == nil:
 		return fmt.Sprintf("account %s is not there any more; submit it again under another", c.Account)
 	case !a.OpenTo(c.User):
@@ -43,7 +43,8 @@ func (p *Policy) closed(c *Candidate) string {
 	return ""
 }
 
-func (p *Policy) account(name string) *Account {
+// Account is the one of a name; nil: there is none.
+func (p *Policy) Account(name string) *Account {
 	for i := range p.Accounts {
 		if p.Accounts[i].Name == name {
 			return &p.Accounts[i]
@@ -56,12 +57,12 @@ func (p *Policy) hasQuotas() bool {
 	return slices.ContainsFunc(p.Accounts, func(a Account) bool { return a.Quota > 0 })
 }
 
-// checkPools says why pools could never be had, nil when they could.
-func (p *Policy) checkPools(pools []api.Pool) *api.Error {
+// CheckPools says why pools could never be had, nil when they could.
+func (p *Policy) CheckPools(pools []api.Pool) *api.Error {
 	for i := range pools {
 		want := &pools[i]
 		var names []string
-		total, known := p.pool(want.Key())
+		total, known := p.Pool(want.Key())
 		for k := range p.Pools {
 			if p.Pools[k].Kind == want.Kind {
 				names = append(names, p.Pools[k].Name)
@@ -85,8 +86,8 @@ func (p *Policy) checkPools(pools []api.Pool) *api.Error {
 	return nil
 }
 
-// pool is how many there are.
-func (p *Policy) pool(k api.PoolKey) (total int, known bool) {
+// Pool is how many there are.
+func (p *Policy) Pool(k api.PoolKey) (total int, known bool) {
 	i := slices.IndexFunc(p.Pools, func(o api.Pool) bool { return o.Key() == k })
 	if i < 0 {
 		return 0, false

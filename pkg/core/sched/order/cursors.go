@@ -1,4 +1,4 @@
-package sched
+package order
 
 import (
 	"container/heap"
@@ -81,7 +81,7 @@ func (h *Cursors) Drop() {
 type cursorHeap []Cursor
 
 func (h cursorHeap) Len() int           { return len(h) }
-func (h cursorHeap) Less(i, j int) bool { return compare(h[i].Candidate, h[j].Candidate) < 0 }
+func (h cursorHeap) Less(i, j int) bool { return Compare(h[i].Candidate, h[j].Candidate) < 0 }
 func (h cursorHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
 func (h *cursorHeap) Push(x any)        { *h = append(*h, x.(Cursor)) }
 func (h *cursorHeap) Pop() any {

@@ -1,4 +1,4 @@
-package sched
+package order
 
 import "time"
 
@@ -13,9 +13,9 @@ const (
 	TurnLong             // it waited longer than any should
 )
 
-// ownPatience is for how long a gang waits in order of service, in times of its own time limit,
+// OwnPatience is for how long a gang waits in order of service, in times of its own time limit,
 // before it goes to the front: see docs/decisions/0116.
-const ownPatience = 4
+const OwnPatience = 4
 
 // turnAt is when a gang that waits goes to the front for its own time limit, zero: never. since is
 // when it would have been submitted had it only waited, ready since when it could have started:
@@ -24,27 +24,27 @@ const ownPatience = 4
 // Only the order of service lets those who come later go ahead for needing less, without end.
 // Where they preempt as well, how long is too long depends on the load: see patience.
 func (p *Policy) turnAt(since, ready time.Time, limit time.Duration) time.Time {
-	if limit <= 0 || limit >= p.GuardAfter/ownPatience || !p.byService() || p.Preempt == PreemptService {
+	if limit <= 0 || limit >= p.GuardAfter/OwnPatience || !p.ByService() || p.Preempt == PreemptService {
 		return time.Time{} // GuardAfter, if there is one, is over before
 	}
 	return ownTurn(since, ready, limit)
 }
 
-// since is when a gang would have been submitted had it only waited.
-func (c *Candidate) since() time.Time { return c.Submit.Add(c.Attained) }
+// Since is when a gang would have been submitted had it only waited.
+func (c *Candidate) Since() time.Time { return c.Submit.Add(c.Attained) }
 
-// hasTurn reports whether it ever goes to the front for its own time limit.
-func (c *Candidate) hasTurn() bool { return c.turn != 0 }
+// HasTurn reports whether it ever goes to the front for its own time limit.
+func (c *Candidate) HasTurn() bool { return c.turn != 0 }
 
-// turnAt is when it goes to the front for its own time limit, where it has a turn.
-func (c *Candidate) turnAt() time.Time { return c.Submit.Add(c.turn) }
+// TurnAt is when it goes to the front for its own time limit, where it has a turn.
+func (c *Candidate) TurnAt() time.Time { return c.Submit.Add(c.turn) }
 
-// ownTurn is when a gang has waited for a few times its time limit.
-func (c *Candidate) ownTurn() time.Time { return ownTurn(c.since(), c.Eligible, c.TimeLimit) }
+// OwnTurn is when a gang has waited for a few times its time limit.
+func (c *Candidate) OwnTurn() time.Time { return ownTurn(c.Since(), c.Eligible, c.TimeLimit) }
 
 func ownTurn(since, ready time.Time, limit time.Duration) time.Time {
 	if ready.Before(since) {
 		ready = since
 	}
-	return ready.Add(ownPatience * limit)
+	return ready.Add(OwnPatience * limit)
 }

@@ -1,4 +1,4 @@
-package sched
+package order
 
 import (
 	"cmp"
@@ -94,7 +94,7 @@ func (t *Terms) same(o *Terms) bool {
 		t.Deadline.Equal(o.Deadline) && t.Attained == o.Attained && t.KeepsWork == o.KeepsWork
 }
 
-func compareFirst(cl *JobClass, c *Candidate) int { return compare(cl.order[0], c) }
+func compareFirst(cl *JobClass, c *Candidate) int { return Compare(cl.order[0], c) }
 
 // lead puts a class where its first candidate belongs.
 func (q *Queue) lead(cl *JobClass) {
@@ -199,7 +199,7 @@ func (q *Queue) Position(job int64) int {
 	if c == nil {
 		return -1
 	}
-	at, _ := slices.BinarySearchFunc(q.order, c, compare)
+	at, _ := slices.BinarySearchFunc(q.order, c, Compare)
 	return at
 }
 
@@ -284,7 +284,7 @@ func (q *Queue) own(c *Candidate) *Candidate {
 	own := *c
 	q.share(&own)
 	own.bucket, own.need = q.policy.bucketOf(q.ledger, c), q.policy.need(q.ledger, c)
-	if at := q.policy.turnAt(c.since(), c.Eligible, c.TimeLimit); !at.IsZero() {
+	if at := q.policy.turnAt(c.Since(), c.Eligible, c.TimeLimit); !at.IsZero() {
 		own.turn = at.Sub(c.Submit)
 	}
 	return &own
@@ -292,8 +292,8 @@ func (q *Queue) own(c *Candidate) *Candidate {
 
 func (q *Queue) put(c *Candidate) {
 	q.know(c)
-	q.order = insert(q.order, c, compare)
-	q.byAge = insert(q.byAge, c, compareAge)
+	q.order = insert(q.order, c, Compare)
+	q.byAge = insert(q.byAge, c, CompareAge)
 	if c.turn != 0 {
 		q.byTurn = insert(q.byTurn, c, compareTurn)
 	}
@@ -302,12 +302,12 @@ func (q *Queue) put(c *Candidate) {
 	if cl == nil {
 		cl = q.newJobClass(k)
 	} else if compareFirst(cl, c) < 0 {
-		cl.order = insert(cl.order, c, compare)
+		cl.order = insert(cl.order, c, Compare)
 		return
 	} else {
 		q.unlead(cl)
 	}
-	cl.order = insert(cl.order, c, compare)
+	cl.order = insert(cl.order, c, Compare)
 	q.lead(cl)
 }
 
@@ -317,8 +317,8 @@ func (q *Queue) Remove(job int64) bool {
 	if c == nil {
 		return false
 	}
-	q.order = remove(q.order, c, compare)
-	q.byAge = remove(q.byAge, c, compareAge)
+	q.order = remove(q.order, c, Compare)
+	q.byAge = remove(q.byAge, c, CompareAge)
 	if c.turn != 0 {
 		q.byTurn = remove(q.byTurn, c, compareTurn)
 	}
@@ -327,7 +327,7 @@ func (q *Queue) Remove(job int64) bool {
 	if first {
 		q.unlead(cl)
 	}
-	if cl.order = remove(cl.order, c, compare); len(cl.order) == 0 {
+	if cl.order = remove(cl.order, c, Compare); len(cl.order) == 0 {
 		q.dropJobClass(cl)
 	} else if first {
 		q.lead(cl)
@@ -375,7 +375,7 @@ func (q *Queue) Refresh(now time.Time) {
 // moved reports whether the ledger puts any candidate elsewhere than it is. In order of
 // service candidates of one class that ran as long are asked for once.
 func (q *Queue) moved() bool {
-	if !q.policy.byService() {
+	if !q.policy.ByService() {
 		return true
 	}
 	for _, cl := range q.classes {
@@ -383,7 +383,7 @@ func (q *Queue) moved() bool {
 		var bucket int64
 		for _, c := range cl.order {
 			if last == nil || c.Attained != last.Attained {
-				bucket = q.policy.bucket(q.policy.service(q.ledger, c).Seconds())
+				bucket = q.policy.bucket(q.policy.Service(q.ledger, c).Seconds())
 			}
 			if last = c; c.bucket != bucket {
 				return true
@@ -394,10 +394,10 @@ func (q *Queue) moved() bool {
 }
 
 func (q *Queue) fill(all []*Candidate) {
-	slices.SortFunc(all, compare)
+	slices.SortFunc(all, Compare)
 	was := slices.Clone(q.firsts)
 	q.order, q.byAge, q.firsts = all, slices.Clone(all), q.firsts[:0]
-	slices.SortFunc(q.byAge, compareAge)
+	slices.SortFunc(q.byAge, CompareAge)
 	q.byTurn = slices.DeleteFunc(slices.Clone(all), func(c *Candidate) bool { return c.turn == 0 })
 	slices.SortFunc(q.byTurn, compareTurn)
 	for _, cl := range was {
@@ -435,17 +435,18 @@ func (q *Queue) key(c *Candidate) jobClassKey {
 	}
 	k.keeps = c.KeepsWork && q.policy.Preempt == PreemptService
 	if len(q.policy.Accounts) > 0 {
-		k.account, k.closed = c.Account, q.policy.closed(c) != ""
+		k.account, k.closed = c.Account, q.policy.Closed(c) != ""
 	}
 	return k
 }
 
-func compareAge(a, b *Candidate) int {
-	return cmp.Or(a.since().Compare(b.since()), cmp.Compare(a.Job, b.Job))
+// CompareAge orders by how long gangs have waited, the longest first.
+func CompareAge(a, b *Candidate) int {
+	return cmp.Or(a.Since().Compare(b.Since()), cmp.Compare(a.Job, b.Job))
 }
 
 func compareTurn(a, b *Candidate) int {
-	return cmp.Or(a.turnAt().Compare(b.turnAt()), cmp.Compare(a.Job, b.Job))
+	return cmp.Or(a.TurnAt().Compare(b.TurnAt()), cmp.Compare(a.Job, b.Job))
 }
 
 func insert(list []*Candidate, c *Candidate, by func(a, b *Candidate) int) []*Candidate {

@@ -1,4 +1,4 @@
-package sched
+package order
 
 import (
 	"time"
@@ -50,8 +50,8 @@ type Terms struct {
 	rank // set by [Queue]
 }
 
-// apart is a copy with terms of its own, to be changed before a queue takes it in.
-func (c *Candidate) apart() *Candidate {
+// Apart is a copy with terms of its own, to be changed before a queue takes it in.
+func (c *Candidate) Apart() *Candidate {
 	own, terms := *c, *c.Terms
 	own.Terms = &terms
 	return &own

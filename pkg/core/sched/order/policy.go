@@ -1,4 +1,4 @@
-package sched
+package order
 
 import (
 	"slices"
@@ -112,5 +112,5 @@ func (a *Account) OpenTo(user string) bool {
 	return len(a.Users) == 0 || slices.Contains(a.Users, user)
 }
 
-// byService reports whether gangs of a tier follow each other by what they are expected to need.
-func (p *Policy) byService() bool { return p.Order == OrderService || p.Order == "" }
+// ByService reports whether gangs of a tier follow each other by what they are expected to need.
+func (p *Policy) ByService() bool { return p.Order == OrderService || p.Order == "" }
