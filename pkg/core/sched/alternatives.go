@@ -45,24 +45,24 @@ func (a alternativeCost) compare(b alternativeCost) int {
 }
 
 // slotsOfAlternatives is where a gang can start now by one of its alternatives; nil: by none.
-func (pl *planner) slotsOfAlternatives(c *Candidate, sh *askClass, l *nodeView) []cluster.Slot {
-	soft, cost := pl.bestAlternative(c, sh.preferred, l)
+func (pl *planner) slotsOfAlternatives(sh *askClass, l *nodeView, avoid []string, switches int) []cluster.Slot {
+	soft, cost := pl.bestAlternative(sh.preferred, l, avoid, switches)
 	if soft != nil && cost.avoided == 0 {
 		return soft
 	}
-	if hard, cost := pl.bestAlternative(c, sh.alternatives, l); hard != nil && (soft == nil || cost.avoided == 0) {
+	if hard, cost := pl.bestAlternative(sh.alternatives, l, avoid, switches); hard != nil && (soft == nil || cost.avoided == 0) {
 		return hard
 	}
 	return soft
 }
 
-func (pl *planner) bestAlternative(c *Candidate, ways []*askClass, l *nodeView) (best []cluster.Slot, least alternativeCost) {
+func (pl *planner) bestAlternative(ways []*askClass, l *nodeView, avoid []string, switches int) (best []cluster.Slot, least alternativeCost) {
 	for _, way := range ways {
-		members := pl.place(way, l, c.Avoid, pl.switchLimit(c))
+		members := pl.place(way, l, avoid, switches)
 		if members == nil {
 			continue
 		}
-		if cost := pl.costOfAlternative(way.need, l, members, c.Avoid); best == nil || cost.compare(least) < 0 {
+		if cost := pl.costOfAlternative(way.need, l, members, avoid); best == nil || cost.compare(least) < 0 {
 			best, least = pick(way.need, l, members), cost
 		}
 	}
@@ -209,7 +209,7 @@ func (pl *planner) admits(parts []*cluster.Need, slots []cluster.Slot) bool {
 		var on []int
 		for _, s := range slots[:p.Size] {
 			at := pl.find(s.Node)
-			if at < 0 || !p.Admits(pl.view.Nodes[at]) {
+			if at < 0 || !p.Admits(pl.mem.seen[at]) {
 				return false
 			}
 			if !slices.Contains(on, at) {
@@ -222,7 +222,7 @@ func (pl *planner) admits(parts []*cluster.Need, slots []cluster.Slot) bool {
 		}
 		deal := newDeal(p.Counts, len(on))
 		for _, at := range on {
-			one := alike{marks: p.Marks(pl.view.Nodes[at]), nodes: 1}
+			one := alike{marks: p.Marks(pl.mem.seen[at]), nodes: 1}
 			if deal.any < 0 || deal.spare(one.marks) < 1 {
 				return false
 			}
@@ -247,7 +247,7 @@ func (pl *planner) chooseCounted(c *countedLayout, m, limit int, wasteOf wasteFu
 			if tries++; tries > maxCountedAreas {
 				return true
 			}
-			in := newCounted(c.need, tree.within(c.choices, chosen), func(at int) *cluster.Node { return pl.view.Nodes[at] })
+			in := newCounted(c.need, tree.within(c.choices, chosen), func(at int) *cluster.Node { return pl.mem.seen[at] })
 			if m := in.members(); m > 0 {
 				found = in.choose(m, wasteOf)
 			}

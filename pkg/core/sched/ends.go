@@ -40,8 +40,8 @@ func (pl *planner) stopping() map[int64]time.Time {
 // byEnd is everything on the ready nodes whose end is known, with the starts planned so
 // far, the first to end first.
 func (pl *planner) byEnd() *ends {
-	if pl.others == nil || pl.othersAt != len(pl.starts) {
-		pl.others, pl.othersAt = pl.otherEnds(pl.others[:0]), len(pl.starts)
+	if pl.others == nil || pl.othersAt != len(pl.started) {
+		pl.others, pl.othersAt = pl.otherEnds(pl.others[:0]), len(pl.started)
 	}
 	s := &ends{pieces: pl.mem.ends.pieces, other: pl.others, not: pl.stopping()}
 	// What is overdue is among the others.

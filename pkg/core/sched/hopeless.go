@@ -31,7 +31,7 @@ func (a *amount) above(b *amount) bool {
 type most struct {
 	amount
 	known  bool
-	starts int // with so many it was worked out
+	starts int // with so many grants of starts it was worked out
 	looks  int // at the nodes since then, for it did not tell
 }
 
@@ -39,8 +39,8 @@ type most struct {
 const fewClasses = 64
 
 func (pl *planner) mostFree() *most {
-	if m := &pl.most; !m.known || m.starts != len(pl.starts) && len(pl.views[0].live) <= fewClasses*(1+m.looks) {
-		*m = most{known: true, starts: len(pl.starts)}
+	if m := &pl.most; !m.known || m.starts != len(pl.started) && len(pl.views[0].live) <= fewClasses*(1+m.looks) {
+		*m = most{known: true, starts: len(pl.started)}
 		for _, k := range pl.views[0].live {
 			if pl.views[0].members(k).count == 0 {
 				continue

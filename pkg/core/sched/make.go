@@ -7,6 +7,7 @@ import (
 	"sort"
 	"time"
 
+	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
 	"gangd/pkg/core/sched/order"
 )
@@ -43,6 +44,7 @@ type Planner struct {
 	planNumber      int           // counts the plans
 	// capacity counts the changes of what nodes have, whoever holds it.
 	capacity int
+	switches []api.Switch // of the site
 	// For tests: all gangs are visited, and all ends; how many gangs were told to be hopeless.
 	visitsAll bool
 	told      int
@@ -133,15 +135,12 @@ type backfill struct {
 type askClass struct {
 	need        *cluster.Need
 	planNumber  int
-	verdict     *verdict // of the plan of that turn
 	lastVerdict *verdict // of the last plan that had one. Verdicts are not changed, so that one which says the same is used again
 	emptyAt     int      // the capacity for which empty holds
 	rank        amount   // of one rank
 	empty       bool     // it fits on the nodes if these were empty
 	plain       bool     // it fits on a node that has as much free as its ranks need, and nowhere else
-	// Of the plan of that turn:
-	full    bool // it does not fit with no backfills on the nodes either
-	counted bool // that was found by a look of which the tally is still there, for the verdict
+	inPlan
 	// Ten thousand asks are looked at in a plan, and what is above of them.
 
 	bad          error       // the ask can't be read
@@ -152,10 +151,16 @@ type askClass struct {
 	frees        []int32 // by class: what is free on it for a backfill, less one; 0 is not known yet
 	wastes       map[wasteKey]cluster.Waste
 	mix          int // of the wastes
-	// Of the plan of that turn:
-	blocked       time.Time // what runs until then or longer does not fit; zero: not known
+}
+
+// inPlan is what an ask class was found to be in the plan of one turn.
+type inPlan struct {
+	verdict       *verdict
+	full          bool      // it does not fit with no backfills on the nodes either
+	counted       bool      // that was found by a look of which the tally is still there, for the verdict
 	blockedStrict bool      // nor where only those keep off whom nobody may delay
-	noBackfill    bool
+	noBackfill    bool      // it is given none
+	blocked       time.Time // what runs until then or longer does not fit; zero: not known
 }
 
 type wasteKey struct{ class, ranks int }
@@ -167,6 +172,7 @@ func (m *Planner) planner(now time.Time, v *View, p *Policy) *planner {
 	m.planNumber++
 	m.pool.reset()
 	m.look(v.Nodes)
+	m.switches = p.Switches
 	m.keepGrants(v.Backfills)
 	pl := &planner{mem: m, now: now, view: v, policy: p, backfillDepth: max(1, p.BackfillDepth), views: []*nodeView{m.pool.clone(m.base)},
 		packer: packer{v.Queue.Ledger().Typical(), &m.packing}, visited: map[int64]bool{}, moved: map[int64]bool{}, front: map[int64]Turn{}, verdicts: make(verdictList, v.Queue.Slots())}
@@ -384,7 +390,7 @@ func (pl *planner) askClassOf(cl *JobClass, c *Candidate) *askClass {
 // begin forgets what an ask class was found to be in an earlier plan.
 func (pl *planner) begin(sh *askClass) {
 	if sh.planNumber != pl.mem.planNumber {
-		sh.planNumber, sh.blocked, sh.blockedStrict, sh.noBackfill, sh.full, sh.counted, sh.verdict = pl.mem.planNumber, time.Time{}, false, false, false, false, nil
+		sh.planNumber, sh.inPlan = pl.mem.planNumber, inPlan{}
 	}
 }
 

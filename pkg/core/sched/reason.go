@@ -252,13 +252,13 @@ func (pl *planner) fitsEmpty(sh *askClass) bool {
 
 func (pl *planner) countEmpty(d *cluster.Need) bool {
 	if d.Counts != nil {
-		return holdsEver(d, keep(pl.view.Nodes, func(n *cluster.Node) bool { return n.Ready }))
+		return holdsEver(d, keep(pl.mem.seen, func(n *cluster.Node) bool { return n.Ready }))
 	}
 	l := layoutOf(d)
 	pl.tally.reset()
 	try, k := 1, 0
 	var of *nodeClass // that k is of
-	for at, n := range pl.view.Nodes {
+	for at, n := range pl.mem.seen {
 		if !n.Ready {
 			continue
 		}

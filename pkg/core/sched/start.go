@@ -60,6 +60,15 @@ func (pl *planner) start(c *Candidate, sh *askClass, l *nodeView, end time.Time)
 
 // startAt books a gang that has ended by then at places that are free.
 func (pl *planner) startAt(c *Candidate, slots []cluster.Slot, end time.Time) {
+	pl.book(c, slots, end)
+	pl.starts = append(pl.starts, Start{Job: c.Job, Slots: slots, Turn: pl.front[c.Job]})
+	if pl.holdings != nil {
+		pl.holdings.add(c.User, c.Account, CardsOf(c.Ask), c.Ask.Spec.Pools)
+	}
+}
+
+// book puts what a start takes on all views.
+func (pl *planner) book(c *Candidate, slots []cluster.Slot, end time.Time) {
 	until := end
 	if end.Equal(never) {
 		until = time.Time{}
@@ -75,10 +84,6 @@ func (pl *planner) startAt(c *Candidate, slots []cluster.Slot, end time.Time) {
 		}
 		pl.started = append(pl.started, g)
 	}
-	pl.starts = append(pl.starts, Start{Job: c.Job, Slots: slots, Turn: pl.front[c.Job]})
-	if pl.holdings != nil {
-		pl.holdings.add(c.User, c.Account, CardsOf(c.Ask), c.Ask.Spec.Pools)
-	}
 }
 
 // slots is where a gang can start now, by rank; nil: it does not fit.
@@ -86,10 +91,15 @@ func (pl *planner) slots(c *Candidate, sh *askClass, l *nodeView) []cluster.Slot
 	if sh.need.Parts != nil {
 		return pl.placeMixed(c, sh.need, l)
 	}
+	return pl.slotsBelow(sh, l, c.Avoid, pl.switchLimit(c))
+}
+
+// slotsBelow is where a gang without roles fits below so many switches, 0: any number; nil: nowhere.
+func (pl *planner) slotsBelow(sh *askClass, l *nodeView, avoid []string, switches int) []cluster.Slot {
 	if sh.alternatives != nil {
-		return pl.slotsOfAlternatives(c, sh, l)
+		return pl.slotsOfAlternatives(sh, l, avoid, switches)
 	}
-	members := pl.place(sh, l, c.Avoid, pl.switchLimit(c))
+	members := pl.place(sh, l, avoid, switches)
 	if members == nil {
 		return nil
 	}
@@ -147,7 +157,7 @@ func (pl *planner) mixedGrants(c *Candidate, slots []cluster.Slot, key api.Membe
 }
 
 func (pl *planner) find(name string) int {
-	at, found := slices.BinarySearchFunc(pl.view.Nodes, name, func(n *cluster.Node, name string) int { return cmp.Compare(n.Name, name) })
+	at, found := slices.BinarySearchFunc(pl.mem.seen, name, func(n *cluster.Node, name string) int { return cmp.Compare(n.Name, name) })
 	if !found {
 		return -1
 	}

@@ -52,16 +52,16 @@ func newTree(sw []api.Switch, nodes []*cluster.Node) *tree {
 
 // topology is the tree of the view, nil where the site names no switches.
 func (pl *planner) topology() *tree {
-	if len(pl.policy.Switches) == 0 {
+	if len(pl.mem.switches) == 0 {
 		return nil
 	}
 	t := pl.mem.tree
-	same := t != nil && len(t.nodes) == len(pl.view.Nodes) && len(t.sw) == len(pl.policy.Switches) && &t.sw[0] == &pl.policy.Switches[0]
+	same := t != nil && len(t.nodes) == len(pl.mem.seen) && len(t.sw) == len(pl.mem.switches) && &t.sw[0] == &pl.mem.switches[0]
 	for at := 0; same && at < len(t.nodes); at++ {
-		same = t.nodes[at].Name == pl.view.Nodes[at].Name
+		same = t.nodes[at].Name == pl.mem.seen[at].Name
 	}
 	if !same {
-		t = newTree(pl.policy.Switches, slices.Clone(pl.view.Nodes))
+		t = newTree(pl.mem.switches, slices.Clone(pl.mem.seen))
 		pl.mem.tree = t
 	}
 	return t
