@@ -45,31 +45,31 @@ func (a alternativeCost) compare(b alternativeCost) int {
 }
 
 // slotsOfAlternatives is where a gang can start now by one of its alternatives; nil: by none.
-func (pl *planner) slotsOfAlternatives(sh *askClass, l *nodeView, avoid []string, switches int) []cluster.Slot {
-	soft, cost := pl.bestAlternative(sh.preferred, l, avoid, switches)
+func (f *finder) slotsOfAlternatives(sh *askClass, l *nodeView, avoid []string, switches int) []cluster.Slot {
+	soft, cost := f.bestAlternative(sh.preferred, l, avoid, switches)
 	if soft != nil && cost.avoided == 0 {
 		return soft
 	}
-	if hard, cost := pl.bestAlternative(sh.alternatives, l, avoid, switches); hard != nil && (soft == nil || cost.avoided == 0) {
+	if hard, cost := f.bestAlternative(sh.alternatives, l, avoid, switches); hard != nil && (soft == nil || cost.avoided == 0) {
 		return hard
 	}
 	return soft
 }
 
-func (pl *planner) bestAlternative(ways []*askClass, l *nodeView, avoid []string, switches int) (best []cluster.Slot, least alternativeCost) {
+func (f *finder) bestAlternative(ways []*askClass, l *nodeView, avoid []string, switches int) (best []cluster.Slot, least alternativeCost) {
 	for _, way := range ways {
-		members := pl.place(way, l, avoid, switches)
+		members := f.place(way, l, avoid, switches)
 		if members == nil {
 			continue
 		}
-		if cost := pl.costOfAlternative(way.need, l, members, avoid); best == nil || cost.compare(least) < 0 {
+		if cost := f.costOfAlternative(way.need, l, members, avoid); best == nil || cost.compare(least) < 0 {
 			best, least = pick(way.need, l, members), cost
 		}
 	}
 	return best, least
 }
 
-func (pl *planner) costOfAlternative(d *cluster.Need, l *nodeView, members []member, avoid []string) alternativeCost {
+func (f *finder) costOfAlternative(d *cluster.Need, l *nodeView, members []member, avoid []string) alternativeCost {
 	cost := alternativeCost{members: len(members)}
 	for _, m := range members {
 		n := l.node(m.at)
@@ -79,18 +79,18 @@ func (pl *planner) costOfAlternative(d *cluster.Need, l *nodeView, members []mem
 		if !d.Prefers(n) {
 			cost.unasked++
 		}
-		cost.price += pl.packer.price(d, l.class(m.at), m.ranks)
-		if len(pl.packer.Asks) > 0 && len(n.Grants) == 0 {
+		cost.price += f.packer.price(d, l.class(m.at), m.ranks)
+		if len(f.packer.Asks) > 0 && len(n.Grants) == 0 {
 			cost.price += scarcity(l.members(l.class(m.at)).count)
 		}
 	}
 	return cost
 }
 
-// earliestOfAlternatives is [planner.earliest] by the alternative that is served first.
-func (pl *planner) earliestOfAlternatives(c *Candidate, sh *askClass, avoid []string, before time.Time) (best []cluster.Slot, first time.Time) {
+// earliestOfAlternatives is [kept.earliest] by the alternative that is served first.
+func (kp *kept) earliestOfAlternatives(c *Candidate, sh *askClass, avoid []string, before time.Time) (best []cluster.Slot, first time.Time) {
 	for _, way := range sh.alternatives {
-		slots, at := pl.earliest(c, way, avoid, before)
+		slots, at := kp.earliest(c, way, avoid, before)
 		if slots != nil && (best == nil || at.Before(first)) {
 			best, first, before = slots, at, at
 		}
@@ -98,12 +98,12 @@ func (pl *planner) earliestOfAlternatives(c *Candidate, sh *askClass, avoid []st
 	return best, first
 }
 
-// findBackfillOfAlternatives is [planner.findBackfill] by the alternative of whose places most are free now.
-func (pl *planner) findBackfillOfAlternatives(sh *askClass, avoid []string) (best []cluster.Slot) {
+// findOfAlternatives is [kept.find] by the alternative of whose places most are free now.
+func (kp *kept) findOfAlternatives(sh *askClass, avoid []string) (best []cluster.Slot) {
 	most := -1
 	for _, way := range sh.alternatives {
-		if slots := pl.findBackfill(way, avoid); slots != nil {
-			if free := pl.freeOf(way.need, slots); free > most {
+		if slots := kp.find(way, avoid); slots != nil {
+			if free := kp.freeOf(way.need, slots); free > most {
 				best, most = slots, free
 			}
 		}
@@ -112,14 +112,14 @@ func (pl *planner) findBackfillOfAlternatives(sh *askClass, avoid []string) (bes
 }
 
 // freeOf is how many of some places need not be waited for.
-func (pl *planner) freeOf(d *cluster.Need, slots []cluster.Slot) (free int) {
+func (kp *kept) freeOf(d *cluster.Need, slots []cluster.Slot) (free int) {
 	for len(slots) > 0 {
 		n := 1
 		for n < len(slots) && slots[n].Node == slots[0].Node {
 			n++
 		}
 		g := cluster.GrantFor(d.Ask, api.MemberKey{Epoch: epochBackfill}, slots[:n], time.Time{})
-		if pl.topView().node(pl.find(slots[0].Node)).Fits(&g) {
+		if kp.topView().node(kp.fit.find(slots[0].Node)).Fits(&g) {
 			free += n
 		}
 		slots = slots[n:]
@@ -127,11 +127,11 @@ func (pl *planner) freeOf(d *cluster.Need, slots []cluster.Slot) (free int) {
 	return free
 }
 
-// moveOfAlternatives is [planner.move] by the alternative that costs least work, then the fewest gangs.
-func (pl *planner) moveOfAlternatives(c *Candidate, sh *askClass, victims []*victimCandidate, end time.Time) (best []cluster.Slot, chosen []*victimCandidate) {
+// moveOfAlternatives is [victims.move] by the alternative that costs least work, then the fewest gangs.
+func (vs *victims) moveOfAlternatives(c *Candidate, sh *askClass, victims []*victimCandidate, end time.Time) (best []cluster.Slot, chosen []*victimCandidate) {
 	var least float64
 	for _, way := range sh.alternatives {
-		slots, gone := pl.move(c, way, victims, end)
+		slots, gone := vs.move(c, way, victims, end)
 		if slots == nil {
 			continue
 		}
@@ -200,16 +200,16 @@ const maxReadings = 64
 
 // admitsAll reports whether the slots are on nodes that the ranks may use, by one of the alternatives
 // for all of them.
-func (pl *planner) admitsAll(d *cluster.Need, slots []cluster.Slot) bool {
-	return slices.ContainsFunc(readings(d, false), func(parts []*cluster.Need) bool { return pl.admits(parts, slots) })
+func (f *finder) admitsAll(d *cluster.Need, slots []cluster.Slot) bool {
+	return slices.ContainsFunc(readings(d, false), func(parts []*cluster.Need) bool { return f.admits(parts, slots) })
 }
 
-func (pl *planner) admits(parts []*cluster.Need, slots []cluster.Slot) bool {
+func (f *finder) admits(parts []*cluster.Need, slots []cluster.Slot) bool {
 	for _, p := range parts {
 		var on []int
 		for _, s := range slots[:p.Size] {
-			at := pl.find(s.Node)
-			if at < 0 || !p.Admits(pl.mem.seen[at]) {
+			at := f.find(s.Node)
+			if at < 0 || !p.Admits(f.nodes[at]) {
 				return false
 			}
 			if !slices.Contains(on, at) {
@@ -222,7 +222,7 @@ func (pl *planner) admits(parts []*cluster.Need, slots []cluster.Slot) bool {
 		}
 		deal := newDeal(p.Counts, len(on))
 		for _, at := range on {
-			one := alike{marks: p.Marks(pl.mem.seen[at]), nodes: 1}
+			one := alike{marks: p.Marks(f.nodes[at]), nodes: 1}
 			if deal.any < 0 || deal.spare(one.marks) < 1 {
 				return false
 			}
@@ -234,8 +234,8 @@ func (pl *planner) admits(parts []*cluster.Need, slots []cluster.Slot) bool {
 
 // chooseCounted takes the members of a gang that counts its nodes. Below how many switches
 // they are is a condition only: nothing brings them nearer than that.
-func (pl *planner) chooseCounted(c *countedLayout, m, limit int, wasteOf wasteFunc) []member {
-	tree := pl.topology()
+func (f *finder) chooseCounted(c *countedLayout, m, limit int, wasteOf wasteFunc) []member {
+	tree := f.topology()
 	if tree == nil || limit == 0 {
 		return c.choose(m, wasteOf)
 	}
@@ -247,7 +247,7 @@ func (pl *planner) chooseCounted(c *countedLayout, m, limit int, wasteOf wasteFu
 			if tries++; tries > maxCountedAreas {
 				return true
 			}
-			in := newCounted(c.need, tree.within(c.choices, chosen), func(at int) *cluster.Node { return pl.mem.seen[at] })
+			in := newCounted(c.need, tree.within(c.choices, chosen), func(at int) *cluster.Node { return f.nodes[at] })
 			if m := in.members(); m > 0 {
 				found = in.choose(m, wasteOf)
 			}

@@ -392,7 +392,7 @@ func TestAdmitsCountsNodes(t *testing.T) {
 		for _, n := range tt.on {
 			slots = append(slots, cluster.Slot{Node: n})
 		}
-		if got := pl.admits(d.Alternatives, slots); got != tt.want {
+		if got := pl.fit.admits(d.Alternatives, slots); got != tt.want {
 			t.Errorf("on %v: %t", tt.on, got)
 		}
 	}

@@ -150,11 +150,11 @@ func shortened(parts []string) string {
 }
 
 // alternativesText is what each alternative is short of now.
-func (pl *planner) alternativesText(sh *askClass) string {
-	l := cmp.Or(pl.explainedView, pl.topView())
+func (wy *why) alternativesText(sh *askClass) string {
+	l := cmp.Or(wy.explainedView, wy.kept.topView())
 	var parts []string
 	for _, way := range sh.alternatives {
-		parts = append(parts, alternativeTitle(way.need)+pl.roomOf(way, l))
+		parts = append(parts, alternativeTitle(way.need)+wy.roomOf(way, l))
 	}
 	text := shortened(parts)
 	if len(sh.alternatives) > 1 {
@@ -163,15 +163,15 @@ func (pl *planner) alternativesText(sh *askClass) string {
 	return text + "; each rank needs " + rankText(sh.need)
 }
 
-func (pl *planner) roomOf(way *askClass, l *nodeView) string {
-	choices := pl.look(way, l, nil)
+func (wy *why) roomOf(way *askClass, l *nodeView) string {
+	choices := wy.fit.look(way, l, nil)
 	var marks []uint
 	for i := range choices {
 		for range choices[i].count() {
 			marks = append(marks, way.need.Marks(l.node(choices[i].at)))
 		}
 	}
-	return roomOfAlternative(way.need, pl.tallyOf(choices), marks)
+	return roomOfAlternative(way.need, wy.fit.tallyOf(choices), marks)
 }
 
 // roomOfAlternative is "room for 2 of 4 ranks", and of what it counts "1 of 2 nodes with rack1".
@@ -203,13 +203,13 @@ func roomOfAlternative(d *cluster.Need, t *tally, marks []uint) string {
 const maxWayLines = 3
 
 // alternativeLines is nodeLines for each alternative, those with most room first.
-func (pl *planner) alternativeLines(d *cluster.Need) []string {
+func (wy *why) alternativeLines(d *cluster.Need) []string {
 	if len(d.Alternatives) == 1 {
-		return pl.nodeLines(d.Alternatives[0])
+		return wy.nodeLines(d.Alternatives[0])
 	}
 	room := func(way *cluster.Need) (sum int) {
-		for at, n := range pl.explainedView.every() {
-			if n.Ready && !pl.explainedView.shuts(at) && way.Admits(n) {
+		for at, n := range wy.explainedView.every() {
+			if n.Ready && !wy.explainedView.shuts(at) && way.Admits(n) {
 				sum += way.Ranks(n)
 			}
 		}
@@ -231,7 +231,7 @@ func (pl *planner) alternativeLines(d *cluster.Need) []string {
 	}
 	var all []told
 	for _, one := range ways {
-		lines := pl.nodeLines(one.way)
+		lines := wy.nodeLines(one.way)
 		if i := slices.IndexFunc(all, func(t told) bool { return slices.Equal(t.lines, lines) }); i >= 0 {
 			all[i].names = append(all[i].names, one.way.Alternative())
 		} else if all = append(all, told{[]string{one.way.Alternative()}, lines}); len(all) == maxWayLines {
@@ -253,19 +253,19 @@ func (pl *planner) alternativeLines(d *cluster.Need) []string {
 	return lines
 }
 
-// switchVerdictOfAlternatives is [planner.switchVerdict] of the first alternative that would fit below more
+// switchVerdictOfAlternatives is [why.switchVerdict] of the first alternative that would fit below more
 // switches.
-func (pl *planner) switchVerdictOfAlternatives(c *Candidate, sh *askClass) *verdict {
+func (wy *why) switchVerdictOfAlternatives(c *Candidate, sh *askClass) *verdict {
 	for _, way := range sh.alternatives {
 		if way.need.Counts != nil {
-			if pl.fits(way, pl.viewFor(c, pl.end(c))) {
+			if wy.fit.fits(way, wy.kept.viewFor(c, wy.end(c))) {
 				return &verdict{word: WordResources, nearer: true, sentence: fmt.Sprintf(
 					"there is room now, but not below %s with the nodes that it counts; it waits for that until %s, then it starts anywhere",
-					switches(pl.switchLimit(c)), when.Clock(pl.now, pl.switchUntil(c)))}
+					switches(wy.switchLimit(c)), when.Clock(wy.now, wy.switchUntil(c)))}
 			}
 			continue
 		}
-		if v := pl.switchVerdict(c, way); v != nil {
+		if v := wy.switchVerdict(c, way); v != nil {
 			if text := way.need.Alternative(); len(sh.alternatives) > 1 && text != "" {
 				v.sentence = text + ": " + v.sentence
 			}

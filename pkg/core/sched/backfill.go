@@ -10,19 +10,19 @@ import (
 	"gangd/pkg/core/sched/order"
 )
 
-// restoreBackfills takes the backfills of the plan before in. Each is added when the plan reaches
+// restore takes the backfills of the plan before in. Each is added when the plan reaches
 // its tier: higher ones are not bound by it, and whoever came to its own tier since is.
-func (pl *planner) restoreBackfills() {
-	for _, k := range pl.view.Backfills {
-		if c := pl.view.Queue.Get(k.Job); c != nil {
-			pl.laterBackfills = append(pl.laterBackfills, backfill{Backfill: k, c: c})
+func (kp *kept) restore() {
+	for _, k := range kp.view.Backfills {
+		if c := kp.view.Queue.Get(k.Job); c != nil {
+			kp.later = append(kp.later, backfill{Backfill: k, c: c})
 		}
 	}
-	slices.SortStableFunc(pl.laterBackfills, func(a, b backfill) int {
+	slices.SortStableFunc(kp.later, func(a, b backfill) int {
 		switch {
-		case pl.policy.Below(b.c, a.c):
+		case kp.policy.Below(b.c, a.c):
 			return -1
-		case pl.policy.Below(a.c, b.c):
+		case kp.policy.Below(a.c, b.c):
 			return 1
 		// Somebody was stopped for a move already: nothing of its tier may cross it.
 		case a.isMove() && !b.isMove():
@@ -40,19 +40,19 @@ func (pl *planner) reach(c *Candidate) {
 	pl.startWide(c)
 	var kept []*Candidate
 	n := 0 // of those that wait on
-	for i := range pl.laterBackfills {
-		if b := &pl.laterBackfills[i]; !pl.policy.MayDelay(c, b.c, b.isMove()) {
-			if pl.keepBackfill(*b) {
+	for i := range pl.kept.later {
+		if b := &pl.kept.later[i]; !pl.policy.MayDelay(c, b.c, b.isMove()) {
+			if pl.kept.keep(*b) {
 				kept = append(kept, b.c)
 			}
 		} else {
 			if n < i {
-				pl.laterBackfills[n] = *b
+				pl.kept.later[n] = *b
 			}
 			n++
 		}
 	}
-	pl.laterBackfills = pl.laterBackfills[:n]
+	pl.kept.later = pl.kept.later[:n]
 	for _, c := range kept {
 		if pl.full() {
 			return
@@ -60,9 +60,9 @@ func (pl *planner) reach(c *Candidate) {
 		pl.visited[c.Job] = true
 		pl.visitTaker(c)
 	}
-	for len(pl.guarded) > 0 && !pl.full() && !pl.policy.Below(pl.guarded[0], c) {
-		c := pl.guarded[0]
-		pl.guarded = pl.guarded[1:]
+	for len(pl.guard.guarded) > 0 && !pl.full() && !pl.policy.Below(pl.guard.guarded[0], c) {
+		c := pl.guard.guarded[0]
+		pl.guard.guarded = pl.guard.guarded[1:]
 		if !pl.visited[c.Job] {
 			pl.visited[c.Job] = true
 			pl.visitGuarded(c)
@@ -73,10 +73,10 @@ func (pl *planner) reach(c *Candidate) {
 // visitGuarded visits a gang that waited too long, at the backfill that it may have: left for
 // later, that backfill would start the gang a second time.
 func (pl *planner) visitGuarded(c *Candidate) {
-	if at := slices.IndexFunc(pl.laterBackfills, func(b backfill) bool { return b.Job == c.Job }); at >= 0 {
-		b := pl.laterBackfills[at]
-		pl.laterBackfills = slices.Delete(pl.laterBackfills, at, at+1)
-		if pl.keepBackfill(b) {
+	if at := slices.IndexFunc(pl.kept.later, func(b backfill) bool { return b.Job == c.Job }); at >= 0 {
+		b := pl.kept.later[at]
+		pl.kept.later = slices.Delete(pl.kept.later, at, at+1)
+		if pl.kept.keep(b) {
 			pl.visitTaker(c)
 			return
 		}
@@ -86,35 +86,35 @@ func (pl *planner) visitGuarded(c *Candidate) {
 
 // visitTaker starts a gang that holds a backfill, or looks again for victims for it.
 func (pl *planner) visitTaker(c *Candidate) {
-	sh, cl, at := pl.askClass(c.Ask), pl.view.Queue.JobClass(c.Job), pl.backfillOf(c.Job)
-	if v := pl.capped(c); v != nil {
-		pl.keepPools(c, v)
+	sh, cl, at := pl.fit.classOf(c.Ask), pl.view.Queue.JobClass(c.Job), pl.kept.of(c.Job)
+	if v := pl.bounds.capped(c); v != nil {
+		pl.bounds.keepPools(c, v)
 		v.first = c.Job
-		pl.verdicts.set(cl, cmp.Or(pl.verdicts.of(cl), v))
-		pl.removeBackfill(at)
+		pl.why.verdicts.set(cl, cmp.Or(pl.why.verdicts.of(cl), v))
+		pl.kept.remove(at)
 		return
 	}
-	if b := &pl.backfills[at]; b.isMove() && len(b.Victims) == 0 && !b.away {
+	if b := &pl.kept.list[at]; b.isMove() && len(b.Victims) == 0 && !b.away {
 		// Its victims are gone, so that its places are free: looked for again, they could be
 		// others, of which a part was never cleared.
 		slots := b.Slots
-		pl.removeBackfill(at)
+		pl.kept.remove(at)
 		pl.startAt(c, slots, pl.end(c))
 		return
 	}
 	end := pl.end(c)
-	if (sh.need.Parts != nil || sh.alternatives != nil || pl.reservations != nil || pl.fitsWithout(at, end, sh, c.Avoid)) && pl.start(c, sh, pl.openTo(c, pl.viewWithout(c, at, end), end), end) {
-		pl.removeBackfill(at)
+	if (sh.need.Parts != nil || sh.alternatives != nil || pl.reservations != nil || pl.kept.fitsWithout(at, end, sh, c.Avoid)) && pl.start(c, sh, pl.openTo(c, pl.kept.viewWithout(c, at, end), end), end) {
+		pl.kept.remove(at)
 		return
 	}
-	pl.note(c, cl, sh)
-	b := &pl.backfills[at]
+	pl.why.note(c, cl, sh)
+	b := &pl.kept.list[at]
 	if len(b.Victims) > 0 {
-		pl.tell(b)
+		pl.victims.tell(b)
 	} else if own := *b; pl.mayPreempt() {
-		pl.removeBackfill(at)
-		if !pl.preempt(c, sh) {
-			pl.addBackfill(own)
+		pl.kept.remove(at)
+		if !pl.victims.preempt(c, sh) {
+			pl.kept.add(own)
 		}
 	}
 }
@@ -124,28 +124,28 @@ func (pl *planner) full() bool {
 	return pl.policy.MaxStarts > 0 && len(pl.starts) >= pl.policy.MaxStarts
 }
 
-// displaceBackfills takes the backfills off that c goes before and that were made for the sake of
+// displace takes the backfills off that c goes before and that were made for the sake of
 // others ahead of it.
-func (pl *planner) displaceBackfills(c *Candidate) (off []backfill) {
-	for at := len(pl.backfills) - 1; at >= 0; at-- {
-		if b := &pl.backfills[at]; pl.policy.MayDelay(c, b.c, b.isMove()) {
+func (kp *kept) displace(c *Candidate) (off []backfill) {
+	for at := len(kp.list) - 1; at >= 0; at-- {
+		if b := &kp.list[at]; kp.policy.MayDelay(c, b.c, b.isMove()) {
 			off = append(off, *b)
-			pl.removeBackfill(at)
+			kp.remove(at)
 		}
 	}
 	return off
 }
 
-// keepBackfills books backfills again that still hold.
-func (pl *planner) keepBackfills(off []backfill) {
+// keepAll books backfills again that still hold.
+func (kp *kept) keepAll(off []backfill) {
 	for i := range off {
-		pl.keepBackfill(off[i])
+		kp.keep(off[i])
 	}
 }
 
-func (pl *planner) backfillOf(job int64) int {
-	for i := range pl.backfills {
-		if pl.backfills[i].Job == job {
+func (kp *kept) of(job int64) int {
+	for i := range kp.list {
+		if kp.list[i].Job == job {
 			return i
 		}
 	}
@@ -156,115 +156,115 @@ func (pl *planner) backfillOf(job int64) int {
 // earlier place goes through everything that runs.
 const lookAgain = 10 * time.Second
 
-// keepBackfill books a backfill that still holds, where it is or where it is served earlier.
-func (pl *planner) keepBackfill(b backfill) bool {
-	sh := pl.askClass(b.c.Ask)
-	if sh.bad != nil || !pl.stands(&b) && !pl.holds(sh.need, b.Slots) {
+// keep books a backfill that still holds, where it is or where it is served earlier.
+func (kp *kept) keep(b backfill) bool {
+	sh := kp.fit.classOf(b.c.Ask)
+	if sh.bad != nil || !kp.stands(&b) && !kp.holds(sh.need, b.Slots) {
 		return false
 	}
-	b.grants = pl.backfillGrants(&b)
-	pl.mem.backfillGrants[b.Job].heldAt = pl.mem.capacity
+	b.grants = kp.grantsOf(&b)
+	kp.mem.backfillGrants[b.Job].heldAt = kp.fit.capacity
 	away := false
 	for _, g := range b.grants {
-		if n := pl.views[0].node(g.at); !n.Ready && n.Away {
+		if n := kp.views[0].node(g.at); !n.Ready && n.Away {
 			away = true
-		} else if !pl.clearedFor(&b, g.at).Fits(&g.Grant) {
+		} else if !kp.clearedFor(&b, g.at).Fits(&g.Grant) {
 			return false
 		}
 	}
-	b.Victims = pl.victimsLeft(b.Victims)
+	b.Victims = kp.victimsLeft(b.Victims)
 	if away {
 		// Until the node is back, or is lost, nobody knows when the places are free.
 		b.away = true
 		b.At = time.Time{}
-		pl.addBackfill(b)
+		kp.add(b)
 		return true
 	}
-	if b.isMove() && len(b.Victims) == 0 && !pl.vacant(b.grants) {
+	if b.isMove() && len(b.Victims) == 0 && !kp.vacant(b.grants) {
 		// A victim was refused, or something else came between: a plain backfill.
 		b.Until = time.Time{}
-		b.grants = pl.backfillGrants(&b)
+		b.grants = kp.grantsOf(&b)
 	}
 	if !b.isMove() {
-		b.At = pl.freeAt(b.grants)
+		b.At = kp.freeAt(b.grants)
 	}
-	if !pl.mayKeep(&b) {
+	if !kp.mayKeep(&b) {
 		return false
 	}
-	if pause := time.Duration(len(pl.view.Nodes)/100) * lookAgain; !b.isMove() && pl.now.Sub(b.SearchedAt) >= pause {
-		if b.At.IsZero() && !pl.promises(&b) && pl.view.Queue.Ledger().Knows(0) {
+	if pause := time.Duration(len(kp.view.Nodes)/100) * lookAgain; !b.isMove() && kp.now.Sub(b.SearchedAt) >= pause {
+		if b.At.IsZero() && !kp.promises(&b) && kp.view.Queue.Ledger().Knows(0) {
 			// Nobody knows whether these places are ever free before others are: it is made
 			// anew where the least is missing, in its turn.
 			return false
 		}
-		b.SearchedAt = pl.now
+		b.SearchedAt = kp.now
 		// Only for a time that is known and earlier: what a taker was promised never
 		// gets later by a move.
-		if slots, at := pl.earliest(b.c, sh, b.c.Avoid, b.At); slots != nil && (b.At.IsZero() || at.Before(b.At)) {
+		if slots, at := kp.earliest(b.c, sh, b.c.Avoid, b.At); slots != nil && (b.At.IsZero() || at.Before(b.At)) {
 			b.Slots, b.At = slots, at
-			b.grants = pl.backfillGrants(&b)
+			b.grants = kp.grantsOf(&b)
 		}
 	}
-	pl.addBackfill(b)
+	kp.add(b)
 	return true
 }
 
 // holds reports whether the places of a backfill are still in service and allowed.
-func (pl *planner) holds(d *cluster.Need, slots []cluster.Slot) bool {
+func (kp *kept) holds(d *cluster.Need, slots []cluster.Slot) bool {
 	if len(slots) != d.Size {
 		return false
 	}
 	if d.Parts != nil || d.Alternatives != nil {
-		return pl.admitsAll(d, slots)
+		return kp.fit.admitsAll(d, slots)
 	}
 	for i, s := range slots {
 		if i > 0 && s.Node == slots[i-1].Node {
 			continue
 		}
-		if at := pl.find(s.Node); at < 0 || !d.Admits(pl.view.Nodes[at]) {
+		if at := kp.fit.find(s.Node); at < 0 || !d.Admits(kp.view.Nodes[at]) {
 			return false
 		}
 	}
 	return true
 }
 
-// backfill keeps lower gangs off the places that c waits for. It reports false when no
+// make keeps lower gangs off the places that c waits for. It reports false when no
 // ready nodes, however empty, would hold it: waiting for those would hold others up for
 // nothing.
-func (pl *planner) makeBackfill(c *Candidate, sh *askClass) bool {
+func (kp *kept) make(c *Candidate, sh *askClass) bool {
 	if sh.noBackfill {
 		return false
 	}
-	b := backfill{Backfill: Backfill{Job: c.Job, SearchedAt: pl.now}, c: c}
-	if b.Slots, b.At = pl.earliest(c, sh, c.Avoid, time.Time{}); b.Slots == nil {
-		b.Slots = pl.findBackfill(sh, pl.around(c))
+	b := backfill{Backfill: Backfill{Job: c.Job, SearchedAt: kp.now}, c: c}
+	if b.Slots, b.At = kp.earliest(c, sh, c.Avoid, time.Time{}); b.Slots == nil {
+		b.Slots = kp.find(sh, kp.around(c))
 	}
 	if b.Slots == nil {
 		sh.noBackfill = true // backfills only add up within a plan
 		return false
 	}
-	b.grants = pl.backfillGrants(&b)
+	b.grants = kp.grantsOf(&b)
 	if b.At.IsZero() {
-		at, ok := pl.mayHave(c, b.grants, pl.freeAt(b.grants))
+		at, ok := kp.mayHave(c, b.grants, kp.freeAt(b.grants))
 		if !ok {
 			return false
 		}
 		b.At = at
 	}
-	pl.addBackfill(b)
+	kp.add(b)
 	return true
 }
 
-// addBackfill keeps a backfill off the views of the nodes of those that would be in its way.
-func (pl *planner) addBackfill(b backfill) {
+// add keeps a backfill off the views of the nodes of those that would be in its way.
+func (kp *kept) add(b backfill) {
 	from := b.from()
-	at := sort.Search(len(pl.backfills), func(i int) bool { return pl.backfills[i].from().After(from) })
-	pl.backfills = slices.Insert(pl.backfills, at, b)
-	if pl.strictView != nil && pl.isStrict(&b) {
-		pl.strictView.putAll(b.grants)
+	at := sort.Search(len(kp.list), func(i int) bool { return kp.list[i].from().After(from) })
+	kp.list = slices.Insert(kp.list, at, b)
+	if kp.strictView != nil && kp.isStrict(&b) {
+		kp.strictView.putAll(b.grants)
 	}
-	pl.views = slices.Insert(pl.views, at+1, nil)
-	for _, l := range pl.views[at+1:] {
+	kp.views = slices.Insert(kp.views, at+1, nil)
+	for _, l := range kp.views[at+1:] {
 		if l != nil {
 			l.putAll(b.grants)
 		}
@@ -273,42 +273,42 @@ func (pl *planner) addBackfill(b backfill) {
 
 // viewWith is the nodes with the first n backfills on them, made when first asked for: most gangs
 // have no time limit or a long one, and see only the last.
-func (pl *planner) viewWith(n int) *nodeView {
+func (kp *kept) viewWith(n int) *nodeView {
 	below := n
-	for pl.views[below] == nil {
+	for kp.views[below] == nil {
 		below--
 	}
 	if below < n {
-		pl.views[n] = pl.mem.pool.clone(pl.views[below])
+		kp.views[n] = kp.fit.pool.clone(kp.views[below])
 		for i := below; i < n; i++ {
-			pl.views[n].putAll(pl.backfills[i].grants)
+			kp.views[n].putAll(kp.list[i].grants)
 		}
 	}
-	return pl.views[n]
+	return kp.views[n]
 }
 
 // yields reports whether a gang may use places that are kept for others of its tier: it
 // would hand them over to whoever needs much less, and lose nothing by that.
-func (pl *planner) yields(c *Candidate) bool {
-	return pl.strictView != nil && c.KeepsWork && pl.view.Queue.Ledger().Knows(c.TimeLimit) && pl.front[c.Job] == NoTurn
+func (kp *kept) yields(c *Candidate) bool {
+	return kp.strictView != nil && c.KeepsWork && kp.view.Queue.Ledger().Knows(c.TimeLimit) && kp.front[c.Job] == NoTurn
 }
 
 // isStrict: not even those who would make room may use its places. Without a limit nobody
 // makes room for a gang of the same tier.
-func (pl *planner) isStrict(b *backfill) bool {
-	return b.isMove() || !pl.view.Queue.Ledger().Knows(b.c.TimeLimit) || pl.front[b.Job] != NoTurn
+func (kp *kept) isStrict(b *backfill) bool {
+	return b.isMove() || !kp.view.Queue.Ledger().Knows(b.c.TimeLimit) || kp.front[b.Job] != NoTurn
 }
 
-func (pl *planner) removeBackfill(at int) {
-	b := pl.backfills[at]
-	if pl.strictView != nil && pl.isStrict(&b) {
+func (kp *kept) remove(at int) {
+	b := kp.list[at]
+	if kp.strictView != nil && kp.isStrict(&b) {
 		for _, g := range b.grants {
-			pl.strictView.set(g.at, pl.strictView.node(g.at).Release(g.MemberKey))
+			kp.strictView.set(g.at, kp.strictView.node(g.at).Release(g.MemberKey))
 		}
 	}
-	pl.backfills = slices.Delete(pl.backfills, at, at+1)
-	pl.views = slices.Delete(pl.views, at+1, at+2)
-	for _, l := range pl.views[at+1:] {
+	kp.list = slices.Delete(kp.list, at, at+1)
+	kp.views = slices.Delete(kp.views, at+1, at+2)
+	for _, l := range kp.views[at+1:] {
 		if l == nil {
 			continue
 		}
@@ -320,23 +320,23 @@ func (pl *planner) removeBackfill(at int) {
 
 // fitsWithout reports whether a gang fits on the nodes of viewWithout, and leaves the count
 // of room there for its reason. Mostly it does not, and a view of its own costs more.
-func (pl *planner) fitsWithout(own int, end time.Time, sh *askClass, avoid []string) bool {
-	d, l0, rs := sh.need, pl.views[0], &pl.mem.rooms
-	t := pl.tallyOf(pl.look(sh, l0, avoid))
+func (kp *kept) fitsWithout(own int, end time.Time, sh *askClass, avoid []string) bool {
+	d, l0, rs := sh.need, kp.views[0], &kp.mem.rooms
+	t := kp.fit.tallyOf(kp.fit.look(sh, l0, avoid))
 	rs.begin(l0.size)
-	pl.touchedNodes = pl.touchedNodes[:0]
-	for i := range pl.backfills {
-		if b := &pl.backfills[i]; i != own && b.inWayOf(end) {
+	kp.touchedNodes = kp.touchedNodes[:0]
+	for i := range kp.list {
+		if b := &kp.list[i]; i != own && b.inWayOf(end) {
 			for j := range b.grants {
 				g := &b.grants[j]
 				if rs.at(g.at) == nil {
-					pl.touchedNodes = append(pl.touchedNodes, g.at)
+					kp.touchedNodes = append(kp.touchedNodes, g.at)
 				}
 				rs.open(g.at, l0.node(g.at)).Restore(&g.Grant)
 			}
 		}
 	}
-	for _, at := range pl.touchedNodes {
+	for _, at := range kp.touchedNodes {
 		n := l0.node(at)
 		was := d.Ranks(n)
 		if was == 0 || !n.Ready || !d.Admits(n) || slices.Contains(avoid, n.Name) {
@@ -350,21 +350,21 @@ func (pl *planner) fitsWithout(own int, end time.Time, sh *askClass, avoid []str
 	if layoutOf(d).members(t) > 0 {
 		return true
 	}
-	return len(avoid) > 0 && pl.fitsWithout(own, end, sh, nil)
+	return len(avoid) > 0 && kp.fitsWithout(own, end, sh, nil)
 }
 
 // viewWithout is the nodes as the taker of a backfill sees them, when it would run until
 // end: its own backfill is not in its way.
-func (pl *planner) viewWithout(c *Candidate, own int, end time.Time) *nodeView {
-	if pl.reservations != nil && ownOf(c) != "" {
-		return pl.ownView(c, end, own)
+func (kp *kept) viewWithout(c *Candidate, own int, end time.Time) *nodeView {
+	if kp.reservations != nil && ownOf(c) != "" {
+		return kp.ownView(c, end, own)
 	}
-	if len(pl.backfills) == 1 {
-		return pl.views[0]
+	if len(kp.list) == 1 {
+		return kp.views[0]
 	}
-	l := pl.mem.pool.clone(pl.views[0])
-	for i := range pl.backfills {
-		if b := &pl.backfills[i]; i != own && b.inWayOf(end) {
+	l := kp.fit.pool.clone(kp.views[0])
+	for i := range kp.list {
+		if b := &kp.list[i]; i != own && b.inWayOf(end) {
 			l.putAll(b.grants)
 		}
 	}
@@ -372,15 +372,15 @@ func (pl *planner) viewWithout(c *Candidate, own int, end time.Time) *nodeView {
 }
 
 // topView is the nodes with every backfill made so far.
-func (pl *planner) topView() *nodeView { return pl.viewWith(len(pl.views) - 1) }
+func (kp *kept) topView() *nodeView { return kp.viewWith(len(kp.views) - 1) }
 
 // clearedFor is a node with nothing on it but the backfills that b must leave alone: a move
 // and a backfill may have the same places, when the one is over before the other.
-func (pl *planner) clearedFor(b *backfill, at int) *cluster.Room {
-	r := &pl.mem.room
-	r.OfEmptied(pl.views[0].node(at))
-	for i := range pl.backfills {
-		o := &pl.backfills[i]
+func (kp *kept) clearedFor(b *backfill, at int) *cluster.Room {
+	r := &kp.mem.room
+	r.OfEmptied(kp.views[0].node(at))
+	for i := range kp.list {
+		o := &kp.list[i]
 		if o.isMove() && o.over(b) || b.isMove() && b.over(o) {
 			continue
 		}
@@ -399,9 +399,9 @@ func (b *backfill) over(o *backfill) bool {
 }
 
 // vacant reports whether grants fit on the nodes as they are, with the starts planned so far.
-func (pl *planner) vacant(grants []nodeGrant) bool {
+func (kp *kept) vacant(grants []nodeGrant) bool {
 	for i := range grants {
-		if g := &grants[i]; !pl.views[0].node(g.at).Fits(&g.Grant) {
+		if g := &grants[i]; !kp.views[0].node(g.at).Fits(&g.Grant) {
 			return false
 		}
 	}
@@ -409,10 +409,10 @@ func (pl *planner) vacant(grants []nodeGrant) bool {
 }
 
 // cleared is a node with nothing on it but the backfills made so far.
-func (pl *planner) cleared(at int) *cluster.Node {
-	n := pl.views[0].node(at).Emptied()
-	for i := range pl.backfills {
-		for _, g := range pl.backfills[i].grants {
+func (kp *kept) cleared(at int) *cluster.Node {
+	n := kp.views[0].node(at).Emptied()
+	for i := range kp.list {
+		for _, g := range kp.list[i].grants {
 			if g.at == at {
 				n = n.Restore(g.Grant)
 			}

@@ -393,26 +393,26 @@ func TestGrantsAreOfTheirBackfill(t *testing.T) {
 		return backfill{Backfill: Backfill{Job: 1, Slots: slots[:n], Until: until}, c: candidate(1, api.Spec{Size: n, CPUsPerRank: cpus})}
 	}
 	first := of(1, 2, time.Time{})
-	was := pl.backfillGrants(&first)
-	pl.mem.backfillGrants[1].heldAt = pl.mem.capacity
-	if again := pl.backfillGrants(&first); &again[0] != &was[0] || !pl.stands(&first) {
+	was := pl.kept.grantsOf(&first)
+	pl.kept.mem.backfillGrants[1].heldAt = pl.fit.capacity
+	if again := pl.kept.grantsOf(&first); &again[0] != &was[0] || !pl.kept.stands(&first) {
 		t.Error("the same backfill is not known again")
 	}
 	for name, b := range map[string]backfill{"other CPUs": of(2, 2, time.Time{}), "fewer places": of(1, 1, time.Time{}), "another end": of(1, 2, epoch0.Add(time.Hour))} {
-		pl.backfillGrants(&first)
-		got := pl.backfillGrants(&b)
+		pl.kept.grantsOf(&first)
+		got := pl.kept.grantsOf(&b)
 		if len(got) != len(b.Slots) || got[0].Takes[cluster.CPUs] != int64(b.c.Ask.Spec.CPUsPerRank) || !got[0].Until.Equal(b.Until) {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
 	moved := of(1, 2, time.Time{})
-	pl.backfillGrants(&first)
+	pl.kept.grantsOf(&first)
 	moved.Slots = []cluster.Slot{slots[1], slots[0]}
-	if got := pl.backfillGrants(&moved); got[0].at != 1 || pl.stands(&moved) {
+	if got := pl.kept.grantsOf(&moved); got[0].at != 1 || pl.kept.stands(&moved) {
 		t.Errorf("other places: %+v", got)
 	}
-	pl.mem.backfillGrants[1].heldAt = pl.mem.capacity
-	if pl.mem.capacity++; pl.stands(&moved) {
+	pl.kept.mem.backfillGrants[1].heldAt = pl.fit.capacity
+	if pl.fit.capacity++; pl.kept.stands(&moved) {
 		t.Error("it stands though the nodes are others")
 	}
 }
@@ -470,7 +470,7 @@ func TestTimesOfABackfill(t *testing.T) {
 	}
 	c := lasting(1, 1, 60)
 	c.Stop, c.TimeMin = time.Minute, 10*time.Minute
-	pl := &planner{now: epoch0}
+	pl := &planner{given: given{now: epoch0}}
 	for _, tt := range []struct {
 		change     func(c *Candidate)
 		end, least time.Time
@@ -531,8 +531,8 @@ func TestViewsOfATaker(t *testing.T) {
 			case 4:
 				b.At = epoch0.Add(10 * time.Minute)
 			}
-			b.grants = pl.backfillGrants(&b)
-			pl.addBackfill(b)
+			b.grants = pl.kept.grantsOf(&b)
+			pl.kept.add(b)
 		}
 		end := epoch0.Add(time.Duration(tt.minutes) * time.Minute)
 		full := func(l *nodeView) string {
@@ -544,16 +544,16 @@ func TestViewsOfATaker(t *testing.T) {
 			}
 			return strings.Join(out, " ")
 		}
-		if got := full(pl.viewWithout(tt.c, pl.backfillOf(tt.own), end)); got != tt.want {
+		if got := full(pl.kept.viewWithout(tt.c, pl.kept.of(tt.own), end)); got != tt.want {
 			t.Errorf("%s: full are %q, want %q", tt.name, got, tt.want)
 		}
-		if got := full(pl.viewFor(tt.c, end)); tt.own == 0 && got != tt.want {
+		if got := full(pl.kept.viewFor(tt.c, end)); tt.own == 0 && got != tt.want {
 			t.Errorf("%s: without a backfill full are %q, want %q", tt.name, got, tt.want)
 		}
-		for len(pl.backfills) > 0 {
-			pl.removeBackfill(0)
+		for len(pl.kept.list) > 0 {
+			pl.kept.remove(0)
 		}
-		if got := full(pl.topView()); got != "" {
+		if got := full(pl.kept.topView()); got != "" {
 			t.Errorf("%s: none is left, and full are %q", tt.name, got)
 		}
 	}

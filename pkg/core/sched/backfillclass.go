@@ -30,11 +30,11 @@ func (ps *backfillClasses) changed(at int) {
 	}
 }
 
-// currentBackfillClasses is the backfill classes of the nodes as they are.
-func (m *Planner) currentBackfillClasses() []*backfillClass {
-	ps := &m.backfillClasses
+// classes is the backfill classes of the nodes as they are.
+func (kp *kept) classes() []*backfillClass {
+	ps := &kp.mem.backfillClasses
 	if !ps.known {
-		*ps = backfillClasses{by: map[[2]int]*backfillClass{}, of: make([]*backfillClass, m.base.size), known: true}
+		*ps = backfillClasses{by: map[[2]int]*backfillClass{}, of: make([]*backfillClass, kp.fit.base.size), known: true}
 		for at := range ps.of {
 			ps.dirty = append(ps.dirty, int32(at))
 		}
@@ -42,8 +42,8 @@ func (m *Planner) currentBackfillClasses() []*backfillClass {
 	left := false
 	for _, at := range ps.dirty {
 		var is *backfillClass
-		if k := m.base.class(int(at)); k != nil {
-			is = ps.class(k, m.emptied(int(at), m.base.node(int(at))))
+		if k := kp.fit.base.class(int(at)); k != nil {
+			is = ps.class(k, kp.fit.emptied(int(at), kp.fit.base.node(int(at))))
 		}
 		was := ps.of[at]
 		if was == is {

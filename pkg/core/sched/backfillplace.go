@@ -10,27 +10,27 @@ import (
 	"gangd/pkg/core/cluster"
 )
 
-// findBackfill chooses places over the whole of the ready nodes, those that need the least
+// find chooses places over the whole of the ready nodes, those that need the least
 // further freeing: for when it is not known when what runs will end.
-func (pl *planner) findBackfill(sh *askClass, avoid []string) []cluster.Slot {
+func (kp *kept) find(sh *askClass, avoid []string) []cluster.Slot {
 	d := sh.need
 	if sh.alternatives != nil {
-		return pl.findBackfillOfAlternatives(sh, avoid)
+		return kp.findOfAlternatives(sh, avoid)
 	}
 	if d.Packed() {
-		return pl.backfillMixed(d, avoid)
+		return kp.findMixed(d, avoid)
 	}
-	choices := pl.choicesEmpty(sh, avoid)
+	choices := kp.choicesEmpty(sh, avoid)
 	l := layoutOf(d)
-	if l.members(pl.tallyOf(choices)) == 0 {
+	if l.members(kp.fit.tallyOf(choices)) == 0 {
 		if len(avoid) > 0 {
-			return pl.findBackfill(sh, nil)
+			return kp.find(sh, nil)
 		}
 		return nil
 	}
 	var slots []cluster.Slot
 	for _, m := range l.chooseBackfill(choices) {
-		slots = append(slots, pl.backfillOn(d, m)...)
+		slots = append(slots, kp.backfillOn(d, m)...)
 	}
 	return slots
 }
@@ -85,18 +85,18 @@ func (gs *choiceGroups) made() []nodeChoice {
 // the others pair by pair. Of a group no more nodes are listed than a gang can use: each is
 // chosen for its room or its name, and there are at most as many as it may have members, and
 // as many that these are exchanged for.
-func (pl *planner) choicesEmpty(sh *askClass, avoid []string) []nodeChoice {
-	d, top, rs, gs := sh.need, pl.topView(), &pl.mem.rooms, &pl.mem.groups
-	list := pl.mem.currentBackfillClasses()
-	pl.openRooms()
+func (kp *kept) choicesEmpty(sh *askClass, avoid []string) []nodeChoice {
+	d, top, rs, gs := sh.need, kp.topView(), &kp.mem.rooms, &kp.mem.groups
+	list := kp.classes()
+	kp.openRooms()
 	gs.reset()
 	allows := func(at int32) bool {
 		name := top.node(int(at)).Name
 		return !slices.Contains(avoid, name) && d.Named(name)
 	}
-	for _, i := range pl.touchedNodes {
+	for _, i := range kp.touchedNodes {
 		at := int32(i)
-		n := pl.views[0].node(i)
+		n := kp.views[0].node(i)
 		if !n.Ready || !allows(at) || !d.Admits(n) {
 			continue
 		}
@@ -111,7 +111,7 @@ func (pl *planner) choicesEmpty(sh *askClass, avoid []string) []nodeChoice {
 		if total == 0 {
 			continue
 		}
-		some, n := pl.nodeBuffer[:0], len(p.nodes)-p.apart
+		some, n := kp.nodeBuffer[:0], len(p.nodes)-p.apart
 		if picky {
 			n = 0
 		}
@@ -128,59 +128,59 @@ func (pl *planner) choicesEmpty(sh *askClass, avoid []string) []nodeChoice {
 				break
 			}
 		}
-		if pl.nodeBuffer = some; n > 0 {
+		if kp.nodeBuffer = some; n > 0 {
 			gs.add(some, n, total, min(total, sh.ranksOn(p.class)), sh.freeOn(p.class))
 		}
 	}
-	pl.closeRooms()
+	kp.closeRooms()
 	return gs.made()
 }
 
 // openRooms makes a room, with the backfills made so far on it, of each node that backfills or
 // starts of this plan are on, and lists these nodes.
-func (pl *planner) openRooms() {
-	rs, of := &pl.mem.rooms, pl.mem.backfillClasses.of
+func (kp *kept) openRooms() {
+	rs, of := &kp.mem.rooms, kp.mem.backfillClasses.of
 	rs.begin(len(of))
-	pl.touchedNodes = pl.touchedNodes[:0]
+	kp.touchedNodes = kp.touchedNodes[:0]
 	open := func(at int) *cluster.Room {
 		if r := rs.at(at); r != nil {
 			return r
 		}
-		n := pl.views[0].node(at)
+		n := kp.views[0].node(at)
 		r := rs.open(at, n)
 		r.OfEmptied(n)
-		pl.touchedNodes = append(pl.touchedNodes, at)
+		kp.touchedNodes = append(kp.touchedNodes, at)
 		if of[at] != nil {
 			of[at].apart++
 		}
 		return r
 	}
-	for i := range pl.started {
-		open(pl.started[i].at)
+	for i := range kp.ends.started {
+		open(kp.ends.started[i].at)
 	}
-	for i := range pl.backfills {
-		for j := range pl.backfills[i].grants {
-			g := &pl.backfills[i].grants[j]
+	for i := range kp.list {
+		for j := range kp.list[i].grants {
+			g := &kp.list[i].grants[j]
 			open(g.at).Restore(&g.Grant)
 		}
 	}
 }
 
 // closeRooms takes back what openRooms noted of backfill classes.
-func (pl *planner) closeRooms() {
-	for _, at := range pl.touchedNodes {
-		if p := pl.mem.backfillClasses.of[at]; p != nil {
+func (kp *kept) closeRooms() {
+	for _, at := range kp.touchedNodes {
+		if p := kp.mem.backfillClasses.of[at]; p != nil {
 			p.apart = 0
 		}
 	}
 }
 
 // emptied is the class of a ready node with nothing on it.
-func (m *Planner) emptied(at int, n *cluster.Node) *nodeClass {
-	if m.emptiedClasses[at] == nil {
-		m.emptiedClasses[at] = m.classes.emptied(n)
+func (f *finder) emptied(at int, n *cluster.Node) *nodeClass {
+	if f.emptiedClasses[at] == nil {
+		f.emptiedClasses[at] = f.classes.emptied(n)
 	}
-	return m.emptiedClasses[at]
+	return f.emptiedClasses[at]
 }
 
 // chooseBackfill takes the choices with most room free already until they hold the gang. When
@@ -253,8 +253,8 @@ func (l layout) backfillFixed(choices []nodeChoice) []member {
 
 // backfillOn picks the cards of one member: those free now first, then such as must be
 // waited for.
-func (pl *planner) backfillOn(d *cluster.Need, m member) []cluster.Slot {
-	here, empty := pl.topView().node(m.at), pl.cleared(m.at)
+func (kp *kept) backfillOn(d *cluster.Need, m member) []cluster.Slot {
+	here, empty := kp.topView().node(m.at), kp.cleared(m.at)
 	now := min(m.ranks, d.Ranks(here))
 	if now == m.ranks {
 		return d.Pick(here, now)

@@ -15,6 +15,13 @@ const (
 	WordNoAccount  = "InvalidAccount"
 )
 
+// bounds is what a gang may not exceed, whatever is free: the cards of a user and an account, and the site's pools.
+type bounds struct {
+	*given
+	kept     *kept
+	holdings *holdings // nil: not counted yet
+}
+
 // holdings counts the cards in the hands of each user and account, and what of pools is held, with those of the starts
 // planned so far.
 type holdings struct {
@@ -23,14 +30,14 @@ type holdings struct {
 	takers        []poolTaker // who waits for pools, the first of them
 }
 
-func (pl *planner) held() *holdings {
-	if pl.holdings == nil {
-		pl.holdings = &holdings{user: map[string]int{}, account: map[string]int{}, pools: map[api.PoolKey]int{}}
-		for _, r := range pl.view.Running {
-			pl.holdings.add(r.User, r.Account, r.Cards, r.Pools)
+func (bs *bounds) held() *holdings {
+	if bs.holdings == nil {
+		bs.holdings = &holdings{user: map[string]int{}, account: map[string]int{}, pools: map[api.PoolKey]int{}}
+		for _, r := range bs.view.Running {
+			bs.holdings.add(r.User, r.Account, r.Cards, r.Pools)
 		}
 	}
-	return pl.holdings
+	return bs.holdings
 }
 
 func (h *holdings) add(user, account string, cards int, pools []api.Pool) {
@@ -42,11 +49,11 @@ func (h *holdings) add(user, account string, cards int, pools []api.Pool) {
 }
 
 // capped says which bound a gang would exceed, nil when none.
-func (pl *planner) capped(c *Candidate) *verdict {
-	if v := pl.shortOfPool(c); v != nil {
+func (bs *bounds) capped(c *Candidate) *verdict {
+	if v := bs.shortOfPool(c); v != nil {
 		return v
 	}
-	p := pl.policy
+	p := bs.policy
 	if text := p.Closed(c); text != "" {
 		return &verdict{word: WordNoAccount, sentence: text}
 	}
@@ -57,12 +64,12 @@ func (pl *planner) capped(c *Candidate) *verdict {
 	if cards == 0 {
 		return nil
 	}
-	if has := pl.held().user[c.User]; p.UserCards > 0 && has+cards > p.UserCards {
+	if has := bs.held().user[c.User]; p.UserCards > 0 && has+cards > p.UserCards {
 		return &verdict{word: WordUserCap, sentence: fmt.Sprintf("%s has %s and asks for %d more, at most %d are allowed to a user at a time",
 			c.User, api.Count(has, "card"), cards, p.UserCards)}
 	}
 	if a := p.Account(c.Account); a != nil && a.Cards > 0 {
-		if has := pl.held().account[c.Account]; has+cards > a.Cards {
+		if has := bs.held().account[c.Account]; has+cards > a.Cards {
 			return &verdict{word: WordAccountCap, sentence: fmt.Sprintf("account %s has %s and %d more are asked for, at most %d are allowed to it at a time",
 				c.Account, api.Count(has, "card"), cards, a.Cards)}
 		}
@@ -72,14 +79,14 @@ func (pl *planner) capped(c *Candidate) *verdict {
 
 // capLines names who holds what a bound counts, when the first of them ends, and the
 // most that may be asked for meanwhile.
-func (pl *planner) capLines(c *Candidate, v *verdict) []string {
+func (wy *why) capLines(c *Candidate, v *verdict) []string {
 	word, ofPool := v.word, v.pool != (api.PoolKey{})
 	if word == WordNoAccount {
 		return nil
 	}
 	var ids []int64
 	var first time.Time
-	for _, r := range pl.view.Running {
+	for _, r := range wy.view.Running {
 		if ofPool && countOf(r.Pools, v.pool) == 0 || !ofPool && r.Cards == 0 || word == WordUserCap && r.User != c.User || word == WordAccountCap && r.Account != c.Account {
 			continue
 		}
@@ -92,9 +99,9 @@ func (pl *planner) capLines(c *Candidate, v *verdict) []string {
 	}
 	var lines []string
 	if len(ids) > 0 {
-		line := "held by " + pl.view.Names.list(ids)
+		line := "held by " + wy.view.Names.list(ids)
 		if !first.IsZero() {
-			line += ", the first of which ends at the latest at " + when.Clock(pl.now, first)
+			line += ", the first of which ends at the latest at " + when.Clock(wy.now, first)
 		}
 		lines = append(lines, line)
 	}
@@ -102,9 +109,9 @@ func (pl *planner) capLines(c *Candidate, v *verdict) []string {
 	if ofPool {
 		return lines
 	} else if word == WordUserCap {
-		left = pl.policy.UserCards - pl.held().user[c.User]
-	} else if a := pl.policy.Account(c.Account); a != nil {
-		left = a.Cards - pl.held().account[c.Account]
+		left = wy.policy.UserCards - wy.bounds.held().user[c.User]
+	} else if a := wy.policy.Account(c.Account); a != nil {
+		left = a.Cards - wy.bounds.held().account[c.Account]
 	}
 	if left > 0 {
 		lines = append(lines, fmt.Sprintf("at most %s more may be asked for until then", api.Count(left, "card")))
@@ -113,16 +120,16 @@ func (pl *planner) capLines(c *Candidate, v *verdict) []string {
 }
 
 // reclaims reports whether a gang asks for no more than its account's own cards.
-func (pl *planner) reclaims(c *Candidate) bool {
-	a := pl.policy.Account(c.Account)
-	return a != nil && a.Quota > 0 && pl.held().account[c.Account]+CardsOf(c.Ask) <= a.Quota
+func (bs *bounds) reclaims(c *Candidate) bool {
+	a := bs.policy.Account(c.Account)
+	return a != nil && a.Quota > 0 && bs.held().account[c.Account]+CardsOf(c.Ask) <= a.Quota
 }
 
 // borrows reports whether a gang's account has more than its own, where somebody reclaims.
-func (pl *planner) borrows(r *victimCandidate) bool {
+func (bs *bounds) borrows(r *victimCandidate) bool {
 	quota := 0
-	if a := pl.policy.Account(r.Account); a != nil {
+	if a := bs.policy.Account(r.Account); a != nil {
 		quota = a.Quota
 	}
-	return pl.held().account[r.Account] > quota
+	return bs.held().account[r.Account] > quota
 }

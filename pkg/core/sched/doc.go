@@ -53,10 +53,11 @@
 // Failure rules: an ask that can't be read waits with the reason BadConstraints; nothing
 // else can fail.
 //
-// Where a rule stands: the order in rank.go, its front in guard.go; who may be preempted in
-// protect.go, who of them is and for whom in preempt.go; where a gang is placed in layout.go,
-// strand.go and topology.go; the bounds of users and accounts in caps.go; the words for people in
-// reason.go and explain.go.
+// Whose a rule is: what waits, in which order and by which policy is package order's. A plan is made of what it is given
+// (given.go) by owners of which each knows those before it: the finder, which knows where gangs fit (finder.go; layout.go, strand.go,
+// topology.go), what ends when (the horizon, ends.go), what is kept for whom (kept.go, backfill.go), the bounds of users,
+// accounts and pools (caps.go, pools.go), who goes to the front (guard.go), who makes room (preempt.go), and the words for
+// people (why: reason.go, explain.go). The planner (make.go) has these, and decides nothing that one of them could.
 //
 // Begin with sched.go (view, candidate, plan) and Planner.Make. It must not know how a gang lives:
 // it says what to start and to stop, and gang checks it again.

@@ -13,41 +13,41 @@ const overdue = time.Minute
 
 // endOf is when a grant ends at the latest; zero: not known. A gang that is being stopped
 // ends sooner than its time limit says, and also without one.
-func (pl *planner) endOf(g *cluster.Grant) time.Time {
+func (hz *horizon) endOf(g *cluster.Grant) time.Time {
 	t := g.Until
-	if by, stopping := pl.stopping()[g.Job]; stopping && (t.IsZero() || by.Before(t)) {
+	if by, stopping := hz.stopping()[g.Job]; stopping && (t.IsZero() || by.Before(t)) {
 		t = by
 	}
-	if !t.IsZero() && t.Before(pl.now) {
-		t = pl.now.Add(overdue)
+	if !t.IsZero() && t.Before(hz.now) {
+		t = hz.now.Add(overdue)
 	}
 	return t
 }
 
 // stopping is until when the gangs that are being stopped have ended.
-func (pl *planner) stopping() map[int64]time.Time {
-	if pl.stopBy == nil {
-		pl.stopBy = make(map[int64]time.Time)
-		for _, r := range pl.view.Running {
+func (hz *horizon) stopping() map[int64]time.Time {
+	if hz.stopBy == nil {
+		hz.stopBy = make(map[int64]time.Time)
+		for _, r := range hz.view.Running {
 			if r.Stopping {
-				pl.stopBy[r.Job] = r.StopBy
+				hz.stopBy[r.Job] = r.StopBy
 			}
 		}
 	}
-	return pl.stopBy
+	return hz.stopBy
 }
 
 // byEnd is everything on the ready nodes whose end is known, with the starts planned so
 // far, the first to end first.
-func (pl *planner) byEnd() *ends {
-	if pl.others == nil || pl.othersAt != len(pl.started) {
-		pl.others, pl.othersAt = pl.otherEnds(pl.others[:0]), len(pl.started)
+func (hz *horizon) byEnd() *ends {
+	if hz.others == nil || hz.othersAt != len(hz.started) {
+		hz.others, hz.othersAt = hz.otherEnds(hz.others[:0]), len(hz.started)
 	}
-	s := &ends{pieces: pl.mem.ends.pieces, other: pl.others, not: pl.stopping()}
+	s := &ends{pieces: hz.mem.ends.pieces, other: hz.others, not: hz.stopping()}
 	// What is overdue is among the others.
 	for len(s.pieces) > 0 {
 		p := s.pieces[0]
-		if s.i, _ = slices.BinarySearchFunc(p, pl.now, func(e ending, now time.Time) int { return e.t.Compare(now) }); s.i < len(p) {
+		if s.i, _ = slices.BinarySearchFunc(p, hz.now, func(e ending, now time.Time) int { return e.t.Compare(now) }); s.i < len(p) {
 			break
 		}
 		s.pieces, s.i = s.pieces[1:], 0
@@ -57,25 +57,25 @@ func (pl *planner) byEnd() *ends {
 
 // otherEnds lists what ends at another time than the timeline has it: what is overdue or is
 // being stopped, and the starts planned so far.
-func (pl *planner) otherEnds(out []ending) []ending {
-	stopping := pl.stopping()
-	for _, p := range pl.mem.ends.pieces {
-		if len(p) == 0 || !p[0].t.Before(pl.now) {
+func (hz *horizon) otherEnds(out []ending) []ending {
+	stopping := hz.stopping()
+	for _, p := range hz.mem.ends.pieces {
+		if len(p) == 0 || !p[0].t.Before(hz.now) {
 			break
 		}
 		for _, e := range p {
-			if by, stops := stopping[e.key.Job]; e.t.Before(pl.now) && !(stops && by.Before(e.t)) {
-				e.t = pl.now.Add(overdue)
+			if by, stops := stopping[e.key.Job]; e.t.Before(hz.now) && !(stops && by.Before(e.t)) {
+				e.t = hz.now.Add(overdue)
 				out = append(out, e)
 			}
 		}
 	}
 	if len(stopping) > 0 {
-		out = pl.stoppedEnds(out)
+		out = hz.stoppedEnds(out)
 	}
-	for _, g := range pl.started {
+	for _, g := range hz.started {
 		if !g.Until.IsZero() {
-			out = append(out, endingOf(g.at, pl.endOf(&g.Grant), &g.Grant))
+			out = append(out, endingOf(g.at, hz.endOf(&g.Grant), &g.Grant))
 		}
 	}
 	if out == nil {
@@ -86,11 +86,11 @@ func (pl *planner) otherEnds(out []ending) []ending {
 }
 
 // stoppedEnds are those that come sooner because their gang is being stopped.
-func (pl *planner) stoppedEnds(out []ending) []ending {
-	for at, n := range pl.view.Nodes {
+func (hz *horizon) stoppedEnds(out []ending) []ending {
+	for at, n := range hz.view.Nodes {
 		for _, g := range endsOn(n) {
-			if by, stops := pl.stopping()[g.Job]; stops && (g.Until.IsZero() || by.Before(g.Until)) {
-				if t := pl.endOf(&g); !t.IsZero() {
+			if by, stops := hz.stopping()[g.Job]; stops && (g.Until.IsZero() || by.Before(g.Until)) {
+				if t := hz.endOf(&g); !t.IsZero() {
 					out = append(out, endingOf(at, t, &g))
 				}
 			}
@@ -102,23 +102,23 @@ func (pl *planner) stoppedEnds(out []ending) []ending {
 // earliest finds where a gang can start soonest by the known ends of what is there, beside
 // the backfills made so far; nil when only the end of something unknown would make room, or
 // when that is not sooner than before. Zero: whenever.
-func (pl *planner) earliest(c *Candidate, sh *askClass, avoid []string, before time.Time) ([]cluster.Slot, time.Time) {
+func (kp *kept) earliest(c *Candidate, sh *askClass, avoid []string, before time.Time) ([]cluster.Slot, time.Time) {
 	if sh.alternatives != nil {
-		return pl.earliestOfAlternatives(c, sh, avoid, before)
+		return kp.earliestOfAlternatives(c, sh, avoid, before)
 	}
-	if pl.reservations != nil {
-		return pl.earliestAround(c, sh, avoid)
+	if kp.reservations != nil {
+		return kp.earliestAround(c, sh, avoid)
 	}
 	d, l := sh.need, layoutOf(sh.need)
 	if len(avoid) > 0 {
 		before = time.Time{} // it is not known yet whether the others would do at all
 	}
 	if d.Parts != nil {
-		return pl.earliestMixed(d, avoid, before)
+		return kp.earliestMixed(d, avoid, before)
 	}
-	top, rs := pl.topView(), &pl.mem.rooms
-	choices := pl.look(sh, top, avoid)
-	t := pl.tallyOf(choices)
+	top, rs := kp.topView(), &kp.mem.rooms
+	choices := kp.fit.look(sh, top, avoid)
+	t := kp.fit.tallyOf(choices)
 	var by marked
 	if d.Counts != nil {
 		by = marked{}
@@ -127,7 +127,7 @@ func (pl *planner) earliest(c *Candidate, sh *askClass, avoid []string, before t
 		}
 	}
 	rs.begin(top.size)
-	ends, from := pl.endsFrom(d, l)
+	ends, from := kp.endsFrom(d, l)
 	if ends == nil || !before.IsZero() && !from.Before(before) {
 		return nil, time.Time{}
 	}
@@ -141,7 +141,7 @@ func (pl *planner) earliest(c *Candidate, sh *askClass, avoid []string, before t
 		r := rs.at(at)
 		if r == nil {
 			r, rs.ranks[at] = rs.open(at, n), sh.ranksOn(top.class(at))
-			pl.releaseBefore(r, n, from)
+			kp.releaseBefore(r, n, from)
 		}
 		r.Release(k)
 		was, is := rs.ranks[at], r.Ranks(d)
@@ -158,7 +158,7 @@ func (pl *planner) earliest(c *Candidate, sh *askClass, avoid []string, before t
 			by.add(d.Marks(n), is, 1)
 		}
 	}
-	for _, at := range pl.touchedNodes {
+	for _, at := range kp.touchedNodes {
 		release(at, api.MemberKey{})
 	}
 	for e, more := ends.next(); more; {
@@ -170,23 +170,23 @@ func (pl *planner) earliest(c *Candidate, sh *askClass, avoid []string, before t
 			release(e.at, e.key)
 		}
 		if m := l.members(t); m > 0 && (by == nil || by.holds(d, l)) {
-			return pl.settle(sh, avoid, m), at
+			return kp.settle(sh, avoid, m), at
 		}
 	}
 	if len(avoid) > 0 {
-		return pl.earliest(c, sh, nil, time.Time{})
+		return kp.earliest(c, sh, nil, time.Time{})
 	}
 	return nil, time.Time{}
 }
 
 // releaseBefore gives back what ends on a node before a time, so far as it is not a backfill.
-func (pl *planner) releaseBefore(r *cluster.Room, n *cluster.Node, before time.Time) {
+func (kp *kept) releaseBefore(r *cluster.Room, n *cluster.Node, before time.Time) {
 	if before.IsZero() {
 		return
 	}
 	for i := range n.Grants {
 		if g := &n.Grants[i]; g.Epoch != epochBackfill {
-			if t := pl.endOf(g); !t.IsZero() && t.Before(before) {
+			if t := kp.ends.endOf(g); !t.IsZero() && t.Before(before) {
 				r.ReleaseAt(i)
 			}
 		}
@@ -210,14 +210,14 @@ func (b *cardBound) reset(nodes int) {
 
 // endsFrom is the ends from the first one on after which a gang may fit, and when that is; nil: it never does. Before, there
 // are too few cards, whatever else it needs. The nodes that have enough for a rank by then because something ends sooner are
-// pl.touchedNodes. This goes through a list; looking up node by node what really becomes free was most of a first plan on ten thousand full nodes.
-func (pl *planner) endsFrom(d *cluster.Need, l layout) (*ends, time.Time) {
-	s := pl.byEnd()
-	pl.touchedNodes = pl.touchedNodes[:0]
-	if pl.mem.visitsAll || d.Share || !d.WantsCards() {
+// kp.touchedNodes. This goes through a list; looking up node by node what really becomes free was most of a first plan on ten thousand full nodes.
+func (kp *kept) endsFrom(d *cluster.Need, l layout) (*ends, time.Time) {
+	s := kp.ends.byEnd()
+	kp.touchedNodes = kp.touchedNodes[:0]
+	if kp.mem.visitsAll || d.Share || !d.WantsCards() {
 		return s, time.Time{}
 	}
-	top, b := pl.topView(), &pl.mem.cardBound
+	top, b := kp.topView(), &kp.mem.cardBound
 	b.reset(top.size)
 	fits := func(cards int32) int {
 		switch {
@@ -254,7 +254,7 @@ func (pl *planner) endsFrom(d *cluster.Need, l layout) (*ends, time.Time) {
 		}
 		if !b.touched[e.at] {
 			b.touched[e.at] = true
-			pl.touchedNodes = append(pl.touchedNodes, e.at)
+			kp.touchedNodes = append(kp.touchedNodes, e.at)
 		}
 		was := fits(b.cards[e.at])
 		b.cards[e.at] += e.cards
@@ -266,15 +266,15 @@ func (pl *planner) endsFrom(d *cluster.Need, l layout) (*ends, time.Time) {
 			found = l.members(&b.tally) > 0
 		}
 	}
-	pl.touchedNodes = slices.DeleteFunc(pl.touchedNodes, func(at int) bool { return fits(b.cards[at]) == 0 })
+	kp.touchedNodes = slices.DeleteFunc(kp.touchedNodes, func(at int) bool { return fits(b.cards[at]) == 0 })
 	return &from, at
 }
 
 // earliestMixed is earliest for a gang with roles: the end after which it fits is looked
 // for by halves, since each look packs all of its parts.
-func (pl *planner) earliestMixed(d *cluster.Need, avoid []string, before time.Time) ([]cluster.Slot, time.Time) {
+func (kp *kept) earliestMixed(d *cluster.Need, avoid []string, before time.Time) ([]cluster.Slot, time.Time) {
 	var ends []ending
-	top, all := pl.topView(), pl.byEnd()
+	top, all := kp.topView(), kp.ends.byEnd()
 	for e, more := all.next(); more && (before.IsZero() || e.t.Before(before)); e, more = all.next() {
 		ends = append(ends, e)
 	}
@@ -294,7 +294,7 @@ func (pl *planner) earliestMixed(d *cluster.Need, avoid []string, before time.Ti
 	n, found := len(ends), after(len(ends))
 	if found == nil {
 		if len(avoid) > 0 {
-			return pl.earliestMixed(d, nil, time.Time{})
+			return kp.earliestMixed(d, nil, time.Time{})
 		}
 		return nil, time.Time{}
 	}
@@ -307,15 +307,15 @@ func (pl *planner) earliestMixed(d *cluster.Need, avoid []string, before time.Ti
 		}
 	}
 	if n == 0 {
-		return found, pl.now
+		return found, kp.now
 	}
 	return found, ends[n-1].t
 }
 
 // settle chooses the places of a gang on the nodes as they will be: those with a room
 // without what is released there.
-func (pl *planner) settle(sh *askClass, avoid []string, m int) []cluster.Slot {
-	d, l, top, rs := sh.need, layoutOf(sh.need), pl.topView(), &pl.mem.rooms
+func (kp *kept) settle(sh *askClass, avoid []string, m int) []cluster.Slot {
+	d, l, top, rs := sh.need, layoutOf(sh.need), kp.topView(), &kp.mem.rooms
 	var choices []nodeChoice
 	for at, n := range top.every() {
 		if !n.Ready {
@@ -344,7 +344,7 @@ func (pl *planner) settle(sh *askClass, avoid []string, m int) []cluster.Slot {
 	wasteOf := func(s nodeChoice, ranks int) cluster.Waste { return d.WasteOf(node(s.at), ranks) }
 	var members []member
 	if d.Counts == nil {
-		members = l.choose(choices, pl.tallyOf(choices), m, wasteOf)
+		members = l.choose(choices, kp.fit.tallyOf(choices), m, wasteOf)
 	} else {
 		c := newCounted(d, choices, node)
 		members = c.choose(c.members(), wasteOf)
@@ -357,12 +357,12 @@ func (pl *planner) settle(sh *askClass, avoid []string, m int) []cluster.Slot {
 }
 
 // freeAt is when the places of a backfill are free at the latest; zero: not known.
-func (pl *planner) freeAt(grants []nodeGrant) time.Time {
-	latest, r := pl.now, &pl.mem.room
+func (kp *kept) freeAt(grants []nodeGrant) time.Time {
+	latest, r := kp.now, &kp.mem.room
 	var ends []ending
 	for i := range grants {
 		g := &grants[i]
-		n := pl.topView().node(g.at)
+		n := kp.topView().node(g.at)
 		if r.Of(n); r.Fits(&g.Grant) {
 			continue
 		}
@@ -371,7 +371,7 @@ func (pl *planner) freeAt(grants []nodeGrant) time.Time {
 			if n.Grants[i].Epoch == epochBackfill && n.Grants[i].Until.IsZero() {
 				continue
 			}
-			if t := pl.endOf(&n.Grants[i]); !t.IsZero() {
+			if t := kp.ends.endOf(&n.Grants[i]); !t.IsZero() {
 				ends = append(ends, endingOf(g.at, t, &n.Grants[i]))
 			}
 		}

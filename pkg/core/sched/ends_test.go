@@ -86,14 +86,14 @@ func TestEarliestIsTheFirstEnd(t *testing.T) {
 		at := func(c *Candidate, m *Planner, before time.Time, reservations ...Reservation) (*planner, []cluster.Slot, time.Time) {
 			v.Reservations = reservations
 			pl := m.planner(epoch0, v, &Policy{})
-			slots, at := pl.earliest(c, pl.askClass(c.Ask), c.Avoid, before)
+			slots, at := pl.kept.earliest(c, pl.fit.classOf(c.Ask), c.Avoid, before)
 			return pl, slots, at
 		}
 		pl, slots, got := at(c, new(Planner), time.Time{})
 		if !got.Equal(want) || (slots == nil) != want.IsZero() {
 			t.Fatalf("at %v, want %v: %+v", got.Sub(epoch0), want.Sub(epoch0), s)
 		}
-		if _, all, when := at(c, &Planner{visitsAll: true}, time.Time{}); !when.Equal(got) || !slices.EqualFunc(all, slots, sameSlot) {
+		if _, all, when := at(c, &Planner{kept: keptMemory{visitsAll: true}}, time.Time{}); !when.Equal(got) || !slices.EqualFunc(all, slots, sameSlot) {
 			t.Fatalf("%v on %v, and on %v at %v where each end is looked at", got.Sub(epoch0), slots, all, when.Sub(epoch0))
 		}
 		if _, _, when := at(c, new(Planner), time.Time{}, window("later", 1000*time.Hour, time.Hour, "n00001")); !when.Equal(want) {
@@ -122,8 +122,8 @@ func TestEarliestIsTheFirstEnd(t *testing.T) {
 			t.Fatalf("sooner than that: %v at %v", yes, when.Sub(epoch0))
 		}
 		// The places are free as soon as what is on them has ended, by then at the latest.
-		grants := pl.grants(c, slots, epochBackfill, time.Time{})
-		free := pl.freeAt(grants)
+		grants := pl.fit.grants(c, slots, epochBackfill, time.Time{})
+		free := pl.kept.freeAt(grants)
 		if free.After(got) || !fitsBy(ends, grants, free) || free.After(epoch0) && fitsBy(ends, grants, free.Add(-1)) {
 			t.Fatalf("free at %v, served at %v", free.Sub(epoch0), got.Sub(epoch0))
 		}
@@ -200,7 +200,7 @@ func TestManyEnds(t *testing.T) {
 		var m Planner
 		pl := m.planner(now, &View{Nodes: nodes, Queue: queueOf()}, &Policy{})
 		var got, want []ending
-		for s := pl.byEnd(); ; {
+		for s := pl.kept.ends.byEnd(); ; {
 			e, more := s.next()
 			if !more {
 				break

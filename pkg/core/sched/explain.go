@@ -28,67 +28,67 @@ func Explain(now time.Time, v *View, p *Policy, job int64) Reason {
 	}
 	position := Ordinal(at+1) + " of " + strconv.Itoa(len(queue)) + " in the queue"
 	slots := pl.startOf(job)
-	if v := pl.capped(c); v != nil && slots == nil {
-		return Reason{Job: job, Word: v.word, Text: strings.Join(append([]string{position + "; " + v.sentence}, pl.capLines(c, v)...), "\n")}
+	if v := pl.bounds.capped(c); v != nil && slots == nil {
+		return Reason{Job: job, Word: v.word, Text: strings.Join(append([]string{position + "; " + v.sentence}, pl.why.capLines(c, v)...), "\n")}
 	}
 	if slots == nil {
-		slots = pl.slots(c, sh, pl.explainedView)
+		slots = pl.slots(c, sh, pl.why.explainedView)
 	}
 	if slots != nil {
 		return Reason{Job: job, Word: WordNone, Text: position + "; starts with the next plan on " + hosts(cluster.NodesOf(slots))}
 	}
-	verdict := pl.reservedVerdict(c, sh)
+	verdict := pl.why.reservedVerdict(c, sh)
 	if verdict == nil {
-		verdict = pl.switchVerdict(c, sh)
+		verdict = pl.why.switchVerdict(c, sh)
 	}
 	if verdict != nil {
 		verdict.first = job
 	} else {
 		if (pl.reservations != nil || len(pl.policy.Switches) > 0) && sh.need.Parts == nil {
-			pl.tallyOf(pl.look(sh, pl.explainedView, nil))
+			pl.fit.tallyOf(pl.fit.look(sh, pl.why.explainedView, nil))
 		}
-		v := pl.verdictFor(sh)
+		v := pl.why.verdictFor(sh)
 		verdict = &v
 		if verdict.first = job; sh.verdict != nil {
 			verdict.first = sh.verdict.first
 		}
 	}
 	r := Reason{Word: verdict.wordFor(job), Text: verdict.text(job, v.Names)}
-	if pl.explainedBackfill == nil {
+	if pl.why.explainedBackfill == nil {
 		pl.visit(c, v.Queue.JobClass(job))
-		if at := pl.backfillOf(job); at >= 0 {
-			own := pl.backfills[at]
-			pl.explainedBackfill = &own
-			pl.removeBackfill(at)
+		if at := pl.kept.of(job); at >= 0 {
+			own := pl.kept.list[at]
+			pl.why.explainedBackfill = &own
+			pl.kept.remove(at)
 		}
 	}
 	lines := []string{position + "; " + r.Text}
-	if pl.explainedBackfill != nil {
-		lines = append(lines, pl.promiseText(pl.explainedBackfill))
+	if pl.why.explainedBackfill != nil {
+		lines = append(lines, pl.why.promiseText(pl.why.explainedBackfill))
 	} else if e := Forecast(now, v, p)[job]; !e.At.IsZero() {
 		lines = append(lines, "expected to start about "+when.Clock(now, e.At)+", if those ahead of it run as long as they may")
 	}
-	if pl.explainedBackfill == nil {
+	if pl.why.explainedBackfill == nil {
 		lines = append(lines, pl.ahead(sh.need, at)...)
 	}
-	if pl.explainedBackfill == nil || !pl.promises(pl.explainedBackfill) {
-		if text := pl.turnText(c); text != "" {
+	if pl.why.explainedBackfill == nil || !pl.kept.promises(pl.why.explainedBackfill) {
+		if text := pl.why.turnText(c); text != "" {
 			lines = append(lines, text)
 		}
 	}
-	if pl.explainedBackfill == nil || len(pl.explainedBackfill.Victims) == 0 {
-		lines = append(lines, pl.protectedLines(c, sh.need)...)
+	if pl.why.explainedBackfill == nil || len(pl.why.explainedBackfill.Victims) == 0 {
+		lines = append(lines, pl.why.protectedLines(c, sh.need)...)
 	}
 	if sh.need.Parts != nil {
-		lines = append(lines, pl.mixedLines(sh.need)...)
+		lines = append(lines, pl.why.mixedLines(sh.need)...)
 		return Reason{Job: job, Word: r.Word, Text: strings.Join(lines, "\n")}
 	}
 	if sh.alternatives != nil {
-		lines = append(lines, pl.alternativeLines(sh.need)...)
+		lines = append(lines, pl.why.alternativeLines(sh.need)...)
 	} else {
-		lines = append(lines, pl.nodeLines(sh.need)...)
+		lines = append(lines, pl.why.nodeLines(sh.need)...)
 	}
-	lines = append(lines, startNow(now, v, p, c, sh.need, pl.explainedView.all())...)
+	lines = append(lines, startNow(now, v, p, c, sh.need, pl.why.explainedView.all())...)
 	return Reason{Job: job, Word: r.Word, Text: strings.Join(lines, "\n")}
 }
 
@@ -172,13 +172,13 @@ func (pl *planner) upTo(at int) *askClass {
 	c := pl.view.Queue.Slice()[at]
 	pl.run(at)
 	pl.reach(c)
-	if at := pl.backfillOf(c.Job); at >= 0 {
-		own := pl.backfills[at]
-		pl.explainedBackfill = &own
-		pl.removeBackfill(at) // nobody waits for his own backfill
+	if at := pl.kept.of(c.Job); at >= 0 {
+		own := pl.kept.list[at]
+		pl.why.explainedBackfill = &own
+		pl.kept.remove(at) // nobody waits for his own backfill
 	}
-	pl.explainedView = pl.viewFor(c, pl.end(c))
-	return pl.askClass(c.Ask)
+	pl.why.explainedView = pl.kept.viewFor(c, pl.end(c))
+	return pl.fit.classOf(c.Ask)
 }
 
 func (pl *planner) startOf(job int64) []cluster.Slot {
@@ -200,7 +200,7 @@ func wouldStart(now time.Time, v *View, p *Policy, c *Candidate, ask *cluster.As
 	backfills := slices.DeleteFunc(slices.Clone(v.Backfills), func(k Backfill) bool { return k.Job == c.Job })
 	pl := new(Planner).planner(now, &View{Nodes: v.Nodes, Queue: queue, Running: v.Running, Backfills: backfills, Reservations: v.Reservations}, p)
 	sh := pl.upTo(queue.Position(other.Job))
-	return sh.bad == nil && pl.slots(other, sh, pl.explainedView) != nil
+	return sh.bad == nil && pl.slots(other, sh, pl.why.explainedView) != nil
 }
 
 // resubmitted is the queue as it is when c's owner cancels it and submits ask instead.

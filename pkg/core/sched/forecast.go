@@ -32,9 +32,9 @@ func Forecast(now time.Time, v *View, p *Policy) map[int64]ExpectedStart {
 	for _, s := range pl.starts {
 		out[s.Job] = ExpectedStart{At: now}
 	}
-	for i := range pl.backfills {
-		b := &pl.backfills[i]
-		out[b.Job] = ExpectedStart{At: pl.promised(b), Sure: pl.promises(b)}
+	for i := range pl.kept.list {
+		b := &pl.kept.list[i]
+		out[b.Job] = ExpectedStart{At: pl.kept.promised(b), Sure: pl.kept.promises(b)}
 	}
 	c := pl.heapOfRoom(out)
 	for _, w := range v.Queue.Slice() {
@@ -43,7 +43,7 @@ func Forecast(now time.Time, v *View, p *Policy) map[int64]ExpectedStart {
 		}
 		// What would not fit on empty nodes waits for a node, or for a stranger's process,
 		// and takes nothing from those behind it. So does an ask that can't be read.
-		if sh := pl.askClass(w.Ask); sh.bad == nil && pl.fitsEmpty(sh) {
+		if sh := pl.fit.classOf(w.Ask); sh.bad == nil && pl.fit.fitsEmpty(sh) {
 			out[w.Job] = ExpectedStart{At: c.start(w)}
 		}
 	}
@@ -57,13 +57,13 @@ func unbounded(p *Policy) *Policy {
 }
 
 // promised is when the places of a backfill are free at the latest.
-func (pl *planner) promised(b *backfill) time.Time {
+func (kp *kept) promised(b *backfill) time.Time {
 	if len(b.Victims) == 0 {
 		return b.At
 	}
-	latest := pl.now
+	latest := kp.now
 	for _, v := range b.Victims {
-		for _, r := range pl.view.Running {
+		for _, r := range kp.view.Running {
 			if r.Job != v.Job {
 				continue
 			}
@@ -88,7 +88,7 @@ func (r room) holds(o room) bool { return r.cards >= o.cards && r.cpus >= o.cpus
 
 // roomHeap is what will be given back, the first first, and what is free by then.
 type roomHeap struct {
-	pl      *planner
+	given   *given
 	returns roomReturns
 	free    room
 	all     room // of the nodes that are ready
@@ -121,8 +121,8 @@ func (h *roomReturns) Pop() any {
 }
 
 func (pl *planner) heapOfRoom(out map[int64]ExpectedStart) *roomHeap {
-	h := &roomHeap{pl: pl, now: pl.now, began: pl.now}
-	for _, n := range pl.views[0].every() {
+	h := &roomHeap{given: &pl.given, now: pl.now, began: pl.now}
+	for _, n := range pl.kept.views[0].every() {
 		if !n.Ready {
 			continue
 		}
@@ -140,21 +140,21 @@ func (pl *planner) heapOfRoom(out map[int64]ExpectedStart) *roomHeap {
 			if g.Exclusive {
 				back = all
 			}
-			if t := pl.endOf(g); !t.IsZero() {
+			if t := pl.kept.ends.endOf(g); !t.IsZero() {
 				h.returns = append(h.returns, roomReturn{t, back})
 			}
 		}
 	}
 	if pl.reservations != nil {
-		for _, t := range pl.nodeEvents(0) {
+		for _, t := range pl.kept.nodeEvents(0) {
 			if t.shuts {
 				h.returns = append(h.returns, roomReturn{at: t.t})
 			}
 		}
 	}
 	heap.Init(&h.returns)
-	for i := range pl.backfills {
-		b := &pl.backfills[i]
+	for i := range pl.kept.list {
+		b := &pl.kept.list[i]
 		need := h.need(b.c.Ask)
 		if at := out[b.Job].At; !at.IsZero() && b.c.TimeLimit > 0 {
 			// It is given back twice otherwise: by what runs there, and by it.
@@ -200,7 +200,7 @@ func (h *roomHeap) start(c *Candidate) time.Time {
 	need := h.need(c.Ask)
 	// The plan found no place for it now, whatever the sum of what is free says.
 	for left := h.free; ; left = h.free {
-		left.add(h.pl.reservedRoom(c, h.now), -1)
+		left.add(h.given.reservedRoom(c, h.now), -1)
 		if left.holds(need) && h.now.After(h.began) {
 			break
 		}
@@ -222,25 +222,25 @@ func (h *roomHeap) start(c *Candidate) time.Time {
 }
 
 // promiseText is what a gang with a backfill is told of it.
-func (pl *planner) promiseText(b *backfill) string {
+func (wy *why) promiseText(b *backfill) string {
 	on := hostlist.Compress(cluster.NodesOf(b.Slots))
-	at := pl.promised(b)
+	at := wy.kept.promised(b)
 	if len(b.Victims) > 0 {
 		ids := make([]int64, len(b.Victims))
 		for i, v := range b.Victims {
 			ids[i] = v.Job
 		}
-		return fmt.Sprintf("%s is preempted for it; starts on %s when that has stopped, at the latest at %s", pl.view.Names.list(ids), on, when.Clock(pl.now, at))
+		return fmt.Sprintf("%s is preempted for it; starts on %s when that has stopped, at the latest at %s", wy.view.Names.list(ids), on, when.Clock(wy.now, at))
 	}
 	if at.IsZero() {
 		return fmt.Sprintf("%s is kept for it; when that is free is not known, for what runs there has no time limit", on)
 	}
 	by := "by the time limits of what runs there"
-	if pl.reservations != nil {
+	if wy.reservations != nil {
 		by += " and the reservations"
 	}
-	text := fmt.Sprintf("%s is kept for it; starts there at the latest at %s, %s", on, when.Clock(pl.now, at), by)
-	if !pl.promises(b) {
+	text := fmt.Sprintf("%s is kept for it; starts there at the latest at %s, %s", on, when.Clock(wy.now, at), by)
+	if !wy.kept.promises(b) {
 		text += ", unless gangs that need less come before"
 	}
 	return text

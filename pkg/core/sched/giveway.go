@@ -17,31 +17,31 @@ type concession struct {
 
 // givesWay reports whether shorter gangs may start on the places of a backfill: while its gang
 // has not waited long beside what it is expected to run. Where they take the place of running
-// ones, what a backfill keeps them off matters little: see [planner.yields].
-func (pl *planner) givesWay(b *backfill) bool {
-	if pl.promises(b) || !pl.view.Queue.Ledger().Knows(b.c.TimeLimit) {
+// ones, what a backfill keeps them off matters little: see [kept.yields].
+func (kp *kept) givesWay(b *backfill) bool {
+	if kp.promises(b) || !kp.view.Queue.Ledger().Knows(b.c.TimeLimit) {
 		return false
 	}
 	if w := &b.concession; !w.known {
-		w.known, w.left = true, pl.expects(b.c)
-		w.gives = pl.now.Sub(b.c.Since())/giveWay < w.left
+		w.known, w.left = true, kp.expects(b.c)
+		w.gives = kp.now.Sub(b.c.Since())/giveWay < w.left
 	}
 	return b.concession.gives
 }
 
 // promises reports whether a backfill is kept whoever comes later in its tier. In order of service
 // it is not: gangs that need less may pass it, and those with a backfill of their own may move it
-// to its places. With preemption see [planner.isHard].
-func (pl *planner) promises(b *backfill) bool {
-	return pl.ranksLeft() || !pl.policy.ByService() || b.isMove() || pl.front[b.Job] != NoTurn
+// to its places. With preemption see [kept.isStrict].
+func (kp *kept) promises(b *backfill) bool {
+	return kp.ranksLeft() || !kp.policy.ByService() || b.isMove() || kp.front[b.Job] != NoTurn
 }
 
 // expects is how much longer a gang that waits is expected to run, on average.
-func (pl *planner) expects(c *Candidate) time.Duration {
-	if pl.remainingOf != c {
-		pl.remainingOf, pl.remaining = c, pl.view.Queue.Ledger().Average(c.TimeLimit, c.Attained, c.Peer())
+func (kp *kept) expects(c *Candidate) time.Duration {
+	if kp.remainingOf != c {
+		kp.remainingOf, kp.remaining = c, kp.view.Queue.Ledger().Average(c.TimeLimit, c.Attained, c.Peer())
 	}
-	return pl.remaining
+	return kp.remaining
 }
 
 // passes reports whether a gang may start on the places of a backfill though its taker can
@@ -51,32 +51,32 @@ func (pl *planner) expects(c *Candidate) time.Duration {
 // much in runs as long as its own, and such come without end.
 // Before anything is known of gangs without a time limit any of them may, where nobody knows when the places are free: they would
 // idle for as long as what is in the way of the taker, which is bounded by nothing. It comes to the front when it has waited too long.
-func (pl *planner) passes(c *Candidate, b *backfill) bool {
-	if c.TimeLimit <= 0 && b.c.TimeLimit <= 0 && b.isOpen() && !pl.view.Queue.Ledger().Knows(0) {
-		return pl.policy.GuardAfter > 0 && !pl.promises(b) && !pl.policy.Below(c, b.c)
+func (kp *kept) passes(c *Candidate, b *backfill) bool {
+	if c.TimeLimit <= 0 && b.c.TimeLimit <= 0 && b.isOpen() && !kp.view.Queue.Ledger().Knows(0) {
+		return kp.policy.GuardAfter > 0 && !kp.promises(b) && !kp.policy.Below(c, b.c)
 	}
-	return order.Compare(c, b.c) < 0 && pl.givesWay(b) && pl.expects(c) < b.concession.left
+	return order.Compare(c, b.c) < 0 && kp.givesWay(b) && kp.expects(c) < b.concession.left
 }
 
 // stepAside takes the backfills off that a gang may pass, when it could start without any. They
 // are for starts only: what it must wait for itself it is kept beside them, so that no backfill is
 // lost to shorter gangs that wait.
-func (pl *planner) stepAside(c *Candidate, sh *askClass) (off []backfill) {
+func (kp *kept) stepAside(c *Candidate, sh *askClass) (off []backfill) {
 	if sh.full || sh.bad != nil {
 		return nil
 	}
-	for at := len(pl.backfills) - 1; at >= 0; at-- {
-		b := &pl.backfills[at]
-		if !pl.passes(c, b) {
+	for at := len(kp.list) - 1; at >= 0; at-- {
+		b := &kp.list[at]
+		if !kp.passes(c, b) {
 			continue
 		}
 		// Taking backfills off and on costs more than this look.
-		if off == nil && sh.need.Parts == nil && !pl.fits(sh, pl.views[0]) {
+		if off == nil && sh.need.Parts == nil && !kp.fit.fits(sh, kp.views[0]) {
 			sh.full = true // within a plan room only shrinks
 			return nil
 		}
 		off = append(off, *b)
-		pl.removeBackfill(at)
+		kp.remove(at)
 	}
 	return off
 }

@@ -19,18 +19,18 @@ type grantsMemo struct {
 	heldAt int
 }
 
-// backfillGrants is what a backfill takes, node by node.
-func (pl *planner) backfillGrants(b *backfill) []nodeGrant {
-	k := pl.mem.backfillGrants[b.Job]
+// grantsOf is what a backfill takes, node by node.
+func (kp *kept) grantsOf(b *backfill) []nodeGrant {
+	k := kp.mem.backfillGrants[b.Job]
 	if k.are(b) && k.until.Equal(b.Until) {
 		return k.grants
 	}
 	k = &grantsMemo{slots: &b.Slots[0], n: len(b.Slots), askKey: b.c.Ask.Key, until: b.Until,
-		grants: pl.grants(b.c, b.Slots, epochBackfill, b.Until)}
+		grants: kp.fit.grants(b.c, b.Slots, epochBackfill, b.Until)}
 	for i := range k.grants {
 		k.grants[i].put = &restoreMemo{}
 	}
-	pl.mem.backfillGrants[b.Job] = k
+	kp.mem.backfillGrants[b.Job] = k
 	return k.grants
 }
 
@@ -40,19 +40,19 @@ func (k *grantsMemo) are(b *backfill) bool {
 }
 
 // stands reports whether a backfill is known to hold: see holds.
-func (pl *planner) stands(b *backfill) bool {
-	k := pl.mem.backfillGrants[b.Job]
-	return k.are(b) && k.heldAt == pl.mem.capacity
+func (kp *kept) stands(b *backfill) bool {
+	k := kp.mem.backfillGrants[b.Job]
+	return k.are(b) && k.heldAt == kp.fit.capacity
 }
 
-// keepGrants forgets those of backfills that are gone.
-func (m *Planner) keepGrants(backfills []Backfill) {
-	if len(m.backfillGrants) <= 2*len(backfills) {
+// forget forgets those of backfills that are gone.
+func (km *keptMemory) forget(backfills []Backfill) {
+	if len(km.backfillGrants) <= 2*len(backfills) {
 		return
 	}
-	for job := range m.backfillGrants {
+	for job := range km.backfillGrants {
 		if !slices.ContainsFunc(backfills, func(c Backfill) bool { return c.Job == job }) {
-			delete(m.backfillGrants, job)
+			delete(km.backfillGrants, job)
 		}
 	}
 }

@@ -14,34 +14,45 @@ const mostPatience = 50
 // no more on a queue in which all have waited for long.
 const maxPassed = 1000
 
+// guard lets gangs to the front of their tiers that have waited too long.
+type guard struct {
+	*given
+	fit          *finder
+	kept         *kept
+	bounds       *bounds
+	guarded      []*Candidate  // these, the longest wait first
+	waitingWide  []*Candidate  // see wide.go
+	patienceMemo time.Duration // how long too long is; 0: not worked out yet
+}
+
 // patience is how long a gang waits before it has waited too long: as long as the site says.
 // With preemption among equals it is as long as the cluster would need for all that waits,
 // by what is expected of it, where that is longer. There whoever was let in for the length of
 // its wait is not sent back; where more waits than can be served soon all long gangs are such,
 // and sparing them is first come, first served.
-func (pl *planner) patience() time.Duration {
-	least := pl.policy.GuardAfter
-	if !pl.ranksLeft() {
+func (gd *guard) patience() time.Duration {
+	least := gd.policy.GuardAfter
+	if !gd.ranksLeft() {
 		return least
 	}
-	if pl.patienceMemo == 0 {
-		backlog := time.Duration(pl.view.Queue.Backlog()/int64(max(1, pl.cards()))) * time.Second
-		pl.patienceMemo = min(max(least, backlog), mostPatience*least)
+	if gd.patienceMemo == 0 {
+		backlog := time.Duration(gd.view.Queue.Backlog()/int64(max(1, gd.cards()))) * time.Second
+		gd.patienceMemo = min(max(least, backlog), mostPatience*least)
 	}
-	return pl.patienceMemo
+	return gd.patienceMemo
 }
 
 // patienceFor is that for a gang of so many cards. One that is larger than the part of the
 // cards is let in alone, and is then more than the part: it is let in the less often, by the
 // square of how much larger it is. On eight nodes a part of 6.4 cards that any gang of 32 may
 // have after 48 h is half of the cluster for first come, first served.
-func (pl *planner) patienceFor(cards int) time.Duration {
-	p, part := pl.patience(), float64(pl.cards())*pl.guardShare()
-	if !pl.ranksLeft() || float64(cards) <= part {
+func (gd *guard) patienceFor(cards int) time.Duration {
+	p, part := gd.patience(), float64(gd.cards())*gd.guardShare()
+	if !gd.ranksLeft() || float64(cards) <= part {
 		return p
 	}
 	f := float64(cards) / part
-	most := mostPatience * pl.policy.GuardAfter
+	most := mostPatience * gd.policy.GuardAfter
 	if f *= f; f >= mostPatience {
 		return most // and a product that would not fit
 	}
@@ -49,58 +60,58 @@ func (pl *planner) patienceFor(cards int) time.Duration {
 }
 
 // cards is how many there are.
-func (pl *planner) cards() int {
-	if pl.cardCount == 0 {
-		for _, n := range pl.view.Nodes {
-			pl.cardCount += len(n.Cards)
+func (gv *given) cards() int {
+	if gv.cardCount == 0 {
+		for _, n := range gv.view.Nodes {
+			gv.cardCount += len(n.Cards)
 		}
 	}
-	return pl.cardCount
+	return gv.cardCount
 }
 
-func (pl *planner) guardShare() float64 {
-	if pl.policy.GuardShare <= 0 {
+func (gv *given) guardShare() float64 {
+	if gv.policy.GuardShare <= 0 {
 		return 0.1
 	}
-	return pl.policy.GuardShare
+	return gv.policy.GuardShare
 }
 
 // ranksLeft reports whether gangs give way to others for needing more yet.
-func (pl *planner) ranksLeft() bool {
-	return pl.policy.Preempt == PreemptService && pl.policy.ByService()
+func (gv *given) ranksLeft() bool {
+	return gv.policy.Preempt == PreemptService && gv.policy.ByService()
 }
 
 // tooLong reports whether a gang waits for longer than any should in its turn.
-func (pl *planner) tooLong(c *Candidate) bool {
-	return pl.policy.GuardAfter > 0 && pl.now.Sub(c.Since()) >= pl.patienceFor(order.Weight(c.Ask))
+func (gd *guard) tooLong(c *Candidate) bool {
+	return gd.policy.GuardAfter > 0 && gd.now.Sub(c.Since()) >= gd.patienceFor(order.Weight(c.Ask))
 }
 
 // waited reports whether a running gang was let in when it had waited too long: it is not
 // sent back for a shorter one of its tier.
-func (pl *planner) waited(r *Running) bool {
-	return pl.policy.GuardAfter > 0 && !r.Start.IsZero() && r.Start.Sub(r.Submit)-r.Attained >= pl.patienceFor(max(1, r.Cards))
+func (gd *guard) waited(r *Running) bool {
+	return gd.policy.GuardAfter > 0 && !r.Start.IsZero() && r.Start.Sub(r.Submit)-r.Attained >= gd.patienceFor(max(1, r.Cards))
 }
 
-// guard lists the gangs that waited too long, the longest wait first, as far as the part of
+// fill lists the gangs that waited too long, the longest wait first, as far as the part of
 // the cards reaches that may be given away so, what runs so already included. One is always
 // let in, however large, or a gang of more than that part would never be. What they leave of
 // the part is for those that waited long beside their own time limit; while one of them waits
 // for the part, nothing.
-func (pl *planner) guard() {
-	if pl.policy.GuardAfter <= 0 || pl.view.Queue.Len() == 0 {
+func (gd *guard) fill() {
+	if gd.policy.GuardAfter <= 0 || gd.view.Queue.Len() == 0 {
 		return
 	}
-	soon := pl.view.Queue.ByAge()[0].Since().Add(pl.patience())
-	if turns := pl.view.Queue.ByTurn(); len(turns) > 0 && turns[0].TurnAt().Before(soon) {
+	soon := gd.view.Queue.ByAge()[0].Since().Add(gd.patience())
+	if turns := gd.view.Queue.ByTurn(); len(turns) > 0 && turns[0].TurnAt().Before(soon) {
 		soon = turns[0].TurnAt()
 	}
-	if pl.now.Before(soon) {
-		pl.by(&pl.next, soon)
+	if gd.now.Before(soon) {
+		gd.by(&gd.next, soon)
 		return
 	}
-	cards := int(pl.guardShare() * float64(pl.cards()))
+	cards := int(gd.guardShare() * float64(gd.cards()))
 	long, own := guardPart{cards, true}, guardPart{cards, true}
-	for _, r := range pl.view.Running {
+	for _, r := range gd.view.Running {
 		if r.Turn >= TurnLong {
 			long.take(max(1, r.Cards))
 		}
@@ -108,17 +119,17 @@ func (pl *planner) guard() {
 			own.take(max(1, r.Cards))
 		}
 	}
-	if pl.guardLong(&long) {
-		for _, c := range pl.guarded {
+	if gd.guardLong(&long) {
+		for _, c := range gd.guarded {
 			own.take(order.Weight(c.Ask))
 		}
-		pl.guardOwn(&own)
+		gd.guardOwn(&own)
 	}
-	slices.SortStableFunc(pl.guarded, func(a, b *Candidate) int {
+	slices.SortStableFunc(gd.guarded, func(a, b *Candidate) int {
 		switch {
-		case pl.policy.Below(b, a):
+		case gd.policy.Below(b, a):
 			return -1
-		case pl.policy.Below(a, b):
+		case gd.policy.Below(a, b):
 			return 1
 		}
 		return 0
@@ -135,37 +146,37 @@ func (p *guardPart) take(cards int) { p.left, p.whole = p.left-cards, false }
 
 // letFront lets a gang to the front of its tier, and reports whether the part had room for it:
 // for one it always has.
-func (pl *planner) letFront(c *Candidate, why Turn, p *guardPart) bool {
+func (gd *guard) letFront(c *Candidate, why Turn, p *guardPart) bool {
 	cards := order.Weight(c.Ask)
 	if p.left < cards && !p.whole {
 		return false
 	}
 	p.take(cards)
-	pl.guarded = append(pl.guarded, c)
-	pl.front[c.Job] = why
+	gd.guarded = append(gd.guarded, c)
+	gd.front[c.Job] = why
 	return true
 }
 
 // waitsForRoom reports whether it helps a gang to be at the front: who is bound by a cap, or
 // asks for nodes that are down, would keep the part from those who can start.
-func (pl *planner) waitsForRoom(c *Candidate) bool {
-	sh := pl.askClass(c.Ask)
-	return sh.bad == nil && pl.capped(c) == nil && pl.fitsEmpty(sh)
+func (gd *guard) waitsForRoom(c *Candidate) bool {
+	sh := gd.fit.classOf(c.Ask)
+	return sh.bad == nil && gd.bounds.capped(c) == nil && gd.fit.fitsEmpty(sh)
 }
 
 // guardLong lets in those that waited too long for any, and reports whether there was room for all.
-func (pl *planner) guardLong(p *guardPart) (room bool) {
+func (gd *guard) guardLong(p *guardPart) (room bool) {
 	passed := 0
-	for _, c := range pl.view.Queue.ByAge() {
-		if !pl.tooLong(c) {
-			pl.by(&pl.next, c.Since().Add(pl.patienceFor(order.Weight(c.Ask))))
-			if passed++; passed > maxPassed || pl.now.Sub(c.Since()) < pl.patience() {
+	for _, c := range gd.view.Queue.ByAge() {
+		if !gd.tooLong(c) {
+			gd.by(&gd.next, c.Since().Add(gd.patienceFor(order.Weight(c.Ask))))
+			if passed++; passed > maxPassed || gd.now.Sub(c.Since()) < gd.patience() {
 				break
 			}
 			continue // larger than the part: smaller ones behind it may be due before
 		}
-		if pl.waitsForRoom(c) {
-			if !pl.letFront(c, TurnLong, p) {
+		if gd.waitsForRoom(c) {
+			if !gd.letFront(c, TurnLong, p) {
 				return false
 			}
 		} else if passed++; passed > maxPassed {
@@ -176,15 +187,15 @@ func (pl *planner) guardLong(p *guardPart) (room bool) {
 }
 
 // guardOwn lets in those that waited too long beside their own time limits.
-func (pl *planner) guardOwn(p *guardPart) {
+func (gd *guard) guardOwn(p *guardPart) {
 	passed := 0
-	for _, c := range pl.view.Queue.ByTurn() {
-		if pl.now.Before(c.TurnAt()) {
-			pl.by(&pl.next, c.TurnAt())
+	for _, c := range gd.view.Queue.ByTurn() {
+		if gd.now.Before(c.TurnAt()) {
+			gd.by(&gd.next, c.TurnAt())
 			return
 		}
-		if pl.front[c.Job] == NoTurn && pl.waitsForRoom(c) {
-			if !pl.letFront(c, TurnOwn, p) {
+		if gd.front[c.Job] == NoTurn && gd.waitsForRoom(c) {
+			if !gd.letFront(c, TurnOwn, p) {
 				return
 			}
 		} else if passed++; passed > maxPassed {

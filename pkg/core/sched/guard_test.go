@@ -32,7 +32,7 @@ func TestPatienceByCards(t *testing.T) {
 		p := &Policy{Preempt: tt.preempt, GuardAfter: 48 * time.Hour, GuardShare: tt.share}
 		v := &View{Nodes: testNodes(8, 64, 8, 80), Queue: NewQueue(p, nil)}
 		pl := new(Planner).planner(epoch0, v, p)
-		if got := pl.patienceFor(tt.cards).Round(time.Second).String(); got != tt.want {
+		if got := pl.guard.patienceFor(tt.cards).Round(time.Second).String(); got != tt.want {
 			t.Errorf("%s, part %v, %d cards: %s, want %s", tt.preempt, tt.share, tt.cards, got, tt.want)
 		}
 	}
@@ -55,7 +55,7 @@ func TestLargeGangsWaitBehindTheFront(t *testing.T) {
 		q.Insert(small)
 		pl := new(Planner).planner(at, &View{Nodes: testNodes(8, 64, 8, 80), Queue: q}, p)
 		text := ""
-		for _, c := range pl.guarded {
+		for _, c := range pl.guard.guarded {
 			text += fmt.Sprintf("%d ", c.Job)
 		}
 		return text + pl.next.Sub(epoch0).String()
@@ -156,7 +156,7 @@ func TestTurnsWithinThePart(t *testing.T) {
 				v.Queue.Insert(c)
 			}
 			var got []string
-			for _, c := range new(Planner).planner(epoch0, v, p).guarded {
+			for _, c := range new(Planner).planner(epoch0, v, p).guard.guarded {
 				got = append(got, fmt.Sprint(c.Job))
 			}
 			if strings.Join(got, " ") != tt.want {

@@ -38,11 +38,11 @@ type most struct {
 // fewClasses of nodes are looked at again after each start, and more when as many looks at all nodes could have been spared.
 const fewClasses = 64
 
-func (pl *planner) mostFree() *most {
-	if m := &pl.most; !m.known || m.starts != len(pl.started) && len(pl.views[0].live) <= fewClasses*(1+m.looks) {
-		*m = most{known: true, starts: len(pl.started)}
-		for _, k := range pl.views[0].live {
-			if pl.views[0].members(k).count == 0 {
+func (kp *kept) mostFree() *most {
+	if m := &kp.most; !m.known || m.starts != len(kp.ends.started) && len(kp.views[0].live) <= fewClasses*(1+m.looks) {
+		*m = most{known: true, starts: len(kp.ends.started)}
+		for _, k := range kp.views[0].live {
+			if kp.views[0].members(k).count == 0 {
 				continue
 			}
 			m.cards = max(m.cards, k.node.OpenCards())
@@ -51,28 +51,28 @@ func (pl *planner) mostFree() *most {
 			}
 		}
 	}
-	return &pl.most
+	return &kp.most
 }
 
 // hopeless is the ask class of a gang that a visit would do nothing for but note why it stays, and all others of its class;
 // nil: it has to be visited.
 func (pl *planner) hopeless(c *Candidate, cl *JobClass) *askClass {
-	if pl.mem.visitsAll || len(c.Ask.Spec.Pools) > 0 || !pl.isBehind(c) || pl.visitedBehind && pl.visited[c.Job] {
+	if pl.kept.mem.visitsAll || len(c.Ask.Spec.Pools) > 0 || !pl.isBehind(c) || pl.visitedBehind && pl.visited[c.Job] {
 		return nil
 	}
-	sh := pl.askClassOf(cl, c)
+	sh := pl.fit.classOfAll(cl, c)
 	switch {
 	case sh.full:
 		return sh
 	case !sh.plain:
 		return nil
 	}
-	if m := pl.mostFree(); sh.rank.above(&m.amount) {
-		pl.tally.reset()
-	} else if m.looks++; pl.fits(sh, pl.views[0]) {
+	if m := pl.kept.mostFree(); sh.rank.above(&m.amount) {
+		pl.fit.tally.reset()
+	} else if m.looks++; pl.fit.fits(sh, pl.kept.views[0]) {
 		return nil
-	} else if len(pl.backfills) > 0 {
-		pl.fits(sh, pl.viewFor(c, pl.leastEnd(c))) // the room that is told is that beside backfills
+	} else if len(pl.kept.list) > 0 {
+		pl.fit.fits(sh, pl.kept.viewFor(c, pl.leastEnd(c))) // the room that is told is that beside backfills
 	}
 	sh.full, sh.counted = true, true // within a plan room only shrinks
 	return sh
@@ -84,16 +84,16 @@ func (pl *planner) isBehind(c *Candidate) bool {
 	if pl.behind {
 		return true
 	}
-	if len(pl.laterBackfills)+len(pl.guarded)+len(pl.front)+len(pl.waitingWide) > 0 || pl.reservations != nil || pl.mayPreempt() ||
+	if len(pl.kept.later)+len(pl.guard.guarded)+len(pl.front)+len(pl.guard.waitingWide) > 0 || pl.reservations != nil || pl.mayPreempt() ||
 		pl.policy.UserCards > 0 || len(pl.policy.Accounts) > 0 || len(pl.policy.Switches) > 0 {
 		return false
 	}
-	for i := range pl.backfills {
-		if order.Compare(pl.backfills[i].c, c) >= 0 {
+	for i := range pl.kept.list {
+		if order.Compare(pl.kept.list[i].c, c) >= 0 {
 			return false
 		}
 	}
-	if pl.behind = !pl.mayBackfill(c); pl.behind {
+	if pl.behind = !pl.kept.mayBackfill(c); pl.behind {
 		pl.visitedBehind = false
 		for job := range pl.visited {
 			if o := pl.view.Queue.Get(job); o != nil && order.Compare(o, c) >= 0 {
@@ -107,10 +107,10 @@ func (pl *planner) isBehind(c *Candidate) bool {
 // tellHopeless notes why the hopeless gangs of a class stay. Mostly that is what the plan before said: as long as the cluster would hold
 // the gang, that it has no room depends on nothing else.
 func (pl *planner) tellHopeless(c *Candidate, cl *JobClass, sh *askClass) {
-	if o := sh.lastVerdict; sh.verdict == nil && pl.tally.nodes == 0 && sh.emptyAt == pl.mem.capacity && o != nil && o.first == c.Job && o.isRoomless() {
+	if o := sh.lastVerdict; sh.verdict == nil && pl.fit.tally.nodes == 0 && sh.emptyAt == pl.fit.capacity && o != nil && o.first == c.Job && o.isRoomless() {
 		sh.verdict = o
 	}
-	pl.note(c, cl, sh)
+	pl.why.note(c, cl, sh)
 }
 
 // isRoomless reports whether a verdict says no more than that there is room for no rank.

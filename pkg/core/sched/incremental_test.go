@@ -76,7 +76,7 @@ func TestHopelessIsWhatAVisitFinds(t *testing.T) {
 			}
 			h.step()
 			h.view.Reservations = nil
-			all := &Planner{visitsAll: true}
+			all := &Planner{kept: keptMemory{visitsAll: true}}
 			plan, slow := fast.Make(h.now, &h.view, h.policy), all.Make(h.now, &h.view, h.policy)
 			if had, want := wholeOf(&plan, h), wholeOf(&slow, h); !reflect.DeepEqual(had, want) {
 				t.Fatalf("step %d: %+v\nall visited: %+v", step, had, want)

@@ -11,26 +11,26 @@ import (
 
 // turnText is when a gang that waits for room comes to the front of its tier, and by when it
 // starts then. Empty: it never does, or it is there.
-func (pl *planner) turnText(c *Candidate) string {
-	if pl.policy.GuardAfter <= 0 || pl.front[c.Job] != NoTurn || !pl.waitsForRoom(c) {
+func (wy *why) turnText(c *Candidate) string {
+	if wy.policy.GuardAfter <= 0 || wy.front[c.Job] != NoTurn || !wy.guard.waitsForRoom(c) {
 		return ""
 	}
-	due, why := c.Since().Add(pl.patienceFor(order.Weight(c.Ask))), "guard_after"
+	due, why := c.Since().Add(wy.guard.patienceFor(order.Weight(c.Ask))), "guard_after"
 	if c.HasTurn() && c.TurnAt().Before(due) {
 		due, why = c.TurnAt(), fmt.Sprintf("%d times its time limit", order.OwnPatience)
 	}
-	text := fmt.Sprintf("comes to the front of its tier at %s, after %s", when.Clock(pl.now, due), why)
-	if !due.After(pl.now) {
+	text := fmt.Sprintf("comes to the front of its tier at %s, after %s", when.Clock(wy.now, due), why)
+	if !due.After(wy.now) {
 		text = fmt.Sprintf("has waited for %s, and comes to the front of its tier when those who waited longer have started", why)
 	}
-	at, longest := pl.latestStart(c)
+	at, longest := wy.latestStart(c)
 	switch {
-	case pl.reservations != nil:
+	case wy.reservations != nil:
 		return text + ", if no reservation keeps its nodes"
 	case at.IsZero():
 		return text + "; gangs without a time limit may hold it up for as long as they run"
 	}
-	return fmt.Sprintf("%s; starts at the latest at %s, if none of a higher tier comes, and none that may run for more than %s", text, when.Clock(pl.now, at), longest)
+	return fmt.Sprintf("%s; starts at the latest at %s, if none of a higher tier comes, and none that may run for more than %s", text, when.Clock(wy.now, at), longest)
 }
 
 // latestStart is by when a gang starts at the latest, by its turn at the front and the time
@@ -41,9 +41,9 @@ func (pl *planner) turnText(c *Candidate) string {
 // at the front; they are free when all has ended that ran then, and who had places kept before it.
 // Who came to the front by its own limit stands behind all that waited too long for any, so that
 // this counts only where nobody will have by then.
-func (pl *planner) latestStart(c *Candidate) (at time.Time, longest time.Duration) {
-	q := pl.view.Queue
-	for _, r := range pl.view.Running {
+func (wy *why) latestStart(c *Candidate) (at time.Time, longest time.Duration) {
+	q := wy.view.Queue
+	for _, r := range wy.view.Running {
 		if longest = max(longest, r.TimeLimit+r.Stop); r.TimeLimit <= 0 {
 			return time.Time{}, 0
 		}
@@ -53,29 +53,29 @@ func (pl *planner) latestStart(c *Candidate) (at time.Time, longest time.Duratio
 			return time.Time{}, 0
 		}
 	}
-	kept := time.Duration(1 + pl.backfillDepth)
+	kept := time.Duration(1 + wy.depth)
 	if longest > math.MaxInt64/kept/2 {
 		return time.Time{}, 0
 	}
 	each := kept * longest
 	if c.HasTurn() {
-		at := pl.after(c.TurnAt(), q.ByTurn(), c, each)
-		if first := q.ByAge()[0].Since().Add(pl.policy.GuardAfter); !at.IsZero() && at.Before(first) {
+		at := wy.after(c.TurnAt(), q.ByTurn(), c, each)
+		if first := q.ByAge()[0].Since().Add(wy.policy.GuardAfter); !at.IsZero() && at.Before(first) {
 			return at, longest
 		}
 	}
-	patience := pl.policy.GuardAfter
-	if pl.ranksLeft() {
+	patience := wy.policy.GuardAfter
+	if wy.ranksLeft() {
 		patience *= mostPatience
 	}
-	return pl.after(c.Since().Add(patience), q.ByAge(), c, each), longest
+	return wy.after(c.Since().Add(patience), q.ByAge(), c, each), longest
 }
 
 // after is when a gang has started that comes to the front then, behind those of a list that are
 // before it there.
-func (pl *planner) after(due time.Time, list []*Candidate, c *Candidate, each time.Duration) time.Time {
-	if due.Before(pl.now) {
-		due = pl.now
+func (wy *why) after(due time.Time, list []*Candidate, c *Candidate, each time.Duration) time.Time {
+	if due.Before(wy.now) {
+		due = wy.now
 	}
 	const century = 100 * 365 * 24 * time.Hour
 	sum := each

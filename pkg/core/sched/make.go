@@ -7,7 +7,6 @@ import (
 	"sort"
 	"time"
 
-	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
 	"gangd/pkg/core/sched/order"
 )
@@ -25,29 +24,9 @@ func Make(now time.Time, v *View, p *Policy) Plan { return new(Planner).Make(now
 // of nodes, and what each ask class finds out about each class. What it decides depends on the
 // view alone. It is not safe for concurrent use.
 type Planner struct {
-	classes         nodeClasses
-	base            *nodeView       // the nodes of the last view
-	seen            []*cluster.Node // as they came
-	ends            timeline        // of the last view
-	pool            pool
-	tree            *tree // the switches over the nodes of the last view
-	rooms           rooms
-	cardBound       cardBound
-	backfillGrants  map[int64]*grantsMemo
-	emptiedClasses  []*nodeClass // of each node with nothing on it; nil: not asked for yet
-	groups          choiceGroups
-	backfillClasses backfillClasses
-	room            cluster.Room // of one node at a time
-	packing         cluster.Packing
-	askClasses      map[string]*askClass
-	askClassOf      []jobAskClass // by slot
-	planNumber      int           // counts the plans
-	// capacity counts the changes of what nodes have, whoever holds it.
-	capacity int
-	switches []api.Switch // of the site
-	// For tests: all gangs are visited, and all ends; how many gangs were told to be hopeless.
-	visitsAll bool
-	told      int
+	fit  finder
+	kept keptMemory
+	told int // for tests: how many gangs were told to be hopeless
 }
 
 // forget bounds what is remembered: beyond so many classes, most of them are of the past.
@@ -72,54 +51,22 @@ type jobAskClass struct {
 	askClass *askClass
 }
 
-// planner is the working state of one plan.
+// planner is the working state of one plan. What it is made of has owners: each knows those before it, and none that comes after.
 type planner struct {
-	mem           *Planner
-	now           time.Time
-	view          *View
-	policy        *Policy
-	backfillDepth int
-	// views[i] has the first i of backfills on it, nil: nobody asked for it yet; views[0] is the
-	// nodes with the starts planned so far.
-	views          []*nodeView
-	strictView     *nodeView  // with what keeps off even those that would make room; nil: none would
-	backfills      []backfill // by the time that they are free at
-	laterBackfills []backfill // backfills of the plan before whose tier is not reached yet
-	cursors        order.Cursors
-	choices        []nodeChoice
-	tally          tally
-	// others are ends that the timeline does not have as they are, made when first asked
-	// for, with as many starts as othersAt says; started is what these take.
-	others            []ending
-	othersAt          int
-	started           []nodeGrant
-	touchedNodes      []int // nodes, of one question
-	nodeBuffer        []int32
-	stopBy            map[int64]time.Time
-	starts            []Start
-	explainedView     *nodeView          // of the gang that is explained
-	explainedBackfill *backfill          // of that gang
-	candidates        []*victimCandidate // who may be preempted, made when first asked for
-	moved             map[int64]bool     // victims of moves
-	moveSearches      int                // moves looked for
-	guarded           []*Candidate       // who waited too long and is let to the front, longest first
-	front             map[int64]Turn     // these
-	waitingWide       []*Candidate       // see wide.go
-	patienceMemo      time.Duration      // how long that is; 0: not worked out yet
-	remainingOf       *Candidate         // of whom remaining was worked out last
-	remaining         time.Duration
-	cardCount         int // cards of the view; 0: not counted yet
-	stops             []Stop
-	next              time.Time
-	holdings          *holdings
-	packer            packer
-	reservations      *reservations  // reservations; nil: none
-	visited           map[int64]bool // takers that were looked at before their turn
-	verdicts          verdictList
-	takers            []int64 // who holds backfills
-	behind            bool    // see [planner.isBehind]
-	visitedBehind     bool    // some that were visited may come yet
-	most              most    // that a node has free
+	given
+	mem     *Planner
+	fit     *finder
+	kept    kept
+	bounds  bounds
+	guard   guard
+	victims victims
+	why     why
+
+	cursors       order.Cursors
+	starts        []Start
+	visited       map[int64]bool // takers that were looked at before their turn
+	behind        bool           // see [planner.isBehind]
+	visitedBehind bool           // some that were visited may come yet
 }
 
 // backfill is a [Backfill] as a plan works with it.
@@ -131,7 +78,7 @@ type backfill struct {
 	concession concession
 }
 
-// askClass is what is known about all asks that are equal.
+// classOf is what is known about all asks that are equal.
 type askClass struct {
 	need        *cluster.Need
 	planNumber  int
@@ -166,55 +113,63 @@ type inPlan struct {
 type wasteKey struct{ class, ranks int }
 
 func (m *Planner) planner(now time.Time, v *View, p *Policy) *planner {
-	if m.askClasses == nil || len(m.classes.list) > forget {
-		*m = Planner{askClasses: map[string]*askClass{}, visitsAll: m.visitsAll}
+	if m.fit.askClasses == nil || len(m.fit.classes.list) > forget {
+		*m = Planner{fit: finder{askClasses: map[string]*askClass{}}, kept: keptMemory{visitsAll: m.kept.visitsAll}}
 	}
-	m.planNumber++
-	m.pool.reset()
+	f := &m.fit
+	f.planNumber++
+	f.pool.reset()
 	m.look(v.Nodes)
-	m.switches = p.Switches
-	m.keepGrants(v.Backfills)
-	pl := &planner{mem: m, now: now, view: v, policy: p, backfillDepth: max(1, p.BackfillDepth), views: []*nodeView{m.pool.clone(m.base)},
-		packer: packer{v.Queue.Ledger().Typical(), &m.packing}, visited: map[int64]bool{}, moved: map[int64]bool{}, front: map[int64]Turn{}, verdicts: make(verdictList, v.Queue.Slots())}
-	pl.reservations = newReservations(v, now)
-	if pl.ranksLeft() {
-		pl.strictView = m.pool.clone(m.base)
+	f.switches, f.packer = p.Switches, packer{v.Queue.Ledger().Typical(), &f.packing}
+	f.choices = f.choices[:0]
+	f.tally.reset()
+	m.kept.forget(v.Backfills)
+	pl := &planner{mem: m, fit: f, visited: map[int64]bool{},
+		given: given{now: now, view: v, policy: p, depth: max(1, p.BackfillDepth), reservations: newReservations(v, now), front: map[int64]Turn{}}}
+	g := &pl.given
+	pl.kept = kept{given: g, fit: f, mem: &m.kept, ends: horizon{given: g, mem: &m.kept}, views: []*nodeView{f.pool.clone(f.base)}, moved: map[int64]bool{}}
+	pl.bounds = bounds{given: g, kept: &pl.kept}
+	pl.guard = guard{given: g, fit: f, kept: &pl.kept, bounds: &pl.bounds}
+	pl.victims = victims{given: g, fit: f, kept: &pl.kept, bounds: &pl.bounds, guard: &pl.guard}
+	pl.why = why{given: g, fit: f, kept: &pl.kept, bounds: &pl.bounds, guard: &pl.guard, victims: &pl.victims, verdicts: make(verdictList, v.Queue.Slots())}
+	if g.ranksLeft() {
+		pl.kept.strictView = f.pool.clone(f.base)
 	}
-	pl.restoreBackfills()
-	pl.guard()
-	pl.listWide()
+	pl.kept.restore()
+	pl.guard.fill()
+	pl.guard.listWide()
 	return pl
 }
 
 // look takes in what changed on the nodes. They are immutable, so that what is the same
 // pointer is the same state.
 func (m *Planner) look(nodes []*cluster.Node) {
-	if m.base == nil || m.base.size != len(nodes) {
-		m.base = newNodeView(&m.classes, nodes)
-		m.seen = slices.Clone(nodes)
-		m.ends.reset(nodes)
-		m.backfillGrants = map[int64]*grantsMemo{}
-		m.backfillClasses = backfillClasses{}
-		m.emptiedClasses = make([]*nodeClass, len(nodes))
-		m.capacity++
+	if m.fit.base == nil || m.fit.base.size != len(nodes) {
+		m.fit.base = newNodeView(&m.fit.classes, nodes)
+		m.fit.nodes = slices.Clone(nodes)
+		m.kept.ends.reset(nodes)
+		m.kept.backfillGrants = map[int64]*grantsMemo{}
+		m.kept.backfillClasses = backfillClasses{}
+		m.fit.emptiedClasses = make([]*nodeClass, len(nodes))
+		m.fit.capacity++
 		return
 	}
 	for at, n := range nodes {
-		if m.seen[at] != n {
-			if !sameCapacity(m.seen[at], n) {
-				m.capacity++
-				m.emptiedClasses[at] = nil
+		if m.fit.nodes[at] != n {
+			if !sameCapacity(m.fit.nodes[at], n) {
+				m.fit.capacity++
+				m.fit.emptiedClasses[at] = nil
 			}
-			if n.Name != m.seen[at].Name {
-				clear(m.backfillGrants) // they go by index
+			if n.Name != m.fit.nodes[at].Name {
+				clear(m.kept.backfillGrants) // they go by index
 			}
-			m.ends.node(at, m.seen[at], n)
-			m.seen[at] = n
-			m.base.set(at, n)
-			m.backfillClasses.changed(at)
+			m.kept.ends.node(at, m.fit.nodes[at], n)
+			m.fit.nodes[at] = n
+			m.fit.base.set(at, n)
+			m.kept.backfillClasses.changed(at)
 		}
 	}
-	m.base.tidy()
+	m.fit.base.tidy()
 }
 
 func sameCapacity(a, b *cluster.Node) bool {
@@ -240,22 +195,22 @@ func (pl *planner) run(stop int) {
 		pl.behind = false
 		pl.reach(c)
 		// A class of which one stays is done with, unless the next of it gets a backfill.
-		if pl.visited[c.Job] || pl.visit(c, head.Class) || pl.mayBackfill(c) && !pl.askClassOf(head.Class, c).barred() && pl.capped(c) == nil {
+		if pl.visited[c.Job] || pl.visit(c, head.Class) || pl.kept.mayBackfill(c) && !pl.fit.classOfAll(head.Class, c).barred() && pl.bounds.capped(c) == nil {
 			pl.cursors.Pass()
 		} else {
 			pl.cursors.Drop()
 		}
 	}
 	if stop < 0 && !more {
-		for len(pl.laterBackfills) > 0 {
-			pl.reach(pl.laterBackfills[len(pl.laterBackfills)-1].c)
+		for len(pl.kept.later) > 0 {
+			pl.reach(pl.kept.later[len(pl.kept.later)-1].c)
 		}
 	}
 }
 
 func (pl *planner) plan() Plan {
-	out := Plan{Starts: pl.starts, Stops: pl.stops, Next: pl.next, verdicts: pl.verdicts, names: pl.view.Names}
-	for _, b := range pl.backfills {
+	out := Plan{Starts: pl.starts, Stops: pl.victims.stops, Next: pl.next, verdicts: pl.why.verdicts, names: pl.view.Names}
+	for _, b := range pl.kept.list {
 		for _, v := range b.Victims {
 			if !v.Notified {
 				pl.by(&out.Next, v.At)
@@ -265,15 +220,15 @@ func (pl *planner) plan() Plan {
 	}
 	// A plan that was cut short leaves the backfills that it did not come to where they are:
 	// made anew in the next one they could stand elsewhere.
-	for _, b := range pl.laterBackfills {
+	for _, b := range pl.kept.later {
 		out.Backfills = append(out.Backfills, b.Backfill)
 	}
 	return out
 }
 
 // by makes t no later than at, which is in the future.
-func (pl *planner) by(t *time.Time, at time.Time) {
-	if at.After(pl.now) && (t.IsZero() || at.Before(*t)) {
+func (gv *given) by(t *time.Time, at time.Time) {
+	if at.After(gv.now) && (t.IsZero() || at.Before(*t)) {
 		*t = at
 	}
 }
@@ -285,10 +240,10 @@ var never = time.Unix(math.MaxInt32*100, 0)
 var beyondLimits = never.Add(-1)
 
 // end is when a gang that starts now has ended at the latest.
-func (pl *planner) end(c *Candidate) time.Time {
+func (gv *given) end(c *Candidate) time.Time {
 	end := never
 	if c.TimeLimit > 0 {
-		end = pl.now.Add(c.TimeLimit + c.Stop)
+		end = gv.now.Add(c.TimeLimit + c.Stop)
 	}
 	if by := c.Deadline.Add(c.Stop); !c.Deadline.IsZero() && by.Before(end) {
 		end = by
@@ -297,9 +252,9 @@ func (pl *planner) end(c *Candidate) time.Time {
 }
 
 // leastEnd is end with its time limit cut as far as it allows.
-func (pl *planner) leastEnd(c *Candidate) time.Time {
-	end := pl.end(c)
-	if by := pl.now.Add(c.TimeMin + c.Stop); c.TimeMin > 0 && by.Before(end) {
+func (gv *given) leastEnd(c *Candidate) time.Time {
+	end := gv.end(c)
+	if by := gv.now.Add(c.TimeMin + c.Stop); c.TimeMin > 0 && by.Before(end) {
 		end = by
 	}
 	return end
@@ -307,30 +262,30 @@ func (pl *planner) leastEnd(c *Candidate) time.Time {
 
 // visit starts a gang, or notes why it and all others of its class stay.
 func (pl *planner) visit(c *Candidate, cl *JobClass) bool {
-	sh := pl.askClassOf(cl, c)
-	if v := pl.capped(c); v != nil {
-		pl.keepPools(c, v)
+	sh := pl.fit.classOfAll(cl, c)
+	if v := pl.bounds.capped(c); v != nil {
+		pl.bounds.keepPools(c, v)
 		v.first = c.Job
-		pl.verdicts.set(cl, cmp.Or(pl.verdicts.of(cl), v))
+		pl.why.verdicts.set(cl, cmp.Or(pl.why.verdicts.of(cl), v))
 		return false
 	}
-	off := pl.displaceBackfills(c)
-	defer func() { pl.keepBackfills(off) }()
-	passed := pl.stepAside(c, sh)
+	off := pl.kept.displace(c)
+	defer func() { pl.kept.keepAll(off) }()
+	passed := pl.kept.stepAside(c, sh)
 	if pl.startNow(c, sh, len(passed) > 0) {
-		pl.keepBackfills(passed)
+		pl.kept.keepAll(passed)
 		return true
 	}
-	pl.note(c, cl, sh)
+	pl.why.note(c, cl, sh)
 	for _, b := range slices.Backward(passed) {
-		pl.addBackfill(b)
+		pl.kept.add(b)
 	}
-	if pl.verdicts.of(cl).nearer {
+	if pl.why.verdicts.of(cl).nearer {
 		// Kept for it, what is free now would stand idle until its wait is over.
 		return false
 	}
-	if sh.bad == nil && !pl.preempt(c, sh) && pl.mayBackfill(c) {
-		pl.makeBackfill(c, sh)
+	if sh.bad == nil && !pl.victims.preempt(c, sh) && pl.kept.mayBackfill(c) {
+		pl.kept.make(c, sh)
 	}
 	return false
 }
@@ -341,7 +296,7 @@ func (pl *planner) visit(c *Candidate, cl *JobClass) bool {
 func (pl *planner) startNow(c *Candidate, sh *askClass, fewer bool) bool {
 	end, least := pl.end(c), pl.leastEnd(c)
 	stays := sh.bad != nil || !fewer && !sh.blocked.IsZero() && !least.Before(sh.blocked)
-	if !stays && (pl.start(c, sh, pl.viewFor(c, end), end) || pl.startCut(c, sh, least, end)) {
+	if !stays && (pl.start(c, sh, pl.kept.viewFor(c, end), end) || pl.startCut(c, sh, least, end)) {
 		return true
 	}
 	// One that waits for fewer switches tells nothing of its like whose wait is over.
@@ -349,8 +304,8 @@ func (pl *planner) startNow(c *Candidate, sh *askClass, fewer bool) bool {
 	if !waits && (sh.blocked.IsZero() || least.Before(sh.blocked)) {
 		sh.blocked = least
 	}
-	if pl.yields(c) && sh.bad == nil && !sh.blockedStrict {
-		if pl.start(c, sh, pl.openTo(c, pl.strictView, end), end) {
+	if pl.kept.yields(c) && sh.bad == nil && !sh.blockedStrict {
+		if pl.start(c, sh, pl.openTo(c, pl.kept.strictView, end), end) {
 			return true
 		}
 		sh.blockedStrict = pl.reservations == nil && !waits // with reservations it depends on when the gang ends
@@ -358,8 +313,8 @@ func (pl *planner) startNow(c *Candidate, sh *askClass, fewer bool) bool {
 	return false
 }
 
-func (pl *planner) askClass(ask *cluster.Ask) *askClass {
-	sh := pl.mem.askClasses[ask.Key]
+func (f *finder) classOf(ask *cluster.Ask) *askClass {
+	sh := f.askClasses[ask.Key]
 	if sh == nil {
 		sh = &askClass{wastes: map[wasteKey]cluster.Waste{}}
 		sh.need, sh.bad = cluster.NewNeed(ask)
@@ -370,40 +325,40 @@ func (pl *planner) askClass(ask *cluster.Ask) *askClass {
 		if d := sh.need; sh.bad == nil && !d.Packed() && sh.alternatives == nil {
 			sh.plain, sh.rank = true, amount{d.CardsFor(1), d.One()}
 		}
-		pl.mem.askClasses[ask.Key] = sh
+		f.askClasses[ask.Key] = sh
 	}
-	pl.begin(sh)
+	f.begin(sh)
 	return sh
 }
 
-// askClassOf is the ask class of the candidates of a job class, of which c is one.
-func (pl *planner) askClassOf(cl *JobClass, c *Candidate) *askClass {
-	pl.mem.askClassOf = reach(pl.mem.askClassOf, cl.Slot())
-	k := &pl.mem.askClassOf[cl.Slot()]
+// classOfAll is the ask class of the candidates of a job class, of which c is one.
+func (f *finder) classOfAll(cl *JobClass, c *Candidate) *askClass {
+	f.askClassOf = reach(f.askClassOf, cl.Slot())
+	k := &f.askClassOf[cl.Slot()]
 	if k.class != cl {
-		k.class, k.askClass = cl, pl.askClass(c.Ask)
+		k.class, k.askClass = cl, f.classOf(c.Ask)
 	}
-	pl.begin(k.askClass)
+	f.begin(k.askClass)
 	return k.askClass
 }
 
 // begin forgets what an ask class was found to be in an earlier plan.
-func (pl *planner) begin(sh *askClass) {
-	if sh.planNumber != pl.mem.planNumber {
-		sh.planNumber, sh.inPlan = pl.mem.planNumber, inPlan{}
+func (f *finder) begin(sh *askClass) {
+	if sh.planNumber != f.planNumber {
+		sh.planNumber, sh.inPlan = f.planNumber, inPlan{}
 	}
 }
 
 // mayBackfill reports whether one more gang may be given a backfill. Moves do not count: they end
 // as soon as their victims have. Nor do backfills of longer gangs that it may pass, or these would
 // keep all there are from the gangs ahead of them; but no more than twice as many are made.
-func (pl *planner) mayBackfill(c *Candidate) bool {
-	at, n, passed := pl.front[c.Job], 0, 0
-	for i := range pl.backfills {
-		b := &pl.backfills[i]
-		switch its := pl.front[b.Job]; {
+func (kp *kept) mayBackfill(c *Candidate) bool {
+	at, n, passed := kp.front[c.Job], 0, 0
+	for i := range kp.list {
+		b := &kp.list[i]
+		switch its := kp.front[b.Job]; {
 		case b.isMove() || its < at || at == NoTurn && its != NoTurn:
-		case pl.passes(c, b):
+		case kp.passes(c, b):
 			passed++
 		default:
 			n++
@@ -411,23 +366,23 @@ func (pl *planner) mayBackfill(c *Candidate) bool {
 	}
 	// Who waited too long for any has one backfill beside the others', and who did for its own time
 	// limit one when there is no such.
-	return at == NoTurn && n < pl.backfillDepth && n+passed < 2*pl.backfillDepth || n+passed == 0
+	return at == NoTurn && n < kp.depth && n+passed < 2*kp.depth || n+passed == 0
 }
 
 // barred: nothing of this ask class will start or be given a backfill in this plan.
 func (sh *askClass) barred() bool { return sh.bad != nil || sh.noBackfill }
 
 // viewFor is the nodes as a gang sees them that starts now and has ended by then.
-func (pl *planner) viewFor(c *Candidate, end time.Time) *nodeView {
-	if pl.reservations != nil && ownOf(c) != "" {
-		return pl.openTo(c, pl.ownView(c, end, -1), end)
+func (kp *kept) viewFor(c *Candidate, end time.Time) *nodeView {
+	if kp.reservations != nil && ownOf(c) != "" {
+		return kp.openTo(c, kp.ownView(c, end, -1), end)
 	}
-	return pl.openTo(c, pl.viewWith(pl.inWay(end)), end)
+	return kp.openTo(c, kp.viewWith(kp.inWay(end)), end)
 }
 
 // inWay is how many backfills, the first ones, a gang would be in the way of that ends then.
-func (pl *planner) inWay(end time.Time) int {
-	return sort.Search(len(pl.backfills), func(i int) bool { return !pl.backfills[i].inWayOf(end) })
+func (kp *kept) inWay(end time.Time) int {
+	return sort.Search(len(kp.list), func(i int) bool { return !kp.list[i].inWayOf(end) })
 }
 
 // inWayOf reports whether a gang that ends then would still be there when the taker is

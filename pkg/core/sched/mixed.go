@@ -133,9 +133,9 @@ func placePart(d *cluster.Need, nodes []*cluster.Node, list []int32, avoid []str
 	return c.choose(m, wasteOf)
 }
 
-// placeMixed finds slots for a gang with roles as [planner.place] finds members: around the
+// placeMixed finds slots for a gang with roles as [finder.place] finds members: around the
 // nodes that just failed it where that is possible, and on its backfill at last.
-func (pl *planner) placeMixed(c *Candidate, d *cluster.Need, l *nodeView) []cluster.Slot {
+func (kp *kept) placeMixed(c *Candidate, d *cluster.Need, l *nodeView) []cluster.Slot {
 	list := l.open()
 	if slots := preferred(d, l.all(), list, c.Avoid); slots != nil {
 		return slots
@@ -148,11 +148,11 @@ func (pl *planner) placeMixed(c *Candidate, d *cluster.Need, l *nodeView) []clus
 			return slots
 		}
 	}
-	i := slices.IndexFunc(pl.view.Backfills, func(k Backfill) bool { return k.Job == c.Job })
-	if i < 0 || !pl.free(c, d, pl.view.Backfills[i].Slots, l) {
+	i := slices.IndexFunc(kp.view.Backfills, func(k Backfill) bool { return k.Job == c.Job })
+	if i < 0 || !kp.free(c, d, kp.view.Backfills[i].Slots, l) {
 		return nil
 	}
-	return pl.view.Backfills[i].Slots
+	return kp.view.Backfills[i].Slots
 }
 
 // preferred is mixed with what --prefer asks for, nil where it asks for nothing.
@@ -164,11 +164,11 @@ func preferred(d *cluster.Need, nodes []*cluster.Node, list []int32, avoid []str
 }
 
 // free reports whether these places can be taken now.
-func (pl *planner) free(c *Candidate, d *cluster.Need, slots []cluster.Slot, l *nodeView) bool {
-	if len(slots) != d.Size || !pl.admitsAll(d, slots) {
+func (kp *kept) free(c *Candidate, d *cluster.Need, slots []cluster.Slot, l *nodeView) bool {
+	if len(slots) != d.Size || !kp.fit.admitsAll(d, slots) {
 		return false
 	}
-	for _, g := range pl.grants(c, slots, epochStart, time.Time{}) {
+	for _, g := range kp.fit.grants(c, slots, epochStart, time.Time{}) {
 		if _, err := l.node(g.at).Take(g.Grant); err != nil || l.shuts(g.at) {
 			return false
 		}
@@ -176,10 +176,10 @@ func (pl *planner) free(c *Candidate, d *cluster.Need, slots []cluster.Slot, l *
 	return true
 }
 
-// backfillMixed is findBackfill for a gang with roles: first where most is free already, else
+// findMixed is findBackfill for a gang with roles: first where most is free already, else
 // anywhere on the ready nodes.
-func (pl *planner) backfillMixed(d *cluster.Need, avoid []string) []cluster.Slot {
-	empty, list := pl.emptyNodes()
+func (kp *kept) findMixed(d *cluster.Need, avoid []string) []cluster.Slot {
+	empty, list := kp.emptyNodes()
 	slots := mixed(d, empty, list, avoid)
 	if slots == nil && len(avoid) > 0 {
 		slots = mixed(d, empty, list, nil)
@@ -188,12 +188,12 @@ func (pl *planner) backfillMixed(d *cluster.Need, avoid []string) []cluster.Slot
 }
 
 // emptyNodes is the ready nodes with nothing on them but the backfills made so far.
-func (pl *planner) emptyNodes() ([]*cluster.Node, []int32) {
-	nodes, list := make([]*cluster.Node, len(pl.view.Nodes)), []int32(nil)
-	for at, n := range pl.views[0].every() {
+func (kp *kept) emptyNodes() ([]*cluster.Node, []int32) {
+	nodes, list := make([]*cluster.Node, len(kp.view.Nodes)), []int32(nil)
+	for at, n := range kp.views[0].every() {
 		nodes[at] = n
 		if n.Ready {
-			nodes[at] = pl.cleared(at)
+			nodes[at] = kp.cleared(at)
 			list = append(list, int32(at))
 		}
 	}

@@ -10,26 +10,26 @@ import (
 
 // mixedReason words why a gang with roles stays: of the first role that does not fit beside
 // nothing but what runs, else of all together.
-func (pl *planner) mixedReason(d *cluster.Need) *verdict {
-	if real := pl.views[0]; len(pl.backfills) > 0 && mixed(d, real.all(), real.open(), nil) != nil {
-		return &verdict{need: d, word: WordPriority, takers: pl.takerJobs()}
+func (wy *why) mixedReason(d *cluster.Need) *verdict {
+	if real := wy.kept.views[0]; len(wy.kept.list) > 0 && mixed(d, real.all(), real.open(), nil) != nil {
+		return &verdict{need: d, word: WordPriority, takers: wy.kept.takerJobs()}
 	}
-	empty, list := pl.emptyNodes()
+	empty, list := wy.kept.emptyNodes()
 	if mixed(d, empty, list, nil) == nil {
-		if out := pl.mixedOut(d); out != "" {
+		if out := wy.mixedOut(d); out != "" {
 			return &verdict{need: d, word: WordNodes, out: out}
 		}
 	}
 	for i, part := range d.Parts {
-		sh := pl.askClass(part.Ask)
+		sh := wy.fit.classOf(part.Ask)
 		if sh.alternatives != nil {
-			if !pl.fits(sh, pl.topView()) {
-				return &verdict{need: d, word: WordResources, sentence: roleTitle(d.Ask.Spec, i) + pl.alternativesText(sh)}
+			if !wy.fit.fits(sh, wy.kept.topView()) {
+				return &verdict{need: d, word: WordResources, sentence: roleTitle(d.Ask.Spec, i) + wy.alternativesText(sh)}
 			}
 			continue
 		}
-		choices := pl.look(sh, pl.topView(), nil)
-		if t := pl.tallyOf(choices); layoutOf(part).members(t) == 0 {
+		choices := wy.fit.look(sh, wy.kept.topView(), nil)
+		if t := wy.fit.tallyOf(choices); layoutOf(part).members(t) == 0 {
 			return &verdict{need: d, word: WordResources, sentence: roleTitle(d.Ask.Spec, i) + roomText(part, min(t.ranks, part.Size))}
 		}
 	}
@@ -37,9 +37,9 @@ func (pl *planner) mixedReason(d *cluster.Need) *verdict {
 }
 
 // mixedOut is outOfService for the first role that names anything.
-func (pl *planner) mixedOut(d *cluster.Need) string {
+func (wy *why) mixedOut(d *cluster.Need) string {
 	for _, part := range d.Parts {
-		if out := pl.outOfService(part); out != "" {
+		if out := wy.outOfService(part); out != "" {
 			return out
 		}
 	}
@@ -78,11 +78,11 @@ func rolesText(d *cluster.Need) string {
 
 // mixedLines is nodeLines for the roles that do not fit, or for all where only together
 // they do not; at most maxRoleLines of them.
-func (pl *planner) mixedLines(d *cluster.Need) []string {
+func (wy *why) mixedLines(d *cluster.Need) []string {
 	var short, all []int
 	for i, part := range d.Parts {
 		all = append(all, i)
-		if !pl.fits(pl.askClass(part.Ask), pl.explainedView) {
+		if !wy.fit.fits(wy.fit.classOf(part.Ask), wy.explainedView) {
 			short = append(short, i)
 		}
 	}
@@ -93,9 +93,9 @@ func (pl *planner) mixedLines(d *cluster.Need) []string {
 	for _, i := range all[:min(maxRoleLines, len(all))] {
 		part := d.Parts[i]
 		lines = append(lines, fmt.Sprintf("%s%s, each needs %s", roleTitle(d.Ask.Spec, i), api.Count(part.Size, "rank"), rankText(part)))
-		of := pl.nodeLines
+		of := wy.nodeLines
 		if part.Alternatives != nil {
-			of = pl.alternativeLines
+			of = wy.alternativeLines
 		}
 		for _, l := range of(part) {
 			lines = append(lines, "  "+l)

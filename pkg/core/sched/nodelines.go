@@ -32,8 +32,8 @@ const maxNodeLines = 6
 
 // nodeLines says of each node that the ask admits what is free and what is short, nodes
 // about which the same is to be said together, those with most room first.
-func (pl *planner) nodeLines(d *cluster.Need) []string {
-	groups := pl.textGroups(d)
+func (wy *why) nodeLines(d *cluster.Need) []string {
+	groups := wy.textGroups(d)
 	if len(groups) == 0 {
 		return []string{"no node is in its partition, node list and constraint at once"}
 	}
@@ -44,11 +44,11 @@ func (pl *planner) nodeLines(d *cluster.Need) []string {
 	for _, g := range groups[:min(maxNodeLines, len(groups))] {
 		line := hosts(g.names) + ": " + g.text
 		if len(g.holders) > 0 {
-			line += "; held by " + pl.view.Names.list(g.holders)
+			line += "; held by " + wy.view.Names.list(g.holders)
 			if g.apart { // of one at least it is known when
-				line += ", the first of these nodes is free at the latest at " + when.Clock(pl.now, g.by)
+				line += ", the first of these nodes is free at the latest at " + when.Clock(wy.now, g.by)
 			} else if !g.by.IsZero() {
-				line += ", free at the latest at " + when.Clock(pl.now, g.by)
+				line += ", free at the latest at " + when.Clock(wy.now, g.by)
 			}
 		}
 		lines = append(lines, line)
@@ -63,20 +63,20 @@ func (pl *planner) nodeLines(d *cluster.Need) []string {
 	return lines
 }
 
-func (pl *planner) textGroups(d *cluster.Need) []*textGroup {
+func (wy *why) textGroups(d *cluster.Need) []*textGroup {
 	byText := make(map[string]*textGroup)
 	var groups []*textGroup
-	for at, n := range pl.views[0].every() {
+	for at, n := range wy.kept.views[0].every() {
 		if !d.Admits(n) {
 			continue
 		}
-		text := pl.nodeText(d, at)
+		text := wy.nodeText(d, at)
 		g := byText[text]
 		if g == nil {
 			g = &textGroup{text: text}
 			if n.Ready {
-				g.ranks, g.free = d.Ranks(pl.explainedView.node(at)), d.Free(n)
-				if pl.explainedView.shuts(at) {
+				g.ranks, g.free = d.Ranks(wy.explainedView.node(at)), d.Free(n)
+				if wy.explainedView.shuts(at) {
 					g.ranks = 0
 				}
 			} else {
@@ -90,7 +90,7 @@ func (pl *planner) textGroups(d *cluster.Need) []*textGroup {
 			for i := range n.Grants {
 				g.holders = append(g.holders, n.Grants[i].Job)
 			}
-			t := pl.emptyBy(n)
+			t := wy.emptyBy(n)
 			g.apart = g.apart || len(g.names) > 1 && !t.Equal(g.by)
 			if !t.IsZero() && (g.by.IsZero() || t.Before(g.by)) {
 				g.by = t
@@ -101,9 +101,9 @@ func (pl *planner) textGroups(d *cluster.Need) []*textGroup {
 }
 
 // emptyBy is when everything on a node has ended at the latest; zero: not known.
-func (pl *planner) emptyBy(n *cluster.Node) (by time.Time) {
+func (wy *why) emptyBy(n *cluster.Node) (by time.Time) {
 	for i := range n.Grants {
-		t := pl.endOf(&n.Grants[i])
+		t := wy.kept.ends.endOf(&n.Grants[i])
 		if t.IsZero() {
 			return t
 		}
@@ -115,17 +115,17 @@ func (pl *planner) emptyBy(n *cluster.Node) (by time.Time) {
 }
 
 // nodeText is the arithmetic of one node.
-func (pl *planner) nodeText(d *cluster.Need, at int) string {
-	n := pl.views[0].node(at)
+func (wy *why) nodeText(d *cluster.Need, at int) string {
+	n := wy.kept.views[0].node(at)
 	if !n.Ready {
 		return "out of service: " + cmp.Or(n.NotReady, "not ready")
 	}
-	return pl.reservedNode(at) + pl.freeText(d, at)
+	return wy.reservedNode(at) + wy.freeText(d, at)
 }
 
 // freeText is what of a node in service is free, and what is short.
-func (pl *planner) freeText(d *cluster.Need, at int) string {
-	n := pl.views[0].node(at)
+func (wy *why) freeText(d *cluster.Need, at int) string {
+	n := wy.kept.views[0].node(at)
 	for i := range n.Grants {
 		if n.Grants[i].Exclusive {
 			return "taken as a whole"
@@ -136,7 +136,7 @@ func (pl *planner) freeText(d *cluster.Need, at int) string {
 	}
 	var parts []string
 	if d.WantsCards() {
-		parts = append(parts, cardParts(d, n, pl.view.Names)...)
+		parts = append(parts, cardParts(d, n, wy.view.Names)...)
 	}
 	for r, need := range d.One() {
 		row, free := &cluster.Resources[r], max(0, n.Free(cluster.Resource(r)))
@@ -149,23 +149,23 @@ func (pl *planner) freeText(d *cluster.Need, at int) string {
 		}
 	}
 	text := strings.Join(parts, ", ")
-	if now, real := d.Ranks(pl.explainedView.node(at)), d.Ranks(n); now > 0 && !pl.explainedView.shuts(at) {
+	if now, real := d.Ranks(wy.explainedView.node(at)), d.Ranks(n); now > 0 && !wy.explainedView.shuts(at) {
 		text = fmt.Sprintf("room for %s: %s", api.Count(now, "rank"), text)
-	} else if real > 0 && !pl.explainedView.shuts(at) {
-		text = fmt.Sprintf("kept for %s: %s", pl.takersOf(n.Name), text)
+	} else if real > 0 && !wy.explainedView.shuts(at) {
+		text = fmt.Sprintf("kept for %s: %s", wy.takersOf(n.Name), text)
 	}
 	return text
 }
 
 // takersOf names the jobs whose backfills keep others off a node.
-func (pl *planner) takersOf(node string) string {
+func (wy *why) takersOf(node string) string {
 	var ids []int64
-	for _, c := range pl.backfills {
+	for _, c := range wy.kept.list {
 		if slices.ContainsFunc(c.Slots, func(s cluster.Slot) bool { return s.Node == node }) {
 			ids = append(ids, c.Job)
 		}
 	}
-	return pl.view.Names.list(ids)
+	return wy.view.Names.list(ids)
 }
 
 // cardParts is "2 of 8 cards free, needs 40G on each, card 1 has 22G free after 50G held

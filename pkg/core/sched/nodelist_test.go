@@ -45,7 +45,7 @@ func TestNodeListIsASortedSet(t *testing.T) {
 func TestNodesAreOfferedByName(t *testing.T) {
 	nodes := []*cluster.Node{testNode("n1", 8, 4, 80), testNode("n2", 8, 2, 80), testNode("n3", 8, 4, 80), testNode("n4", 8, 2, 80)}
 	pl := new(Planner).planner(epoch0, &View{Nodes: nodes, Queue: queueOf()}, &Policy{})
-	if got := pl.views[0].open(); !slices.Equal(got, []int32{0, 1, 2, 3}) {
+	if got := pl.kept.views[0].open(); !slices.Equal(got, []int32{0, 1, 2, 3}) {
 		t.Error(got)
 	}
 }

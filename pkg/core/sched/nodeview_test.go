@@ -113,8 +113,8 @@ func TestPlansUseTheirMemoryAgain(t *testing.T) {
 	}
 	var m Planner
 	size := func() [6]int {
-		l := &m.pool.lists
-		return [6]int{len(m.pool.all), len(m.pool.nodes.all), len(m.pool.classes.all), len(l.nodes.all), len(l.runs.all), len(m.backfillGrants)}
+		l := &m.fit.pool.lists
+		return [6]int{len(m.fit.pool.all), len(m.fit.pool.nodes.all), len(m.fit.pool.classes.all), len(l.nodes.all), len(l.runs.all), len(m.kept.backfillGrants)}
 	}
 	v, second := &View{Nodes: nodes, Queue: q}, [6]int{}
 	for plan := range 50 {

@@ -10,10 +10,10 @@ import (
 // place finds members for a gang, nil when it does not fit. Nodes that just failed it
 // are used only when nothing else does.
 // switches is below how many it has to be, 0: any number.
-func (pl *planner) place(sh *askClass, on *nodeView, avoid []string, switches int) []member {
-	choices := pl.look(sh, on, avoid)
+func (f *finder) place(sh *askClass, on *nodeView, avoid []string, switches int) []member {
+	choices := f.look(sh, on, avoid)
 	l := layoutOf(sh.need)
-	t := pl.tallyOf(choices)
+	t := f.tallyOf(choices)
 	m := l.members(t)
 	var c *countedLayout
 	if m > 0 && sh.need.Counts != nil {
@@ -22,12 +22,12 @@ func (pl *planner) place(sh *askClass, on *nodeView, avoid []string, switches in
 	}
 	if m == 0 {
 		if len(avoid) > 0 {
-			return pl.place(sh, on, nil, switches)
+			return f.place(sh, on, nil, switches)
 		}
 		return nil
 	}
-	if sh.mix != pl.packer.Turn {
-		sh.mix = pl.packer.Turn
+	if sh.mix != f.packer.Turn {
+		sh.mix = f.packer.Turn
 		clear(sh.wastes)
 	}
 	wasteOf := func(s nodeChoice, ranks int) cluster.Waste {
@@ -38,28 +38,28 @@ func (pl *planner) place(sh *askClass, on *nodeView, avoid []string, switches in
 		w, known := sh.wastes[key]
 		if !known {
 			w = sh.need.WasteOf(s.class.node, ranks)
-			w.Price = pl.packer.price(sh.need, s.class, ranks)
+			w.Price = f.packer.price(sh.need, s.class, ranks)
 			sh.wastes[key] = w
 		}
-		if len(pl.packer.Asks) > 0 && len(s.class.node.Grants) == 0 {
+		if len(f.packer.Asks) > 0 && len(s.class.node.Grants) == 0 {
 			w.Price += scarcity(on.members(s.class).count)
 		}
 		return w
 	}
 	if c != nil {
-		return pl.chooseCounted(c, m, switches, wasteOf)
+		return f.chooseCounted(c, m, switches, wasteOf)
 	}
-	if tree := pl.topology(); tree != nil {
+	if tree := f.topology(); tree != nil {
 		choices = slices.Clone(choices)
-		return pl.near(tree, l, choices, l.choose(slices.Clone(choices), t, m, wasteOf), switches, wasteOf)
+		return f.near(tree, l, choices, l.choose(slices.Clone(choices), t, m, wasteOf), switches, wasteOf)
 	}
 	return l.choose(choices, t, m, wasteOf)
 }
 
 // look lists where ranks fit: class by class, or node by node when names matter. A node that
 // was taken apart from its class is a choice of its own.
-func (pl *planner) look(sh *askClass, l *nodeView, avoid []string) []nodeChoice {
-	pl.choices = pl.choices[:0]
+func (f *finder) look(sh *askClass, l *nodeView, avoid []string) []nodeChoice {
+	f.choices = f.choices[:0]
 	for _, k := range l.live {
 		if k.closed || !k.carded && sh.need.WantsCards() {
 			continue
@@ -74,16 +74,16 @@ func (pl *planner) look(sh *askClass, l *nodeView, avoid []string) []nodeChoice 
 		}
 		like := *list
 		if sh.named || len(avoid) > 0 || l.closed != nil {
-			like = pl.without(sh, l, list, avoid)
+			like = f.without(sh, l, list, avoid)
 		}
 		if like.count > 0 {
-			pl.choices = append(pl.choices, nodeChoice{at: like.first(), like: like, class: k, ranks: ranks})
+			f.choices = append(f.choices, nodeChoice{at: like.first(), like: like, class: k, ranks: ranks})
 		}
 	}
-	return pl.choices
+	return f.choices
 }
 
-func (pl *planner) without(sh *askClass, l *nodeView, list *nodeList, avoid []string) nodeList {
+func (f *finder) without(sh *askClass, l *nodeView, list *nodeList, avoid []string) nodeList {
 	var out []int32
 	for at := range list.each() {
 		if name := l.node(at).Name; sh.need.Named(name) && !slices.Contains(avoid, name) && (l.closed == nil || !l.closed[at]) {
@@ -127,10 +127,10 @@ func reach[T any](list []T, id int) []T {
 	return list
 }
 
-func (pl *planner) tallyOf(choices []nodeChoice) *tally {
-	pl.tally.reset()
+func (f *finder) tallyOf(choices []nodeChoice) *tally {
+	f.tally.reset()
 	for i := range choices {
-		pl.tally.addAll(choices[i].ranks, choices[i].count())
+		f.tally.addAll(choices[i].ranks, choices[i].count())
 	}
-	return &pl.tally
+	return &f.tally
 }

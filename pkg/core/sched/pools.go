@@ -28,11 +28,11 @@ func poolWord(kind string) string {
 }
 
 // shortOfPool says which pool has too little left for a gang that starts now, nil when none.
-func (pl *planner) shortOfPool(c *Candidate) *verdict {
+func (bs *bounds) shortOfPool(c *Candidate) *verdict {
 	for i := range c.Ask.Spec.Pools {
 		want := &c.Ask.Spec.Pools[i]
-		total, known := pl.policy.Pool(want.Key())
-		free := max(0, total-pl.held().pools[want.Key()])
+		total, known := bs.policy.Pool(want.Key())
+		free := max(0, total-bs.held().pools[want.Key()])
 		text := fmt.Sprintf("%d of %s asked for, %d of %d free", want.Count, want.Key(), free, total)
 		switch {
 		case !known:
@@ -40,9 +40,9 @@ func (pl *planner) shortOfPool(c *Candidate) *verdict {
 		case want.Count > total:
 			text = fmt.Sprintf("%d of %s asked for, and the site has only %d any more", want.Count, want.Key(), total)
 		}
-		kept, takers := pl.poolKept(c, want.Key())
+		kept, takers := bs.poolKept(c, want.Key())
 		if kept > 0 && want.Count <= free {
-			text += fmt.Sprintf(", %d of them kept for %s", min(kept, free), pl.view.Names.list(takers))
+			text += fmt.Sprintf(", %d of them kept for %s", min(kept, free), bs.view.Names.list(takers))
 		}
 		if want.Count+kept > free {
 			return &verdict{word: poolWord(want.Kind), sentence: text, pool: want.Key()}
@@ -52,8 +52,8 @@ func (pl *planner) shortOfPool(c *Candidate) *verdict {
 }
 
 // poolKept is how many of a pool are kept for gangs before c, which would still hold some when they are to start.
-func (pl *planner) poolKept(c *Candidate, k api.PoolKey) (kept int, takers []int64) {
-	end := pl.end(c)
+func (bs *bounds) poolKept(c *Candidate, k api.PoolKey) (kept int, takers []int64) {
+	end := bs.end(c)
 	add := func(t *Candidate, from time.Time) {
 		if t.Job == c.Job || !from.Before(end) || slices.Contains(takers, t.Job) {
 			return
@@ -64,11 +64,11 @@ func (pl *planner) poolKept(c *Candidate, k api.PoolKey) (kept int, takers []int
 			}
 		}
 	}
-	for _, t := range pl.held().takers {
+	for _, t := range bs.held().takers {
 		add(t.Candidate, t.from)
 	}
-	for i := range pl.backfills {
-		if b := &pl.backfills[i]; order.Compare(b.c, c) < 0 {
+	for i := range bs.kept.list {
+		if b := &bs.kept.list[i]; order.Compare(b.c, c) < 0 {
 			add(b.c, b.from())
 		}
 	}
@@ -77,23 +77,23 @@ func (pl *planner) poolKept(c *Candidate, k api.PoolKey) (kept int, takers []int
 
 // keepPools keeps what a gang asks for from those behind it, as far as it is one of the first that wait for any. For who asks for
 // more than the site has since it was restarted with fewer nothing is kept: it would keep the others off for ever.
-func (pl *planner) keepPools(c *Candidate, v *verdict) {
-	if v.pool == (api.PoolKey{}) || pl.policy.CheckPools(c.Ask.Spec.Pools) != nil {
+func (bs *bounds) keepPools(c *Candidate, v *verdict) {
+	if v.pool == (api.PoolKey{}) || bs.policy.CheckPools(c.Ask.Spec.Pools) != nil {
 		return
 	}
-	if h := pl.held(); len(h.takers) < pl.backfillDepth && !slices.ContainsFunc(h.takers, func(t poolTaker) bool { return t.Job == c.Job }) {
-		h.takers = append(h.takers, poolTaker{c, pl.poolsFreeAt(c)})
+	if h := bs.held(); len(h.takers) < bs.depth && !slices.ContainsFunc(h.takers, func(t poolTaker) bool { return t.Job == c.Job }) {
+		h.takers = append(h.takers, poolTaker{c, bs.poolsFreeAt(c)})
 	}
 }
 
 // poolsFreeAt is when there is enough of all that a gang asks for at the latest, by the time limits of who holds it; zero: it is not known.
-func (pl *planner) poolsFreeAt(c *Candidate) (at time.Time) {
+func (bs *bounds) poolsFreeAt(c *Candidate) (at time.Time) {
 	for i := range c.Ask.Spec.Pools {
 		want := &c.Ask.Spec.Pools[i]
-		total, _ := pl.policy.Pool(want.Key())
-		missing := want.Count - (total - pl.held().pools[want.Key()])
+		total, _ := bs.policy.Pool(want.Key())
+		missing := want.Count - (total - bs.held().pools[want.Key()])
 		var ends []poolEnd
-		for _, r := range pl.view.Running {
+		for _, r := range bs.view.Running {
 			if n := countOf(r.Pools, want.Key()); n > 0 {
 				if t := r.EndBy(); !t.IsZero() {
 					ends = append(ends, poolEnd{t, n})

@@ -13,7 +13,19 @@ import (
 // maxMoves bounds the gangs for which a plan looks for victims, and the moves under way.
 const maxMoves = 16
 
-// victim candidates is a running gang that might be preempted, with what that would cost.
+// victims are the gangs that make room for others.
+type victims struct {
+	*given
+	fit          *finder
+	kept         *kept
+	bounds       *bounds
+	guard        *guard
+	candidates   []*victimCandidate // who may be preempted, made when first asked for
+	moveSearches int                // moves looked for
+	stops        []Stop
+}
+
+// victimCandidate is a running gang that might be preempted, with what that would cost.
 type victimCandidate struct {
 	*Running
 	lost time.Duration // work done since the last checkpoint
@@ -24,28 +36,28 @@ type victimCandidate struct {
 // victimCandidates lists who may be preempted at all: not who is being stopped or protected. The cheapest
 // come first; of those that lose as much, in the same tier and priority, who may run again
 // before who would end, and then the one that needs most yet.
-func (pl *planner) victimCandidates() []*victimCandidate {
-	if pl.candidates != nil {
-		return pl.candidates
+func (vs *victims) victimCandidates() []*victimCandidate {
+	if vs.candidates != nil {
+		return vs.candidates
 	}
-	pl.candidates = []*victimCandidate{}
+	vs.candidates = []*victimCandidate{}
 	byJob := make(map[api.MemberKey]*victimCandidate)
-	for _, r := range pl.view.Running {
+	for _, r := range vs.view.Running {
 		if r.Stopping {
 			continue
 		}
-		if by, until := pl.policy.Protects(r, pl.now); by != "" {
+		if by, until := vs.policy.Protects(r, vs.now); by != "" {
 			if !until.IsZero() {
-				pl.by(&pl.next, until)
+				vs.by(&vs.next, until)
 			}
 			continue
 		}
-		v := &victimCandidate{Running: r, left: pl.serviceLeft(r), lost: pl.lost(r)}
-		pl.candidates = append(pl.candidates, v)
+		v := &victimCandidate{Running: r, left: vs.serviceLeft(r), lost: vs.lost(r)}
+		vs.candidates = append(vs.candidates, v)
 		byJob[api.MemberKey{Job: r.Job, Epoch: r.Epoch}] = v
 	}
 	if len(byJob) > 0 {
-		for at, n := range pl.views[0].every() {
+		for at, n := range vs.kept.views[0].every() {
 			for i := range n.Grants {
 				if v := byJob[n.Grants[i].MemberKey]; v != nil {
 					v.at = append(v.at, at)
@@ -53,26 +65,26 @@ func (pl *planner) victimCandidates() []*victimCandidate {
 			}
 		}
 	}
-	slices.SortFunc(pl.candidates, func(a, b *victimCandidate) int {
+	slices.SortFunc(vs.candidates, func(a, b *victimCandidate) int {
 		return cmp.Or(cmp.Compare(a.lost, b.lost), cmp.Compare(a.Tier, b.Tier), cmp.Compare(a.Priority, b.Priority),
 			compareFinal(a, b), cmp.Compare(b.left, a.left), b.Start.Compare(a.Start), cmp.Compare(a.Job, b.Job))
 	})
-	return pl.candidates
+	return vs.candidates
 }
 
 // lost is the work that a gang loses when it is preempted: what it did since its last
 // checkpoint. What a gang saved that does not run again nobody goes on from.
-func (pl *planner) lost(r *Running) time.Duration {
+func (vs *victims) lost(r *Running) time.Duration {
 	since := r.Start
 	switch {
 	case since.IsZero() || r.KeepsWork && !r.Final:
 		return 0
 	case r.Final:
-		return r.Attained + pl.now.Sub(since)
+		return r.Attained + vs.now.Sub(since)
 	case r.Saved.After(since):
 		since = r.Saved
 	}
-	return pl.now.Sub(since)
+	return vs.now.Sub(since)
 }
 
 // compareFinal puts who would end behind who may run again.
@@ -87,24 +99,24 @@ func compareFinal(a, b *victimCandidate) int {
 }
 
 // serviceLeft is the cards' time that a running gang is expected to need yet.
-func (pl *planner) serviceLeft(r *Running) float64 {
-	if !pl.view.Queue.Ledger().Knows(r.TimeLimit) {
+func (vs *victims) serviceLeft(r *Running) float64 {
+	if !vs.view.Queue.Ledger().Knows(r.TimeLimit) {
 		return order.Unknown
 	}
 	ran := r.Attained
 	if !r.Start.IsZero() {
-		ran += pl.now.Sub(r.Start)
+		ran += vs.now.Sub(r.Start)
 	}
 	cards := max(1, r.Cards)
-	return pl.policy.Remaining(pl.view.Queue.Ledger(), r.TimeLimit, ran, Peer{User: r.User, Name: r.Name, Cards: cards, Job: r.Job}).Seconds() * float64(cards)
+	return vs.policy.Remaining(vs.view.Queue.Ledger(), r.TimeLimit, ran, Peer{User: r.User, Name: r.Name, Cards: cards, Job: r.Job}).Seconds() * float64(cards)
 }
 
 // mayTake reports whether a gang may take the place of another.
-func (pl *planner) mayTake(c *Candidate, service float64, r *victimCandidate) bool {
-	if pl.reclaims(c) && pl.borrows(r) {
+func (vs *victims) mayTake(c *Candidate, service float64, r *victimCandidate) bool {
+	if vs.bounds.reclaims(c) && vs.bounds.borrows(r) {
 		return true
 	}
-	if pl.policy.Preempt != PreemptTier && pl.policy.Preempt != PreemptService {
+	if vs.policy.Preempt != PreemptTier && vs.policy.Preempt != PreemptService {
 		return false
 	}
 	// What --nice took off orders, but makes nobody a victim.
@@ -112,101 +124,101 @@ func (pl *planner) mayTake(c *Candidate, service float64, r *victimCandidate) bo
 	if higher != 0 {
 		return higher > 0
 	}
-	hysteresis := pl.policy.Hysteresis
+	hysteresis := vs.policy.Hysteresis
 	if hysteresis <= 0 {
 		hysteresis = 1.2
 	}
-	return pl.policy.Preempt == PreemptService && r.KeepsWork && !r.Final && r.Turn == NoTurn && !pl.waited(r.Running) && service > 0 && r.left >= hysteresis*service
+	return vs.policy.Preempt == PreemptService && r.KeepsWork && !r.Final && r.Turn == NoTurn && !vs.guard.waited(r.Running) && service > 0 && r.left >= hysteresis*service
 }
 
 // preempt looks for gangs whose end would let c start, and books the move when there are
 // any. The whole move is gone through before anybody is told: free places count first, and
 // nothing is taken that does not let the whole gang start.
-func (pl *planner) preempt(c *Candidate, sh *askClass) bool {
+func (vs *victims) preempt(c *Candidate, sh *askClass) bool {
 	// Who has room, but below too many switches, waits a while; nobody is stopped for that.
-	if !pl.mayPreempt() || pl.moveSearches >= maxMoves || pl.switchLimit(c) > 0 {
+	if !vs.mayPreempt() || vs.moveSearches >= maxMoves || vs.switchLimit(c) > 0 {
 		return false
 	}
-	service := pl.policy.Service(pl.view.Queue.Ledger(), c).Seconds()
+	service := vs.policy.Service(vs.view.Queue.Ledger(), c).Seconds()
 	var victims []*victimCandidate
-	for _, v := range pl.victimCandidates() {
-		if !pl.moved[v.Job] && pl.mayTake(c, service, v) {
+	for _, v := range vs.victimCandidates() {
+		if !vs.kept.moved[v.Job] && vs.mayTake(c, service, v) {
 			victims = append(victims, v)
 		}
 	}
 	if len(victims) == 0 {
 		return false
 	}
-	pl.moveSearches++
+	vs.moveSearches++
 	// The taker starts when the last of them has ended, and must be through by the time of
 	// the backfills that it shares places with.
 	wait := time.Duration(0)
 	for _, v := range victims {
 		wait = max(wait, v.Stop)
 	}
-	end := pl.end(c)
+	end := vs.end(c)
 	if end != never {
 		end = end.Add(wait)
 	}
-	slots, chosen := pl.move(c, sh, victims, end)
+	slots, chosen := vs.move(c, sh, victims, end)
 	if slots == nil {
 		return false
 	}
-	b := backfill{Backfill: Backfill{Job: c.Job, Slots: slots, SearchedAt: pl.now, Victims: pl.timed(chosen), Until: end}, c: c}
-	b.grants = pl.backfillGrants(&b)
-	pl.tell(&b)
-	pl.addBackfill(b)
+	b := backfill{Backfill: Backfill{Job: c.Job, Slots: slots, SearchedAt: vs.now, Victims: vs.timed(chosen), Until: end}, c: c}
+	b.grants = vs.kept.grantsOf(&b)
+	vs.tell(&b)
+	vs.kept.add(b)
 	return true
 }
 
-func (pl *planner) mayPreempt() bool {
-	return len(pl.view.Running) > 0 && pl.policy.Preempts()
+func (gv *given) mayPreempt() bool {
+	return len(gv.view.Running) > 0 && gv.policy.Preempts()
 }
 
 // timed says when each victim is to be told, so that those with a short notice work until
 // those with the longest are through with theirs.
-func (pl *planner) timed(chosen []*victimCandidate) []Victim {
+func (vs *victims) timed(chosen []*victimCandidate) []Victim {
 	var longest time.Duration
 	for _, v := range chosen {
 		longest = max(longest, v.Lead)
 	}
 	out := make([]Victim, len(chosen))
 	for i, v := range chosen {
-		out[i] = Victim{Job: v.Job, Epoch: v.Epoch, At: pl.now.Add(longest - v.Lead)}
-		pl.moved[v.Job] = true
+		out[i] = Victim{Job: v.Job, Epoch: v.Epoch, At: vs.now.Add(longest - v.Lead)}
+		vs.kept.moved[v.Job] = true
 	}
 	return out
 }
 
 // tell stops the victims whose time has come.
-func (pl *planner) tell(b *backfill) {
+func (vs *victims) tell(b *backfill) {
 	for i := range b.Victims {
-		if v := &b.Victims[i]; !v.Notified && !v.At.After(pl.now) {
+		if v := &b.Victims[i]; !v.Notified && !v.At.After(vs.now) {
 			v.Notified = true
-			pl.stops = append(pl.stops, Stop{Job: v.Job, Epoch: v.Epoch, For: b.Job})
+			vs.stops = append(vs.stops, Stop{Job: v.Job, Epoch: v.Epoch, For: b.Job})
 		}
 	}
 }
 
 // victimsLeft are those of a move that are still there and were not refused.
-func (pl *planner) victimsLeft(victims []Victim) []Victim {
+func (kp *kept) victimsLeft(victims []Victim) []Victim {
 	if len(victims) == 0 {
 		return nil
 	}
 	var out []Victim
 	for _, v := range victims {
-		i, found := slices.BinarySearchFunc(pl.view.Running, v.Job, func(r *Running, job int64) int { return cmp.Compare(r.Job, job) })
-		if !found || pl.view.Running[i].Epoch != v.Epoch {
+		i, found := slices.BinarySearchFunc(kp.view.Running, v.Job, func(r *Running, job int64) int { return cmp.Compare(r.Job, job) })
+		if !found || kp.view.Running[i].Epoch != v.Epoch {
 			continue
 		}
-		r := pl.view.Running[i]
-		if by, _ := pl.policy.Protects(r, pl.now); v.Notified == r.Stopping && (by == "" || r.Stopping) {
+		r := kp.view.Running[i]
+		if by, _ := kp.policy.Protects(r, kp.now); v.Notified == r.Stopping && (by == "" || r.Stopping) {
 			out = append(out, v)
 		} else if r.Stopping {
 			v.Notified = true
 			out = append(out, v)
 		}
-		pl.moved[v.Job] = true
+		kp.moved[v.Job] = true
 	}
 	return out
 }
@@ -214,17 +226,17 @@ func (pl *planner) victimsLeft(victims []Victim) []Victim {
 // move finds places for a gang on its view without some of the victims, and which of them
 // have to go for it: first how far down the list one must go for it to fit at all, then the
 // nodes that cost least, then no more on each than is needed.
-func (pl *planner) move(c *Candidate, sh *askClass, victims []*victimCandidate, end time.Time) ([]cluster.Slot, []*victimCandidate) {
+func (vs *victims) move(c *Candidate, sh *askClass, victims []*victimCandidate, end time.Time) ([]cluster.Slot, []*victimCandidate) {
 	if sh.alternatives != nil {
-		return pl.moveOfAlternatives(c, sh, victims, end)
+		return vs.moveOfAlternatives(c, sh, victims, end)
 	}
 	d, l := sh.need, layoutOf(sh.need)
-	base := pl.viewFor(c, end)
+	base := vs.kept.viewFor(c, end)
 	if d.Packed() {
-		return pl.moveMixed(c, d, base, victims)
+		return vs.moveMixed(c, d, base, victims)
 	}
 	mv := &mover{d: d, base: base, nodes: make(map[int]*cluster.Node), on: make(map[int][]*victimCandidate)}
-	t := pl.tallyOf(pl.look(sh, base, c.Avoid))
+	t := vs.fit.tallyOf(vs.fit.look(sh, base, c.Avoid))
 	m, n := 0, 0
 	for m == 0 && n < len(victims) {
 		for _, at := range victims[n].at {
@@ -237,7 +249,7 @@ func (pl *planner) move(c *Candidate, sh *askClass, victims []*victimCandidate, 
 		return nil, nil
 	}
 	choices := mv.choices(c.Avoid)
-	members := l.choose(choices, pl.tallyOf(choices), m, func(s nodeChoice, ranks int) cluster.Waste {
+	members := l.choose(choices, vs.fit.tallyOf(choices), m, func(s nodeChoice, ranks int) cluster.Waste {
 		w := d.WasteOf(mv.node(s.at), ranks)
 		w.Price = mv.price(s.at, ranks)
 		return w
@@ -253,7 +265,7 @@ func (pl *planner) move(c *Candidate, sh *askClass, victims []*victimCandidate, 
 
 // moveMixed is move for a gang with roles: how far down the list one must go is looked for
 // by halves, and whoever is not in the way of the places found then stays.
-func (pl *planner) moveMixed(c *Candidate, d *cluster.Need, base *nodeView, victims []*victimCandidate) ([]cluster.Slot, []*victimCandidate) {
+func (vs *victims) moveMixed(c *Candidate, d *cluster.Need, base *nodeView, victims []*victimCandidate) ([]cluster.Slot, []*victimCandidate) {
 	without := func(gone []*victimCandidate) []*cluster.Node {
 		nodes := base.all()
 		for _, v := range gone {
@@ -286,7 +298,7 @@ func (pl *planner) moveMixed(c *Candidate, d *cluster.Need, base *nodeView, vict
 		}
 	}
 	chosen := slices.Clone(victims[:n])
-	grants := pl.grants(c, slots, epochBackfill, time.Time{})
+	grants := vs.fit.grants(c, slots, epochBackfill, time.Time{})
 	for i := len(chosen) - 1; i >= 0; i-- {
 		rest := slices.Delete(slices.Clone(chosen), i, i+1)
 		nodes := without(rest)

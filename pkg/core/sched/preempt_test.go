@@ -374,8 +374,8 @@ func TestPriceOfAPlace(t *testing.T) {
 	wide.at = []int{0, 1} // of a gang on two nodes
 	c := candidate(9, api.Spec{Size: 4, GPUsPerRank: 1})
 	pl := new(Planner).planner(epoch0, &View{Nodes: nodes, Queue: queueOf(c)}, &Policy{})
-	sh := pl.askClass(c.Ask)
-	mv := &mover{d: sh.need, base: pl.views[0], on: map[int][]*victimCandidate{0: {half, other}, 1: {wide}}}
+	sh := pl.fit.classOf(c.Ask)
+	mv := &mover{d: sh.need, base: pl.kept.views[0], on: map[int][]*victimCandidate{0: {half, other}, 1: {wide}}}
 	for _, tt := range []struct {
 		at, ranks int
 		want      int64
@@ -408,7 +408,7 @@ func TestLostWork(t *testing.T) {
 		{Running{Start: hour(4), Saved: hour(3)}, 6},
 		{Running{Final: true, Attained: time.Hour}, 0},
 	} {
-		if got := (&planner{now: hour(10)}).lost(&tt.r); got != time.Duration(tt.want)*time.Hour {
+		if got := (&victims{given: &given{now: hour(10)}}).lost(&tt.r); got != time.Duration(tt.want)*time.Hour {
 			t.Errorf("%s: %v, want %d hours", printer.Value(tt.r), got, tt.want)
 		}
 	}
@@ -460,7 +460,7 @@ func TestMayTake(t *testing.T) {
 		*c.Terms = tt.c
 		c.Size, c.Ask = 4, ask
 		pl := new(Planner).planner(epoch0, &View{Nodes: nodes, Queue: queueOf(), Running: []*Running{holds}}, &p)
-		if got := pl.mayTake(c, tt.service, &victimCandidate{Running: &tt.r, left: tt.left}); got != tt.want {
+		if got := pl.victims.mayTake(c, tt.service, &victimCandidate{Running: &tt.r, left: tt.left}); got != tt.want {
 			t.Errorf("%s: %t", tt.name, got)
 		}
 	}
@@ -485,7 +485,7 @@ func TestServiceLeft(t *testing.T) {
 		{Running{TimeLimit: 10 * time.Hour, Cards: 4, Attained: time.Hour}, of(time.Hour, 4)},
 		{Running{TimeLimit: 10 * time.Hour, Cards: 4, Attained: time.Hour, Start: epoch0.Add(-2 * time.Hour)}, of(3*time.Hour, 4)},
 	} {
-		if got := pl.serviceLeft(&tt.r); got != tt.want {
+		if got := pl.victims.serviceLeft(&tt.r); got != tt.want {
 			t.Errorf("%s: %v, want %v", printer.Value(tt.r), got, tt.want)
 		}
 	}
@@ -512,7 +512,7 @@ func TestVictimsInTurn(t *testing.T) {
 	var got []int64
 	for range 2 {
 		got = nil
-		for _, v := range pl.victimCandidates() {
+		for _, v := range pl.victims.victimCandidates() {
 			got = append(got, v.Job)
 		}
 	}
@@ -529,16 +529,17 @@ func TestVictimsAreToldInTime(t *testing.T) {
 	victim := func(job int64, lead int) *victimCandidate {
 		return &victimCandidate{Running: &Running{Job: job, Epoch: 2, Lead: time.Duration(lead) * time.Second}}
 	}
-	pl := &planner{now: epoch0, moved: map[int64]bool{}}
-	b := &backfill{Backfill: Backfill{Job: 9, Victims: pl.timed([]*victimCandidate{victim(1, 10), victim(2, 60), victim(3, 0)})}}
-	pl.tell(b)
-	if got := printer.Value(b.Victims); got != "[{Job:1 Epoch:2 At:50s} {Job:2 Epoch:2 At:0s Notified:true} {Job:3 Epoch:2 At:1m0s}]" || len(pl.moved) != 3 {
-		t.Errorf("%s, of a move %v", got, pl.moved)
+	g := &given{now: epoch0}
+	vs := &victims{given: g, kept: &kept{given: g, moved: map[int64]bool{}}}
+	b := &backfill{Backfill: Backfill{Job: 9, Victims: vs.timed([]*victimCandidate{victim(1, 10), victim(2, 60), victim(3, 0)})}}
+	vs.tell(b)
+	if got := printer.Value(b.Victims); got != "[{Job:1 Epoch:2 At:50s} {Job:2 Epoch:2 At:0s Notified:true} {Job:3 Epoch:2 At:1m0s}]" || len(vs.kept.moved) != 3 {
+		t.Errorf("%s, of a move %v", got, vs.kept.moved)
 	}
-	pl.now = epoch0.Add(50 * time.Second)
-	pl.tell(b)
-	pl.tell(b)
-	if got := printer.Value(pl.stops); got != "[{Job:2 Epoch:2 For:9} {Job:1 Epoch:2 For:9}]" {
+	g.now = epoch0.Add(50 * time.Second)
+	vs.tell(b)
+	vs.tell(b)
+	if got := printer.Value(vs.stops); got != "[{Job:2 Epoch:2 For:9} {Job:1 Epoch:2 For:9}]" {
 		t.Errorf("told %s", got)
 	}
 }
@@ -549,7 +550,7 @@ func TestVictimsLeft(t *testing.T) {
 		{Job: 1, Epoch: 1}, {Job: 2, Epoch: 2}, {Job: 3, Epoch: 1, Stopping: true}, {Job: 4, Epoch: 1, Done: true}, {Job: 5, Epoch: 1, Done: true, Stopping: true},
 	}
 	pl := new(Planner).planner(epoch0, &View{Nodes: testNodes(1, 8, 4, 80), Queue: queueOf(), Running: running}, &Policy{Preempt: PreemptTier, ProtectDone: true})
-	if pl.victimsLeft(nil) != nil {
+	if pl.kept.victimsLeft(nil) != nil {
 		t.Error("none are left of none")
 	}
 	for _, told := range []bool{false, true} {
@@ -557,14 +558,14 @@ func TestVictimsLeft(t *testing.T) {
 		for job := range int64(6) {
 			all = append(all, Victim{Job: job + 1, Epoch: 1, Notified: told})
 		}
-		clear(pl.moved)
+		clear(pl.kept.moved)
 		want := map[bool]string{false: "1:false 3:true 5:true ", true: "3:true 5:true "}[told]
 		got := ""
-		for _, v := range pl.victimsLeft(all) {
+		for _, v := range pl.kept.victimsLeft(all) {
 			got += fmt.Sprintf("%d:%t ", v.Job, v.Notified)
 		}
-		if got != want || len(pl.moved) != 4 || pl.moved[2] || pl.moved[6] {
-			t.Errorf("told %t: %s, want %s; of a move %v", told, got, want, pl.moved)
+		if got != want || len(pl.kept.moved) != 4 || pl.kept.moved[2] || pl.kept.moved[6] {
+			t.Errorf("told %t: %s, want %s; of a move %v", told, got, want, pl.kept.moved)
 		}
 	}
 }

@@ -11,19 +11,19 @@ import (
 
 // protectedLines names the gangs that would have to make room for a candidate if they were
 // not protected, by what each is, and until when.
-func (pl *planner) protectedLines(c *Candidate, d *cluster.Need) []string {
-	if !pl.mayPreempt() {
+func (wy *why) protectedLines(c *Candidate, d *cluster.Need) []string {
+	if !wy.mayPreempt() {
 		return nil
 	}
-	service := pl.policy.Service(pl.view.Queue.Ledger(), c).Seconds()
+	service := wy.policy.Service(wy.view.Queue.Ledger(), c).Seconds()
 	const most = 4
 	var texts []string
-	for _, r := range pl.view.Running {
-		by, until := pl.policy.Protects(r, pl.now)
-		if by == "" || r.Stopping || !pl.mayTake(c, service, &victimCandidate{Running: r, left: pl.serviceLeft(r)}) || !pl.holdsWhere(r, d) {
+	for _, r := range wy.view.Running {
+		by, until := wy.policy.Protects(r, wy.now)
+		if by == "" || r.Stopping || !wy.victims.mayTake(c, service, &victimCandidate{Running: r, left: wy.victims.serviceLeft(r)}) || !wy.holdsWhere(r, d) {
 			continue
 		}
-		texts = append(texts, "job "+pl.view.Names.of(r.Job)+" "+pl.protectedText(r, by, until))
+		texts = append(texts, "job "+wy.view.Names.of(r.Job)+" "+wy.protectedText(r, by, until))
 	}
 	if len(texts) == 0 {
 		return nil
@@ -34,23 +34,23 @@ func (pl *planner) protectedLines(c *Candidate, d *cluster.Need) []string {
 	return []string{"could make room, but protected: " + strings.Join(texts, ", ")}
 }
 
-func (pl *planner) protectedText(r *Running, by Protection, until time.Time) string {
+func (wy *why) protectedText(r *Running, by Protection, until time.Time) string {
 	switch by {
 	case ProtectedByItself:
-		return "until " + when.Clock(pl.now, until) + " (its --min-run)"
+		return "until " + when.Clock(wy.now, until) + " (its --min-run)"
 	case ProtectedBySite:
-		return "until " + when.Clock(pl.now, until) + " (preempt_min_run)"
+		return "until " + when.Clock(wy.now, until) + " (preempt_min_run)"
 	}
 	text := "until it ends"
 	if r.TimeLimit > 0 && !r.Start.IsZero() {
-		text = "until it ends, at the latest at " + when.Clock(pl.now, r.Start.Add(r.TimeLimit+r.Stop))
+		text = "until it ends, at the latest at " + when.Clock(wy.now, r.Start.Add(r.TimeLimit+r.Stop))
 	}
 	return text + " (a rank is done, protect_done)"
 }
 
 // holdsWhere reports whether a gang holds something of a node that an ask admits.
-func (pl *planner) holdsWhere(r *Running, d *cluster.Need) bool {
-	for _, n := range pl.views[0].every() {
+func (wy *why) holdsWhere(r *Running, d *cluster.Need) bool {
+	for _, n := range wy.kept.views[0].every() {
 		if _, here := n.Grant(api.MemberKey{Job: r.Job, Epoch: r.Epoch}); here && (d.Parts != nil || d.Admits(n)) {
 			return true
 		}

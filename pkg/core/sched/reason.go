@@ -19,6 +19,20 @@ const (
 	WordNone      = "None"            // nothing keeps it: the next plan starts it
 )
 
+// why says why gangs stay, in a word for each, and at length of the one that is explained.
+type why struct {
+	*given
+	fit      *finder
+	kept     *kept
+	bounds   *bounds
+	guard    *guard
+	victims  *victims
+	verdicts verdictList
+	// Of the gang that is explained: the nodes as it sees them, and its backfill.
+	explainedView     *nodeView
+	explainedBackfill *backfill
+}
+
 // verdict is why the candidates of a class stay, in figures: of a hundred thousand that
 // wait few are ever asked about, so the words are made when somebody reads them. It is
 // never changed once its plan is made.
@@ -63,71 +77,71 @@ func (sh *askClass) again(v *verdict) *verdict {
 
 // note says why the candidates of a class stay, once for all ask classes and classes that are
 // equal in it.
-func (pl *planner) note(c *Candidate, cl *JobClass, sh *askClass) {
-	if pl.verdicts.of(cl) != nil {
+func (wy *why) note(c *Candidate, cl *JobClass, sh *askClass) {
+	if wy.verdicts.of(cl) != nil {
 		return
 	}
-	if v := pl.reservedVerdict(c, sh); v != nil {
+	if v := wy.reservedVerdict(c, sh); v != nil {
 		v.first = c.Job
-		pl.verdicts.set(cl, v)
+		wy.verdicts.set(cl, v)
 		return
 	}
-	if v := pl.switchVerdict(c, sh); v != nil {
+	if v := wy.switchVerdict(c, sh); v != nil {
 		v.first = c.Job
-		pl.verdicts.set(cl, v)
+		wy.verdicts.set(cl, v)
 		return
 	}
 	if sh.verdict == nil {
-		if (pl.reservations != nil || len(pl.policy.Switches) > 0) && sh.need != nil && sh.need.Parts == nil {
+		if (wy.reservations != nil || len(wy.policy.Switches) > 0) && sh.need != nil && sh.need.Parts == nil {
 			// What was looked at since is not what this gang sees.
-			pl.tallyOf(pl.look(sh, pl.viewFor(c, pl.end(c)), nil))
+			wy.fit.tallyOf(wy.fit.look(sh, wy.kept.viewFor(c, wy.end(c)), nil))
 		}
-		v := pl.verdictFor(sh)
+		v := wy.verdictFor(sh)
 		v.first = c.Job
 		sh.verdict = sh.again(&v)
 	}
-	pl.verdicts.set(cl, sh.verdict)
+	wy.verdicts.set(cl, sh.verdict)
 }
 
 // verdictFor is asked right after a look that found the ask class not to fit.
-func (pl *planner) verdictFor(sh *askClass) verdict {
+func (wy *why) verdictFor(sh *askClass) verdict {
 	if sh.bad != nil {
 		return verdict{word: WordBad, bad: sh.bad}
 	}
 	if sh.need.Parts != nil {
-		return *pl.mixedReason(sh.need)
+		return *wy.mixedReason(sh.need)
 	}
-	v := verdict{need: sh.need, word: WordResources, room: min(pl.tally.ranks, sh.need.Size)}
+	v := verdict{need: sh.need, word: WordResources, room: min(wy.fit.tally.ranks, sh.need.Size)}
 	if sh.alternatives != nil {
-		v.sentence = pl.alternativesText(sh)
+		v.sentence = wy.alternativesText(sh)
 	}
-	if len(pl.backfills) > 0 && !sh.counted && pl.fits(sh, pl.views[0]) {
-		v.word, v.sentence, v.takers = WordPriority, "", pl.takerJobs()
+	if len(wy.kept.list) > 0 && !sh.counted && wy.fit.fits(sh, wy.kept.views[0]) {
+		v.word, v.sentence, v.takers = WordPriority, "", wy.kept.takerJobs()
 		return v
 	}
-	if !pl.fitsEmpty(sh) {
-		if out := pl.outOfService(sh.need); out != "" {
+	if !wy.fit.fitsEmpty(sh) {
+		if out := wy.outOfService(sh.need); out != "" {
 			v.word, v.sentence, v.out = WordNodes, "", out
 		}
 	}
 	return v
 }
 
-// takers are the gangs that hold backfills. The list is not to be changed: others have it
+// takerJobs are the gangs that hold backfills. The list is not to be changed: others have it
 // as long as nobody else gets a backfill.
-func (pl *planner) takerJobs() []int64 {
-	same := len(pl.takers) == len(pl.backfills)
-	for i := 0; same && i < len(pl.backfills); i++ {
-		_, same = slices.BinarySearch(pl.takers, pl.backfills[i].Job)
+func (kp *kept) takerJobs() []int64 {
+	same := len(kp.takers) == len(kp.list)
+	for i := 0; same && i < len(kp.list); i++ {
+		_, same = slices.BinarySearch(kp.takers, kp.list[i].Job)
 	}
 	if !same {
-		pl.takers = make([]int64, len(pl.backfills))
-		for i := range pl.backfills {
-			pl.takers[i] = pl.backfills[i].Job
+		kp.takers = make([]int64, len(kp.list))
+		for i := range kp.list {
+			kp.takers[i] = kp.list[i].Job
 		}
-		slices.Sort(pl.takers)
+		slices.Sort(kp.takers)
 	}
-	return pl.takers
+	return kp.takers
 }
 
 func (v *verdict) reason(job int64, names Names) Reason {
@@ -229,61 +243,61 @@ func kindOfCard(d *cluster.Need) string {
 }
 
 // fits reports whether the gang has room on these nodes.
-func (pl *planner) fits(sh *askClass, l *nodeView) bool {
+func (f *finder) fits(sh *askClass, l *nodeView) bool {
 	if sh.alternatives != nil {
-		return slices.ContainsFunc(sh.alternatives, func(way *askClass) bool { return pl.fits(way, l) })
+		return slices.ContainsFunc(sh.alternatives, func(way *askClass) bool { return f.fits(way, l) })
 	}
 	if sh.need.Counts != nil {
-		return newCounted(sh.need, pl.look(sh, l, nil), func(at int) *cluster.Node { return l.node(at) }).members() > 0
+		return newCounted(sh.need, f.look(sh, l, nil), func(at int) *cluster.Node { return l.node(at) }).members() > 0
 	}
-	t := pl.tallyOf(pl.look(sh, l, nil))
+	t := f.tallyOf(f.look(sh, l, nil))
 	return t.ranks >= sh.need.Size && layoutOf(sh.need).members(t) > 0
 }
 
 // fitsEmpty reports whether the ready nodes would hold the gang with nothing on them.
 // Most asks fit on the first few nodes looked at, so the sum is tried whenever the number
 // of nodes counted has doubled; and the answer stays while no node's capacity changes.
-func (pl *planner) fitsEmpty(sh *askClass) bool {
-	if sh.emptyAt != pl.mem.capacity {
-		sh.emptyAt, sh.empty = pl.mem.capacity, anyAlternative(sh.need, pl.countEmpty)
+func (f *finder) fitsEmpty(sh *askClass) bool {
+	if sh.emptyAt != f.capacity {
+		sh.emptyAt, sh.empty = f.capacity, anyAlternative(sh.need, f.countEmpty)
 	}
 	return sh.empty
 }
 
-func (pl *planner) countEmpty(d *cluster.Need) bool {
+func (f *finder) countEmpty(d *cluster.Need) bool {
 	if d.Counts != nil {
-		return holdsEver(d, keep(pl.mem.seen, func(n *cluster.Node) bool { return n.Ready }))
+		return holdsEver(d, keep(f.nodes, func(n *cluster.Node) bool { return n.Ready }))
 	}
 	l := layoutOf(d)
-	pl.tally.reset()
+	f.tally.reset()
 	try, k := 1, 0
 	var of *nodeClass // that k is of
-	for at, n := range pl.mem.seen {
+	for at, n := range f.nodes {
 		if !n.Ready {
 			continue
 		}
-		if class := pl.mem.emptied(at, n); class != of {
+		if class := f.emptied(at, n); class != of {
 			k, of = d.RanksEmpty(n), class
 		}
 		if k == 0 || !d.Admits(n) {
 			continue
 		}
-		pl.tally.add(k)
-		if pl.tally.nodes == try {
-			if l.members(&pl.tally) > 0 {
+		f.tally.add(k)
+		if f.tally.nodes == try {
+			if l.members(&f.tally) > 0 {
 				return true
 			}
 			try *= 2
 		}
 	}
-	return l.members(&pl.tally) > 0
+	return l.members(&f.tally) > 0
 }
 
 // outOfService names what of the nodes that the ask admits can't be used, and why.
-func (pl *planner) outOfService(d *cluster.Need) string {
+func (wy *why) outOfService(d *cluster.Need) string {
 	byWhy := make(map[string][]string)
 	var order []string
-	for _, n := range pl.view.Nodes {
+	for _, n := range wy.view.Nodes {
 		if why := outWhy(d, n); why != "" && d.Admits(n) {
 			if byWhy[why] == nil {
 				order = append(order, why)

@@ -180,21 +180,21 @@ func (x *Reservation) passes(t time.Time, span time.Duration) time.Time {
 
 // openTo is a view as a gang sees it that starts now and has ended by then: without the
 // nodes that are shut to it.
-func (pl *planner) openTo(c *Candidate, l *nodeView, end time.Time) *nodeView {
-	if pl.reservations == nil {
+func (gv *given) openTo(c *Candidate, l *nodeView, end time.Time) *nodeView {
+	if gv.reservations == nil {
 		return l
 	}
 	view := *l
-	view.closed = pl.reservations.closedTo(c, end)
+	view.closed = gv.reservations.closedTo(c, end)
 	return &view
 }
 
 // ownView is the nodes as a gang sees them that has a reservation: in its time others' backfills
 // on its nodes do not keep it off, for it is what these wait for. Its own backfill, at a place in backfills, is not in its way either.
-func (pl *planner) ownView(c *Candidate, end time.Time, own int) *nodeView {
-	l := pl.mem.pool.clone(pl.views[0])
-	for i := range pl.backfills {
-		if b := &pl.backfills[i]; i != own && b.inWayOf(end) && (ownOf(b.c) == ownOf(c) || b.isMove()) {
+func (kp *kept) ownView(c *Candidate, end time.Time, own int) *nodeView {
+	l := kp.fit.pool.clone(kp.views[0])
+	for i := range kp.list {
+		if b := &kp.list[i]; i != own && b.inWayOf(end) && (ownOf(b.c) == ownOf(c) || b.isMove()) {
 			for _, g := range b.grants {
 				l.set(g.at, l.node(g.at).Restore(g.Grant))
 			}
@@ -204,14 +204,14 @@ func (pl *planner) ownView(c *Candidate, end time.Time, own int) *nodeView {
 }
 
 // around is the names to be avoided, with those of nodes where the gang may not start now.
-func (pl *planner) around(c *Candidate) []string {
-	if pl.reservations == nil {
+func (gv *given) around(c *Candidate) []string {
+	if gv.reservations == nil {
 		return c.Avoid
 	}
 	out := slices.Clone(c.Avoid)
-	for at, shut := range pl.reservations.closedTo(c, pl.end(c)) {
+	for at, shut := range gv.reservations.closedTo(c, gv.end(c)) {
 		if shut {
-			out = append(out, pl.view.Nodes[at].Name)
+			out = append(out, gv.view.Nodes[at].Name)
 		}
 	}
 	return out
@@ -219,18 +219,18 @@ func (pl *planner) around(c *Candidate) []string {
 
 // mayHave reports whether a backfill of a gang may stand on these nodes, and from when it could
 // start there; zero and true: not known.
-func (pl *planner) mayHave(c *Candidate, grants []nodeGrant, at time.Time) (time.Time, bool) {
-	if pl.reservations == nil {
+func (gv *given) mayHave(c *Candidate, grants []nodeGrant, at time.Time) (time.Time, bool) {
+	if gv.reservations == nil {
 		return at, true
 	}
 	t := at
 	if t.IsZero() {
-		t = pl.now
+		t = gv.now
 	}
 	for moved := true; moved; {
 		moved = false
 		for _, g := range grants {
-			by := pl.reservations.opensAt(c, g.at, t, span(c, c.TimeLimit))
+			by := gv.reservations.opensAt(c, g.at, t, span(c, c.TimeLimit))
 			if by.IsZero() {
 				return by, false
 			}
@@ -247,15 +247,15 @@ func (pl *planner) mayHave(c *Candidate, grants []nodeGrant, at time.Time) (time
 
 // mayKeep reports whether a backfill may stand where it is, and sets when it is served at the
 // earliest. A move has to be served as soon as its victims are gone.
-func (pl *planner) mayKeep(b *backfill) bool {
-	if pl.reservations == nil {
+func (kp *kept) mayKeep(b *backfill) bool {
+	if kp.reservations == nil {
 		return true
 	}
 	if b.isMove() {
-		shut := pl.reservations.closedTo(b.c, pl.end(b.c))
+		shut := kp.reservations.closedTo(b.c, kp.end(b.c))
 		return !slices.ContainsFunc(b.grants, func(g nodeGrant) bool { return shut[g.at] })
 	}
-	at, ok := pl.mayHave(b.c, b.grants, b.At)
+	at, ok := kp.mayHave(b.c, b.grants, b.At)
 	if ok {
 		b.At = at
 	}
@@ -269,15 +269,15 @@ type nodeEvent struct {
 	shuts bool
 }
 
-// earliestAround is [planner.earliest] where there are reservations: what is free later may
+// earliestAround is [kept.earliest] where there are reservations: what is free later may
 // be shut then.
-func (pl *planner) earliestAround(c *Candidate, sh *askClass, avoid []string) ([]cluster.Slot, time.Time) {
-	d, l, top, length := sh.need, layoutOf(sh.need), pl.topView(), span(c, c.TimeLimit)
+func (kp *kept) earliestAround(c *Candidate, sh *askClass, avoid []string) ([]cluster.Slot, time.Time) {
+	d, l, top, length := sh.need, layoutOf(sh.need), kp.topView(), span(c, c.TimeLimit)
 	changed, room := make(map[int]*cluster.Node), make(map[int]int)
 	node := func(at int) *cluster.Node { return cmp.Or(changed[at], top.node(at)) }
 	open := func(at int, t time.Time) bool {
 		n := node(at)
-		return n.Ready && !slices.Contains(avoid, n.Name) && pl.reservations.opensAt(c, at, t, length).Equal(t)
+		return n.Ready && !slices.Contains(avoid, n.Name) && kp.reservations.opensAt(c, at, t, length).Equal(t)
 	}
 	var t tally
 	count := func(at int, when time.Time) {
@@ -301,9 +301,9 @@ func (pl *planner) earliestAround(c *Candidate, sh *askClass, avoid []string) ([
 		}
 	}
 	for at := range top.size {
-		count(at, pl.now)
+		count(at, kp.now)
 	}
-	turns := pl.nodeEvents(length)
+	turns := kp.nodeEvents(length)
 	for i, looks := 0, 0; i < len(turns); {
 		when := turns[i].t
 		for ; i < len(turns) && turns[i].t.Equal(when); i++ {
@@ -328,21 +328,21 @@ func (pl *planner) earliestAround(c *Candidate, sh *askClass, avoid []string) ([
 				return slots, when
 			}
 		} else if m := l.members(&t); m > 0 {
-			return pl.settleAround(sh, m, node, func(at int) bool { return open(at, when) }), when
+			return kp.settleAround(sh, m, node, func(at int) bool { return open(at, when) }), when
 		}
 	}
 	if len(avoid) > 0 {
-		return pl.earliestAround(c, sh, nil)
+		return kp.earliestAround(c, sh, nil)
 	}
 	return nil, time.Time{}
 }
 
 // settleAround chooses the places of a gang on the nodes as they will be, of those that are
 // open then.
-func (pl *planner) settleAround(sh *askClass, m int, node func(at int) *cluster.Node, open func(at int) bool) []cluster.Slot {
+func (kp *kept) settleAround(sh *askClass, m int, node func(at int) *cluster.Node, open func(at int) bool) []cluster.Slot {
 	d, l := sh.need, layoutOf(sh.need)
 	var choices []nodeChoice
-	for at := range pl.view.Nodes {
+	for at := range kp.view.Nodes {
 		if !open(at) || !d.Admits(node(at)) {
 			continue
 		}
@@ -351,7 +351,7 @@ func (pl *planner) settleAround(sh *askClass, m int, node func(at int) *cluster.
 		}
 	}
 	var slots []cluster.Slot
-	for _, m := range l.choose(choices, pl.tallyOf(choices), m, func(s nodeChoice, ranks int) cluster.Waste { return d.WasteOf(node(s.at), ranks) }) {
+	for _, m := range l.choose(choices, kp.fit.tallyOf(choices), m, func(s nodeChoice, ranks int) cluster.Waste { return d.WasteOf(node(s.at), ranks) }) {
 		slots = append(slots, d.Pick(node(m.at), m.ranks)...)
 	}
 	return slots
@@ -362,22 +362,22 @@ const maxMixedLooks = 64
 
 // nodeEvents is everything that ends, and every moment of the next days at which a reservation
 // opens a node, or shuts it to gangs of this span.
-func (pl *planner) nodeEvents(span time.Duration) []nodeEvent {
+func (kp *kept) nodeEvents(span time.Duration) []nodeEvent {
 	const days = 14
 	var out []nodeEvent
-	ends := pl.byEnd()
+	ends := kp.ends.byEnd()
 	for e, more := ends.next(); more; e, more = ends.next() {
 		out = append(out, nodeEvent{ending: e})
 	}
-	for i := range pl.reservations.list {
-		x := &pl.reservations.list[i]
+	for i := range kp.reservations.list {
+		x := &kp.reservations.list[i]
 		for n := range time.Duration(days) {
 			if n > 0 && x.Every == 0 {
 				break
 			}
-			for at := range pl.reservations.on[i] {
+			for at := range kp.reservations.on[i] {
 				out = append(out, nodeEvent{ending{at: at, t: x.End.Add(n * x.Every)}, true})
-				if t := x.ClearBy.Add(n*x.Every - span + 1); span > 0 && t.After(pl.now) {
+				if t := x.ClearBy.Add(n*x.Every - span + 1); span > 0 && t.After(kp.now) {
 					out = append(out, nodeEvent{ending{at: at, t: t}, true})
 				}
 			}
@@ -391,45 +391,45 @@ func (pl *planner) nodeEvents(span time.Duration) []nodeEvent {
 
 // reservedVerdict is why a gang stays that would fit were there no reservations; nil: it would
 // not.
-func (pl *planner) reservedVerdict(c *Candidate, sh *askClass) *verdict {
-	if pl.reservations == nil || sh.bad != nil {
+func (wy *why) reservedVerdict(c *Candidate, sh *askClass) *verdict {
+	if wy.reservations == nil || sh.bad != nil {
 		return nil
 	}
-	end := pl.end(c)
-	all, seen := pl.views[0], pl.openTo(c, pl.views[0], end)
-	if !pl.holdsNow(c, sh, all) || pl.holdsNow(c, sh, seen) {
+	end := wy.end(c)
+	all, seen := wy.kept.views[0], wy.openTo(c, wy.kept.views[0], end)
+	if !wy.holdsNow(c, sh, all) || wy.holdsNow(c, sh, seen) {
 		return nil
 	}
-	v := &verdict{word: WordNodes, sentence: "would fit, but " + pl.reservedText(c, sh)}
+	v := &verdict{word: WordNodes, sentence: "would fit, but " + wy.reservedText(c, sh)}
 	if ownOf(c) != "" {
 		v.word = WordReservation
-		v.sentence = "its nodes are free, but " + pl.reservedText(c, sh)
+		v.sentence = "its nodes are free, but " + wy.reservedText(c, sh)
 	}
 	return v
 }
 
-func (pl *planner) holdsNow(c *Candidate, sh *askClass, l *nodeView) bool {
+func (wy *why) holdsNow(c *Candidate, sh *askClass, l *nodeView) bool {
 	if sh.need.Parts != nil {
-		return pl.placeMixed(c, sh.need, l) != nil
+		return wy.kept.placeMixed(c, sh.need, l) != nil
 	}
-	return pl.fits(sh, l) // also of alternatives: what is preferred keeps nobody
+	return wy.fit.fits(sh, l) // also of alternatives: what is preferred keeps nobody
 }
 
 // reservedText names the reservations in the way of a gang, the first to begin first, and how
 // long it could run before the first of them.
-func (pl *planner) reservedText(c *Candidate, sh *askClass) string {
-	end := withGrace(c, pl.end(c))
+func (wy *why) reservedText(c *Candidate, sh *askClass) string {
+	end := withGrace(c, wy.end(c))
 	var parts []string
 	var longest time.Duration
-	for i := range pl.reservations.list {
-		x := &pl.reservations.list[i]
-		if !pl.reservations.bars(x, ownOf(c)) || !x.ClearBy.Before(end) {
+	for i := range wy.reservations.list {
+		x := &wy.reservations.list[i]
+		if !wy.reservations.bars(x, ownOf(c)) || !x.ClearBy.Before(end) {
 			continue
 		}
 		var names []string
-		for at := range pl.view.Nodes {
-			if pl.reservations.on[i][at] && sh.need.Admits(pl.view.Nodes[at]) {
-				names = append(names, pl.view.Nodes[at].Name)
+		for at := range wy.view.Nodes {
+			if wy.reservations.on[i][at] && sh.need.Admits(wy.view.Nodes[at]) {
+				names = append(names, wy.view.Nodes[at].Name)
 			}
 		}
 		if names == nil {
@@ -439,8 +439,8 @@ func (pl *planner) reservedText(c *Candidate, sh *askClass) string {
 		if len(names) == 1 {
 			be = "is"
 		}
-		parts = append(parts, fmt.Sprintf("%s %s %s for reservation %s", hosts(names), be, x.when(pl.now), x.Name))
-		if left := x.ClearBy.Sub(pl.now) - max(c.Stop, c.Ask.Spec.GraceMax); longest == 0 && left >= time.Minute {
+		parts = append(parts, fmt.Sprintf("%s %s %s for reservation %s", hosts(names), be, x.when(wy.now), x.Name))
+		if left := x.ClearBy.Sub(wy.now) - max(c.Stop, c.Ask.Spec.GraceMax); longest == 0 && left >= time.Minute {
 			longest = left
 		}
 	}
@@ -471,14 +471,14 @@ func (x *Reservation) when(now time.Time) string {
 }
 
 // reservedNode says by which reservation a node is shut to the gang that is explained.
-func (pl *planner) reservedNode(at int) string {
-	if pl.explainedView.closed == nil || !pl.explainedView.closed[at] {
+func (wy *why) reservedNode(at int) string {
+	if wy.explainedView.closed == nil || !wy.explainedView.closed[at] {
 		return ""
 	}
-	for i := range pl.reservations.list {
-		x := &pl.reservations.list[i]
-		if pl.reservations.on[i][at] {
-			return x.when(pl.now) + " for reservation " + x.Name + ": "
+	for i := range wy.reservations.list {
+		x := &wy.reservations.list[i]
+		if wy.reservations.on[i][at] {
+			return x.when(wy.now) + " for reservation " + x.Name + ": "
 		}
 	}
 	return "not of its reservation: "
@@ -486,13 +486,13 @@ func (pl *planner) reservedNode(at int) string {
 
 // reservedRoom is how much is reserved for others in the time of a gang that starts
 // then; what two reservations have at once counts twice.
-func (pl *planner) reservedRoom(c *Candidate, t time.Time) (r room) {
-	if pl.reservations == nil {
+func (gv *given) reservedRoom(c *Candidate, t time.Time) (r room) {
+	if gv.reservations == nil {
 		return r
 	}
-	for i := range pl.reservations.list {
-		if x := &pl.reservations.list[i]; pl.reservations.bars(x, ownOf(c)) && !x.passes(t, span(c, c.TimeLimit)).Equal(t) {
-			r.add(pl.reservations.rooms[i], 1)
+	for i := range gv.reservations.list {
+		if x := &gv.reservations.list[i]; gv.reservations.bars(x, ownOf(c)) && !x.passes(t, span(c, c.TimeLimit)).Equal(t) {
+			r.add(gv.reservations.rooms[i], 1)
 		}
 	}
 	return r

@@ -17,7 +17,7 @@ import (
 // through the ends that a look at all grants would find, in their order.
 func TestTimelineIsEveryEnd(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		m := Planner{askClasses: map[string]*askClass{}}
+		var m Planner
 		nodes := testNodes(rapid.IntRange(1, 4).Draw(t, "nodes"), 8, 0, 0)
 		var running []*Running
 		minute := func(what string, low, high int) time.Time {
@@ -61,16 +61,16 @@ func TestTimelineIsEveryEnd(t *testing.T) {
 				pl.startAt(c, []cluster.Slot{{Node: nodes[0].Name}}, minute("end", 10, 30))
 			}
 			var got, want []ending
-			for s := pl.byEnd(); ; {
+			for s := pl.kept.ends.byEnd(); ; {
 				e, more := s.next()
 				if !more {
 					break
 				}
 				got = append(got, e)
 			}
-			for at, n := range pl.views[0].every() {
+			for at, n := range pl.kept.views[0].every() {
 				for i := range n.Grants {
-					if end := pl.endOf(&n.Grants[i]); n.Ready && !end.IsZero() {
+					if end := pl.kept.ends.endOf(&n.Grants[i]); n.Ready && !end.IsZero() {
 						want = append(want, endingOf(at, end, &n.Grants[i]))
 					}
 				}

@@ -51,38 +51,38 @@ func newTree(sw []api.Switch, nodes []*cluster.Node) *tree {
 }
 
 // topology is the tree of the view, nil where the site names no switches.
-func (pl *planner) topology() *tree {
-	if len(pl.mem.switches) == 0 {
+func (f *finder) topology() *tree {
+	if len(f.switches) == 0 {
 		return nil
 	}
-	t := pl.mem.tree
-	same := t != nil && len(t.nodes) == len(pl.mem.seen) && len(t.sw) == len(pl.mem.switches) && &t.sw[0] == &pl.mem.switches[0]
+	t := f.tree
+	same := t != nil && len(t.nodes) == len(f.nodes) && len(t.sw) == len(f.switches) && &t.sw[0] == &f.switches[0]
 	for at := 0; same && at < len(t.nodes); at++ {
-		same = t.nodes[at].Name == pl.mem.seen[at].Name
+		same = t.nodes[at].Name == f.nodes[at].Name
 	}
 	if !same {
-		t = newTree(pl.mem.switches, slices.Clone(pl.mem.seen))
-		pl.mem.tree = t
+		t = newTree(f.switches, slices.Clone(f.nodes))
+		f.tree = t
 	}
 	return t
 }
 
 // switchLimit is below how many switches a gang has to be now; 0: any number.
-func (pl *planner) switchLimit(c *Candidate) int {
-	if len(pl.policy.Switches) == 0 || c.Ask.Spec.Switches <= 0 {
+func (gv *given) switchLimit(c *Candidate) int {
+	if len(gv.policy.Switches) == 0 || c.Ask.Spec.Switches <= 0 {
 		return 0
 	}
-	until := pl.switchUntil(c)
-	if !until.After(pl.now) {
+	until := gv.switchUntil(c)
+	if !until.After(gv.now) {
 		return 0
 	}
-	pl.by(&pl.next, until)
+	gv.by(&gv.next, until)
 	return c.Ask.Spec.Switches
 }
 
 // switchUntil is until when a gang waits for its number of switches.
-func (pl *planner) switchUntil(c *Candidate) time.Time {
-	wait := pl.policy.MaxSwitchWait
+func (gv *given) switchUntil(c *Candidate) time.Time {
+	wait := gv.policy.MaxSwitchWait
 	if w := c.Ask.Spec.SwitchWait; w != nil && *w < wait {
 		wait = *w
 	}
@@ -251,7 +251,7 @@ const maxAreas = 8
 // near finds members below as few and as low switches as that costs nothing: neither a node
 // more, nor more stranded cards, nor a larger model of card. limit: below at most so many.
 // Nil: there are none.
-func (pl *planner) near(t *tree, l layout, choices []nodeChoice, chosen []member, limit int, wasteOf wasteFunc) []member {
+func (f *finder) near(t *tree, l layout, choices []nodeChoice, chosen []member, limit int, wasteOf wasteFunc) []member {
 	if len(chosen) < 2 && limit == 0 {
 		return chosen
 	}
@@ -259,7 +259,7 @@ func (pl *planner) near(t *tree, l layout, choices []nodeChoice, chosen []member
 	if limit > 0 {
 		for _, a := range t.areas(l, leaves, 0) {
 			if len(a.leaves) <= limit {
-				return pl.chooseIn(t, l, choices, a, wasteOf)
+				return f.chooseIn(t, l, choices, a, wasteOf)
 			}
 		}
 		return nil
@@ -270,14 +270,14 @@ func (pl *planner) near(t *tree, l layout, choices []nodeChoice, chosen []member
 		if a.level > len(t.sw) {
 			break
 		}
-		if ms := pl.chooseIn(t, l, choices, a, wasteOf); costOf(choices, ms, wasteOf) <= least {
+		if ms := f.chooseIn(t, l, choices, a, wasteOf); costOf(choices, ms, wasteOf) <= least {
 			return ms
 		}
 	}
 	return chosen
 }
 
-func (pl *planner) chooseIn(t *tree, l layout, choices []nodeChoice, a area, wasteOf wasteFunc) []member {
+func (f *finder) chooseIn(t *tree, l layout, choices []nodeChoice, a area, wasteOf wasteFunc) []member {
 	in := t.within(choices, a.leaves)
 	var sum tally
 	for i := range in {
@@ -300,17 +300,17 @@ func costOf(choices []nodeChoice, ms []member, wasteOf wasteFunc) (sum int64) {
 }
 
 // switchVerdict is why a gang stays that would fit below more switches; nil: that is not why.
-func (pl *planner) switchVerdict(c *Candidate, sh *askClass) *verdict {
-	limit, t := pl.switchLimit(c), pl.topology()
+func (wy *why) switchVerdict(c *Candidate, sh *askClass) *verdict {
+	limit, t := wy.switchLimit(c), wy.fit.topology()
 	if limit == 0 || t == nil || sh.need == nil || sh.need.Packed() {
 		return nil
 	}
 	if sh.alternatives != nil {
-		return pl.switchVerdictOfAlternatives(c, sh)
+		return wy.switchVerdictOfAlternatives(c, sh)
 	}
-	choices := slices.Clone(pl.look(sh, pl.viewFor(c, pl.end(c)), nil))
+	choices := slices.Clone(wy.fit.look(sh, wy.kept.viewFor(c, wy.end(c)), nil))
 	l := layoutOf(sh.need)
-	if l.members(pl.tallyOf(choices)) == 0 {
+	if l.members(wy.fit.tallyOf(choices)) == 0 {
 		return nil
 	}
 	leaves := t.leaves(choices)
@@ -328,7 +328,7 @@ func (pl *planner) switchVerdict(c *Candidate, sh *askClass) *verdict {
 		parts = append(parts, api.Count(more, "more switch")+"es less")
 	}
 	return &verdict{word: WordResources, nearer: true, sentence: fmt.Sprintf("there is room now, but not below %s: %s; that takes %d; it waits for that until %s, then it starts anywhere",
-		switches(limit), join(parts), len(need), when.Clock(pl.now, pl.switchUntil(c)))}
+		switches(limit), join(parts), len(need), when.Clock(wy.now, wy.switchUntil(c)))}
 }
 
 func switches(n int) string {

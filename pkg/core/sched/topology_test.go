@@ -232,7 +232,7 @@ func TestAreas(t *testing.T) {
 			chosen := l.choose(slices.Clone(choices), &sum, l.members(&sum), wasteOf)
 			text += fmt.Sprint("; chosen ", chosen, " costs ", costOf(choices, chosen, wasteOf))
 			for limit := range 3 {
-				text += fmt.Sprint(" below ", limit, " ", (&planner{}).near(tr, l, choices, chosen, limit, wasteOf))
+				text += fmt.Sprint(" below ", limit, " ", new(finder).near(tr, l, choices, chosen, limit, wasteOf))
 			}
 			part.Printf("%s", text)
 			return 0

@@ -245,7 +245,7 @@ func TestFitsEmptyIsPlannedEmpty(t *testing.T) {
 			}
 			p := new(Planner)
 			pl := p.planner(epoch0, &View{Nodes: v.Nodes, Queue: queueOf(c)}, &Policy{})
-			fits := pl.fitsEmpty(pl.askClass(c.Ask))
+			fits := pl.fit.fitsEmpty(pl.fit.classOf(c.Ask))
 			if plan := Make(epoch0, &View{Nodes: empty, Queue: queueOf(c)}, &Policy{}); fits != (len(plan.Starts) == 1) {
 				t.Fatalf("%+v: fits %t, but %d starts", spec, fits, len(plan.Starts))
 			}

@@ -10,29 +10,29 @@ import (
 // waited for four times its own time limit starts where it fits now, before them: see docs/decisions/0209.
 
 // wide reports whether a gang asks for half of all cards or more.
-func (pl *planner) wide(c *Candidate) bool { return 2*order.Weight(c.Ask) >= pl.cards() }
+func (gv *given) wide(c *Candidate) bool { return 2*order.Weight(c.Ask) >= gv.cards() }
 
 // listWide lists wide gangs that have waited so long, by tier, the longest wait first.
-func (pl *planner) listWide() {
-	if !pl.policy.ByService() || pl.policy.Preempts() || pl.policy.GuardAfter <= 0 || 2*pl.openCards() < pl.cards() {
+func (gd *guard) listWide() {
+	if !gd.policy.ByService() || gd.policy.Preempts() || gd.policy.GuardAfter <= 0 || 2*gd.kept.openCards() < gd.cards() {
 		return
 	}
-	for _, cl := range pl.view.Queue.Classes() {
+	for _, cl := range gd.view.Queue.Classes() {
 		c := cl.First() // of those that are alike the one that waits longest
-		if c.TimeLimit <= 0 || !pl.wide(c) {
+		if c.TimeLimit <= 0 || !gd.wide(c) {
 			continue
 		}
-		if due := c.OwnTurn(); due.After(pl.now) {
-			pl.by(&pl.next, due)
+		if due := c.OwnTurn(); due.After(gd.now) {
+			gd.by(&gd.next, due)
 		} else {
-			pl.waitingWide = append(pl.waitingWide, c)
+			gd.waitingWide = append(gd.waitingWide, c)
 		}
 	}
-	slices.SortFunc(pl.waitingWide, func(a, b *Candidate) int {
+	slices.SortFunc(gd.waitingWide, func(a, b *Candidate) int {
 		switch {
-		case pl.policy.Below(b, a):
+		case gd.policy.Below(b, a):
 			return -1
-		case pl.policy.Below(a, b):
+		case gd.policy.Below(a, b):
 			return 1
 		}
 		return order.CompareAge(a, b)
@@ -41,23 +41,23 @@ func (pl *planner) listWide() {
 
 // startWide starts those of them that fit now, as soon as the plan comes to their tier.
 func (pl *planner) startWide(head *Candidate) {
-	for len(pl.waitingWide) > 0 && !pl.full() && !pl.policy.Below(pl.waitingWide[0], head) {
-		c := pl.waitingWide[0]
-		pl.waitingWide = pl.waitingWide[1:]
-		sh := pl.askClass(c.Ask)
-		if sh.bad != nil || sh.need.Parts != nil || pl.capped(c) != nil || !pl.fits(sh, pl.views[0]) || !pl.startNow(c, sh, true) {
+	for len(pl.guard.waitingWide) > 0 && !pl.full() && !pl.policy.Below(pl.guard.waitingWide[0], head) {
+		c := pl.guard.waitingWide[0]
+		pl.guard.waitingWide = pl.guard.waitingWide[1:]
+		sh := pl.fit.classOf(c.Ask)
+		if sh.bad != nil || sh.need.Parts != nil || pl.bounds.capped(c) != nil || !pl.fit.fits(sh, pl.kept.views[0]) || !pl.startNow(c, sh, true) {
 			continue
 		}
 		pl.starts[len(pl.starts)-1].Turn = TurnLong
 		pl.visited[c.Job] = true
-		pl.laterBackfills = slices.DeleteFunc(pl.laterBackfills, func(b backfill) bool { return b.Job == c.Job })
+		pl.kept.later = slices.DeleteFunc(pl.kept.later, func(b backfill) bool { return b.Job == c.Job })
 	}
 }
 
 // openCards is how many cards of ready nodes nobody has.
-func (pl *planner) openCards() (n int) {
-	for _, k := range pl.views[0].live {
-		n += pl.views[0].members(k).count * k.node.OpenCards()
+func (kp *kept) openCards() (n int) {
+	for _, k := range kp.views[0].live {
+		n += kp.views[0].members(k).count * k.node.OpenCards()
 	}
 	return n
 }

@@ -117,16 +117,16 @@ func TestWideGangsInTurn(t *testing.T) {
 		for i := tt.free; i < 8; i++ {
 			n = run(n, int64(90+i), 0, i)
 		}
-		pl := &planner{mem: new(Planner), now: epoch0, view: &View{Nodes: []*cluster.Node{n}, Queue: q}, policy: p}
-		pl.views = []*nodeView{newNodeView(&pl.mem.classes, pl.view.Nodes)}
-		pl.listWide()
+		g := &given{now: epoch0, view: &View{Nodes: []*cluster.Node{n}, Queue: q}, policy: p}
+		gd := &guard{given: g, kept: &kept{given: g, views: []*nodeView{newNodeView(new(nodeClasses), g.view.Nodes)}}}
+		gd.listWide()
 		got := []int64{}
-		for _, c := range pl.waitingWide {
+		for _, c := range gd.waitingWide {
 			got = append(got, c.Job)
 		}
 		next := time.Duration(0)
-		if !pl.next.IsZero() {
-			next = pl.next.Sub(epoch0)
+		if !g.next.IsZero() {
+			next = g.next.Sub(epoch0)
 		}
 		if fmt.Sprint(got) != tt.want || next != tt.next {
 			t.Errorf("%s: %v, next %v, want %s and %v", tt.name, got, next, tt.want, tt.next)
