@@ -33,13 +33,14 @@ test: ## all that CI runs; at its end the slowest tests, and what was skipped, a
 
 TOOL = go tool -modfile=tools/go.mod
 
-check: ## formatting, vet, tidy modules, staticcheck, who may import whom, manual pages
+check: ## formatting, vet, tidy modules, staticcheck, who may import whom, manual pages, known bugs are built
 	@test -z "$$(gofmt -l cmd pkg e2e bench examples man scripts)" || { gofmt -l cmd pkg e2e bench examples man scripts; echo "run gofmt -w on these"; exit 1; }
 	go vet ./...
 	go mod tidy -diff
 	cd tools && go mod tidy -diff
 	$(TOOL) staticcheck ./...
 	go test -count=1 ./pkg ./man
+	go test -count=1 ./pkg/lab/sim -run '^TestBugsAreBuilt$$'
 
 vuln: ## known vulnerabilities in what our code calls; needs vuln.go.dev, or GOVULNDB=file:///COPY (docs/security.md)
 	$(TOOL) govulncheck -test ./...

@@ -72,7 +72,7 @@ func Build(p *Package, tests Tests, mutants []*Mutant, dir string, workers int) 
 	made := []string{binary}
 	if tests.Program != "" {
 		made = append(made, filepath.Join(dir, filepath.Base(tests.Program)))
-		if err := compile(tests.Program, source, src, made[1], "build"); err != nil {
+		if err := compile(source, src, "build", "-o", made[1], tests.Program); err != nil {
 			return nil, err
 		}
 	}

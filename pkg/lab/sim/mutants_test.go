@@ -15,6 +15,7 @@ import (
 
 	"gangd/pkg/controller/store/pgserver"
 	"gangd/pkg/lab/mutate"
+	"gangd/pkg/lab/tool"
 )
 
 var (
@@ -95,9 +96,12 @@ func withBugs(t *testing.T) map[string][]byte {
 	return source
 }
 
-// Each known bug still has its place in the source.
-func TestBugsHaveTheirPlace(t *testing.T) {
-	withBugs(t)
+// Each known bug still has its place in the source, and the source with all of them is built.
+func TestBugsAreBuilt(t *testing.T) {
+	tool.Need(t, "go")
+	if err := mutate.Compile(withBugs(t), t.TempDir(), "gangd/pkg/lab/sim", "gangd/pkg/controller/store/pgstore"); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // Each known bug is caught.
