@@ -62,8 +62,11 @@ func startPair(t *testing.T, advertised map[string]string, lines ...string) *pai
 	}
 	_, port, _ := net.SplitHostPort(trial.FreeAddress(t))
 	p := &pair{site: startSite(t, nil, of("a")...), b: net.JoinHostPort("127.0.0.2", port)}
-	for d, mode := range map[string]os.FileMode{"b": 0o755, "b/run": 0o755, "b/state": 0o700} {
-		if err := os.MkdirAll(filepath.Join(p.dir, d), mode); err != nil {
+	for _, d := range []struct { // in this order: the socket can be reached below the first
+		name string
+		mode os.FileMode
+	}{{"b", 0o755}, {"b/run", 0o755}, {"b/state", 0o700}} {
+		if err := os.Mkdir(filepath.Join(p.dir, d.name), d.mode); err != nil {
 			t.Fatal(err)
 		}
 	}
