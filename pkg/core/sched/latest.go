@@ -15,11 +15,12 @@ func (wy *why) turnText(c *Candidate) string {
 	if wy.policy.GuardAfter <= 0 || wy.front[c.Job] != NoTurn || !wy.guard.waitsForRoom(c) {
 		return ""
 	}
-	due, why := c.Since().Add(wy.guard.patienceFor(order.Weight(c.Ask))), "guard_after"
+	patience := wy.guard.patienceFor(order.Weight(c.Ask))
+	due, why := c.Since().Add(patience), when.Words(patience)
 	if c.HasTurn() && c.TurnAt().Before(due) {
 		due, why = c.TurnAt(), fmt.Sprintf("%d times its time limit", order.OwnPatience)
 	}
-	text := fmt.Sprintf("comes to the front of its tier at %s, after %s", when.Clock(wy.now, due), why)
+	text := fmt.Sprintf("comes to the front of its tier at %s, after a wait of %s", when.Clock(wy.now, due), why)
 	if !due.After(wy.now) {
 		text = fmt.Sprintf("has waited for %s, and comes to the front of its tier when those who waited longer have started", why)
 	}
@@ -30,7 +31,7 @@ func (wy *why) turnText(c *Candidate) string {
 	case at.IsZero():
 		return text + "; gangs without a time limit may hold it up for as long as they run"
 	}
-	return fmt.Sprintf("%s; starts at the latest at %s, if none of a higher tier comes, and none that may run for more than %s", text, when.Clock(wy.now, at), longest)
+	return fmt.Sprintf("%s; starts at the latest at %s, if none of a higher tier comes, and none that may run for more than %s", text, when.Clock(wy.now, at), when.Words(longest))
 }
 
 // latestStart is by when a gang starts at the latest, by its turn at the front and the time

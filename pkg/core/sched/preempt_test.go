@@ -188,7 +188,7 @@ func TestWhyNamesTheProtected(t *testing.T) {
 	p := &Policy{Preempt: PreemptTier, MinRun: 30 * time.Minute, MaxMinRun: 3 * time.Hour, ProtectDone: true}
 	at := func(d time.Duration) string { return when.Clock(epoch0, epoch0.Add(d)) }
 	want := "could make room, but protected: job 1 until " + at(time.Hour) + " (its --min-run), job 2 until " + at(10*time.Minute) +
-		" (preempt_min_run), job 3 until it ends, at the latest at " + at(80*time.Minute) + " (a rank is done, protect_done)"
+		" (the least run of the site), job 3 until it ends, at the latest at " + at(80*time.Minute) + " (a rank is done)"
 	if got := Explain(epoch0, v, p, 9).Text; !slices.Contains(strings.Split(got, "\n"), want) {
 		t.Errorf("why:\n%s\nlacks: %s", got, want)
 	}

@@ -39,13 +39,13 @@ func (wy *why) protectedText(r *Running, by Protection, until time.Time) string 
 	case ProtectedByItself:
 		return "until " + when.Clock(wy.now, until) + " (its --min-run)"
 	case ProtectedBySite:
-		return "until " + when.Clock(wy.now, until) + " (preempt_min_run)"
+		return "until " + when.Clock(wy.now, until) + " (the least run of the site)"
 	}
 	text := "until it ends"
 	if r.TimeLimit > 0 && !r.Start.IsZero() {
 		text = "until it ends, at the latest at " + when.Clock(wy.now, r.Start.Add(r.TimeLimit+r.Stop))
 	}
-	return text + " (a rank is done, protect_done)"
+	return text + " (a rank is done)"
 }
 
 // holdsWhere reports whether a gang holds something of a node that an ask admits.

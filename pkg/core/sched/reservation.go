@@ -455,9 +455,9 @@ func (wy *why) reservedText(c *Candidate, sh *askClass) string {
 	if longest > 0 {
 		limit := "it has no time limit"
 		if c.TimeLimit > 0 {
-			limit = fmt.Sprintf("it may run for %s", c.TimeLimit)
+			limit = "it may run for " + when.Words(c.TimeLimit)
 		}
-		text += fmt.Sprintf("; %s, and its stop takes up to %s: at most --time=%d would end before", limit, max(c.Stop, c.Ask.Spec.GraceMax), int(longest/time.Minute))
+		text += fmt.Sprintf("; %s, and its stop takes up to %s: at most --time=%d would end before", limit, when.Words(max(c.Stop, c.Ask.Spec.GraceMax)), int(longest/time.Minute))
 	}
 	return text
 }

@@ -336,7 +336,7 @@ func TestTurnBesideAReservation(t *testing.T) {
 	}
 	v := &View{Nodes: []*cluster.Node{run(testNode("n1", 16, 4, 80), 7, 90, 0, 1, 2)}, Queue: q, Reservations: []Reservation{window("w", 300*time.Minute, time.Hour, "n1")}}
 	planned(t, epoch0, v, p)
-	want := "comes to the front of its tier at 01:00:03, after guard_after, if no reservation keeps its nodes"
+	want := "comes to the front of its tier at 01:00:03, after a wait of 1 h, if no reservation keeps its nodes"
 	if got := Explain(epoch0, v, p, 3).Text; !slices.Contains(strings.Split(got, "\n"), want) {
 		t.Errorf("%s\nlacks %s", got, want)
 	}
