@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"encoding/csv"
 	"fmt"
 	"io"
@@ -34,9 +35,11 @@ type report struct {
 	columns []reportColumn
 }
 
-// reportColumn is a column: its head, its text in a table, and its number, false: not known.
+// reportColumn is a column: its head, its title and unit on a page, its text in a table, and its number, false: not known.
 type reportColumn struct {
 	head  string
+	title string // on a page
+	unit  string // of its plot
 	value func(r *reportRow) (v float64, known bool)
 	text  func(v float64) string
 }
@@ -89,32 +92,32 @@ var (
 
 var reports = map[string]report{
 	"usage": {"user", []reportColumn{
-		{"GPU-HOURS", hours(cardMS), oneDigit}, {"CPU-HOURS", hours(cpuMS), oneDigit},
-		{"GPU%", part(func(l *api.LedgerFigures) int64 { return l.BusyCardMS }, func(l *api.LedgerFigures) int64 { return l.SeenCardMS }), noDigit},
-		{"CPU%", part(func(l *api.LedgerFigures) int64 { return l.UsedCPUMS }, func(l *api.LedgerFigures) int64 { return l.SeenCPUMS }), noDigit},
-		{"KWH", func(r *reportRow) (float64, bool) { return float64(r.Joules) / 3.6e6, r.Joules > 0 }, oneDigit},
-		{"ATTEMPTS", func(r *reportRow) (float64, bool) { return float64(r.Attempts), true }, noDigit}}},
+		{"GPU-HOURS", "Card hours", "hours", hours(cardMS), oneDigit}, {"CPU-HOURS", "CPU hours", "hours", hours(cpuMS), oneDigit},
+		{"GPU%", "Cards busy, %", "%", part(func(l *api.LedgerFigures) int64 { return l.BusyCardMS }, func(l *api.LedgerFigures) int64 { return l.SeenCardMS }), noDigit},
+		{"CPU%", "CPUs busy, %", "%", part(func(l *api.LedgerFigures) int64 { return l.UsedCPUMS }, func(l *api.LedgerFigures) int64 { return l.SeenCPUMS }), noDigit},
+		{"KWH", "Energy of cards, kWh", "kWh", func(r *reportRow) (float64, bool) { return float64(r.Joules) / 3.6e6, r.Joules > 0 }, oneDigit},
+		{"ATTEMPTS", "Attempts", "attempts", func(r *reportRow) (float64, bool) { return float64(r.Attempts), true }, noDigit}}},
 	"waste": {"cause", []reportColumn{
-		{"GPU-HOURS", hours(cardMS), oneDigit}, {"LOST", hours(func(l *api.LedgerFigures) int64 { return l.LostCardMS }), oneDigit},
-		{"LOST%", part(func(l *api.LedgerFigures) int64 { return l.LostCardMS }, cardMS), noDigit},
-		{"IDLE", hours(func(l *api.LedgerFigures) int64 { return l.IdleCardMS }), oneDigit},
-		{"IDLE%", part(func(l *api.LedgerFigures) int64 { return l.IdleCardMS }, func(l *api.LedgerFigures) int64 { return l.SeenCardMS }), noDigit},
-		{"START", hours(func(l *api.LedgerFigures) int64 { return l.StartCardMS }), oneDigit},
-		{"START%", part(func(l *api.LedgerFigures) int64 { return l.StartCardMS }, func(l *api.LedgerFigures) int64 { return l.SeenCardMS }), oneDigit},
-		{"CPU-HOURS", hours(cpuMS), oneDigit}, {"LOST-CPU", hours(func(l *api.LedgerFigures) int64 { return l.LostCPUMS }), oneDigit}}},
+		{"GPU-HOURS", "Card hours", "hours", hours(cardMS), oneDigit}, {"LOST", "Lost card hours", "hours", hours(func(l *api.LedgerFigures) int64 { return l.LostCardMS }), oneDigit},
+		{"LOST%", "Lost, %", "%", part(func(l *api.LedgerFigures) int64 { return l.LostCardMS }, cardMS), noDigit},
+		{"IDLE", "Idle card hours", "hours", hours(func(l *api.LedgerFigures) int64 { return l.IdleCardMS }), oneDigit},
+		{"IDLE%", "Idle, %", "%", part(func(l *api.LedgerFigures) int64 { return l.IdleCardMS }, func(l *api.LedgerFigures) int64 { return l.SeenCardMS }), noDigit},
+		{"START", "Card hours before the first use", "hours", hours(func(l *api.LedgerFigures) int64 { return l.StartCardMS }), oneDigit},
+		{"START%", "Before the first use, %", "%", part(func(l *api.LedgerFigures) int64 { return l.StartCardMS }, func(l *api.LedgerFigures) int64 { return l.SeenCardMS }), oneDigit},
+		{"CPU-HOURS", "CPU hours", "hours", hours(cpuMS), oneDigit}, {"LOST-CPU", "Lost CPU hours", "hours", hours(func(l *api.LedgerFigures) int64 { return l.LostCPUMS }), oneDigit}}},
 	"wait": {"partition", []reportColumn{
-		{"STARTS", func(r *reportRow) (float64, bool) { return float64(r.Starts), true }, noDigit},
-		{"MEAN-WAIT", func(r *reportRow) (float64, bool) {
+		{"STARTS", "Starts", "starts", func(r *reportRow) (float64, bool) { return float64(r.Starts), true }, noDigit},
+		{"MEAN-WAIT", "Mean wait", "seconds", func(r *reportRow) (float64, bool) {
 			if r.Starts == 0 {
 				return 0, false
 			}
 			return float64(r.WaitMS) / 1000 / float64(r.Starts), true
 		}, asTime},
-		{"ALL-WAIT", func(r *reportRow) (float64, bool) { return float64(r.WaitMS) / 1000, true }, asTime}}},
+		{"ALL-WAIT", "All waits together", "seconds", func(r *reportRow) (float64, bool) { return float64(r.WaitMS) / 1000, true }, asTime}}},
 	"health": {"partition", []reportColumn{
-		{"ATTEMPTS", func(r *reportRow) (float64, bool) { return float64(r.Attempts), true }, noDigit},
-		{"COMPLETED", endedBy(api.CauseCompleted), noDigit}, {"PROGRAM", endedBy(software...), noDigit}, {"HARDWARE", endedBy(hardware...), noDigit},
-		{"HARDWARE%", func(r *reportRow) (float64, bool) {
+		{"ATTEMPTS", "Attempts", "attempts", func(r *reportRow) (float64, bool) { return float64(r.Attempts), true }, noDigit},
+		{"COMPLETED", "Completed", "attempts", endedBy(api.CauseCompleted), noDigit}, {"PROGRAM", "Ended by the program", "attempts", endedBy(software...), noDigit}, {"HARDWARE", "Ended by the hardware", "attempts", endedBy(hardware...), noDigit},
+		{"HARDWARE%", "By the hardware, %", "%", func(r *reportRow) (float64, bool) {
 			n, _ := endedBy(hardware...)(r)
 			return 100 * n / float64(max(r.Attempts, 1)), r.Attempts > 0
 		}, oneDigit}}},
@@ -200,7 +203,7 @@ func (g *greport) run(cmd *cobra.Command, kind string) (err error) {
 	case "csv":
 		return g.csv(out, rep, rows)
 	case "html":
-		return g.page(kind, rep, rows).Write(out)
+		return g.page(kind, rep, rows, reply).Write(out)
 	}
 	t := &table{}
 	for _, h := range g.heads() {
@@ -288,25 +291,103 @@ func (g *greport) csv(w io.Writer, rep report, rows []*reportRow) error {
 	return out.Error()
 }
 
-// page has a plot of each column where the report is by days: a line for each of the rest of the key.
-func (g *greport) page(kind string, rep report, rows []*reportRow) *plot.Page {
-	p := &plot.Page{Title: fmt.Sprintf("%s from %s to %s", kind, g.query.From, g.query.To)}
-	for _, c := range rep.columns {
-		p.Heads = append(p.Heads, c.head)
+// titles are what the kinds are called where there is room for a title.
+var titles = map[string]string{"usage": "Usage", "waste": "Waste", "wait": "Waiting", "health": "Health"}
+
+// page has the sums, a table whose first figures are drawn as bars, and where the report is by days a plot of each
+// column: a line for each of the rest of the key.
+func (g *greport) page(kind string, rep report, rows []*reportRow, reply *api.LedgerReply) *plot.Page {
+	words := make([]string, len(g.query.By))
+	for i, w := range g.query.By {
+		words[i] = strings.ReplaceAll(w, "_", " ")
 	}
-	byDay := slices.Contains(g.query.By, "day")
+	p := &plot.Page{Title: titles[kind] + " by " + strings.Join(words, " and "), Period: period(reply.From, reply.To) + g.only()}
+	sum := &reportRow{causes: map[api.Cause]int64{}}
+	most := 0.0
 	for _, r := range rows {
-		p.Rows = append(p.Rows, append([]string{strings.Join(g.keys(r), " ")}, texts(rep, r)...))
+		sum.Add(r.LedgerFigures)
+		for c, n := range r.causes {
+			sum.causes[c] += n
+		}
+		if v, known := rep.columns[0].value(r); known {
+			most = max(most, v)
+		}
 	}
-	if !byDay {
-		return p
+	t := plot.Table{}
+	for _, w := range words {
+		t.Words = append(t.Words, strings.ToUpper(w[:1])+w[1:])
+	}
+	for _, c := range rep.columns {
+		t.Heads = append(t.Heads, c.title)
+	}
+	line := func(r *reportRow, words []string) plot.Row {
+		row := plot.Row{Words: words}
+		for i, text := range texts(rep, r) {
+			c := plot.Cell{Text: text}
+			if v, known := rep.columns[i].value(r); i == 0 && known && most > 0 && r != sum {
+				c.Share = v / most
+			}
+			row.Cells = append(row.Cells, c)
+		}
+		return row
+	}
+	for _, r := range rows {
+		t.Rows = append(t.Rows, line(r, g.keys(r)))
+	}
+	if len(rows) > 1 {
+		total := line(sum, append([]string{"All"}, make([]string, len(words)-1)...))
+		t.Total = &total
+	}
+	p.Tables = []plot.Table{t}
+	for i, text := range texts(rep, sum) {
+		if i < 4 {
+			p.Tiles = append(p.Tiles, plot.Tile{Name: rep.columns[i].title, Value: text, Says: "of all together"})
+		}
+	}
+	p.Figures = g.plots(rep, rows)
+	p.Remarks = []string{"from the ledger, which is kept for ever; days are those of UTC", "? stands where nothing was measured"}
+	return p
+}
+
+// period says of which days a report is.
+func period(from, to string) string {
+	text := from + " to " + to
+	first, err1 := time.Parse(time.DateOnly, from)
+	last, err2 := time.Parse(time.DateOnly, to)
+	if err1 != nil || err2 != nil || last.Before(first) {
+		return text
+	}
+	return fmt.Sprintf("%s, %s", text, count(int(last.Sub(first)/(24*time.Hour))+1, "day", "days"))
+}
+
+// only says of whom a report is, where it is not of all.
+func (g *greport) only() (text string) {
+	for _, l := range []struct {
+		of   string
+		list []string
+	}{{"users", g.query.Users}, {"accounts", g.query.Accounts}, {"partitions", g.query.Partitions}} {
+		if len(l.list) > 0 {
+			text += "; only " + l.of + " " + strings.Join(l.list, ", ")
+		}
+	}
+	return text
+}
+
+// plots are those of a report by days, where there is more than one day.
+func (g *greport) plots(rep report, rows []*reportRow) (out []plot.Figure) {
+	days := map[string]bool{}
+	for _, r := range rows {
+		days[r.Day] = true
+	}
+	if !slices.Contains(g.query.By, "day") || len(days) < 2 {
+		return nil
 	}
 	rest := slices.DeleteFunc(slices.Clone(g.query.By), func(w string) bool { return w == "day" })
 	for _, c := range rep.columns {
-		f := plot.Figure{Title: c.head, X: "day", Y: c.head, Time: true}
+		f := plot.Figure{Title: c.title, X: "Day", Y: c.unit, Unit: plot.Day}
 		at := map[string]int{}
 		for _, r := range rows {
-			name := strings.Join((&greport{query: api.LedgerQuery{By: rest}}).keys(r), " ")
+			name := cmp.Or(strings.Join((&greport{query: api.LedgerQuery{By: rest}}).keys(r), " "), "all")
 			day, err := time.Parse(time.DateOnly, r.Day)
 			v, known := c.value(r)
 			if err != nil || !known {
@@ -321,7 +402,7 @@ func (g *greport) page(kind string, rep report, rows []*reportRow) *plot.Page {
 			f.Lines[i].X = append(f.Lines[i].X, float64(day.Unix()))
 			f.Lines[i].Y = append(f.Lines[i].Y, plot.Rounded(v))
 		}
-		p.Figures = append(p.Figures, f)
+		out = append(out, f)
 	}
-	return p
+	return out
 }

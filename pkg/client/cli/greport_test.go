@@ -39,9 +39,20 @@ func TestGreport(t *testing.T) {
 	if !strings.Contains(out, "75") || !strings.Contains(out, used.Unknown) {
 		t.Error(out)
 	}
-	// A page fetches nothing, and no name ends its script.
+	// A page fetches nothing, and no name ends its script. It has a column for each word of the key, the period, and the sums.
 	out, _, _ = run(t, ledgerOf(t), NewGreport(), "usage", "--by=day,user", "--format=html", "--from=2026-02-01", "--to=2026-02-28")
-	if strings.Count(out, "</script>") != 1 || strings.Contains(out, "src=") || strings.Contains(out, "<link") || strings.Count(out, `<div id="plot`) != 6 || !strings.Contains(out, "usage from 2026-02-01 to 2026-02-28") {
+	if strings.Count(out, "</script>") != 1 || strings.Contains(out, "src=") || strings.Contains(out, "<link") || strings.Count(out, `<div id="plot`) != 6 {
+		t.Errorf("%.300s", out)
+	}
+	for _, want := range []string{"<h1>Usage by day and user</h1>", "2026-02-01 to 2026-02-28, 28 days", `<th scope="col">Day</th><th scope="col">User</th><th scope="col" class="r">Card hours</th>`,
+		`<td class="word">2026-02-27</td><td class="word">ada</td><td class="r"><span class="bar"><i style="width:100%"></i></span>10.0</td>`,
+		`<tfoot><tr><td class="word">All</td><td class="word"></td><td class="r">12.5</td><td class="r">40.0</td><td class="r">75</td>`, `"unit":"day"`} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %s", want)
+		}
+	}
+	// Without days there is nothing to draw a line of, and no script.
+	if out, _, _ = run(t, ledgerOf(t), NewGreport(), "waste", "--format=html"); strings.Contains(out, "<script") || !strings.Contains(out, "<h1>Waste by cause</h1>") {
 		t.Errorf("%.300s", out)
 	}
 	for _, bad := range []string{"", "usage waste", "power", "usage --from=yesterday", "usage --format=pdf", "usage --to=-3d"} {

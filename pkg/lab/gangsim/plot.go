@@ -11,8 +11,8 @@ import (
 func figures(runs []*played) []plot.Figure {
 	return []plot.Figure{
 		delays(runs),
-		series(runs, "Jobs that wait", "jobs waiting", func(s replay.Sample, _ int) float64 { return float64(s.Waiting) }),
-		series(runs, "Cards in use", "cards in use, %", func(s replay.Sample, cards int) float64 {
+		series(runs, "Jobs that wait", "jobs", false, func(s replay.Sample, _ int) float64 { return float64(s.Waiting) }),
+		series(runs, "Cards in use", "%", true, func(s replay.Sample, cards int) float64 {
 			return 100 * float64(s.Busy) / math.Max(1, float64(cards))
 		}),
 	}
@@ -20,12 +20,11 @@ func figures(runs []*played) []plot.Figure {
 
 // delays shows which part of the jobs waited no longer than so long.
 func delays(runs []*played) plot.Figure {
-	f := plot.Figure{Title: "How long jobs waited", X: "queue delay, hours (logarithmic)", Y: "jobs, %", Log: true}
+	f := plot.Figure{Title: "How long jobs waited", X: "queue delay, logarithmic", Y: "jobs that waited no longer, %", Unit: plot.Length, Whole: true}
 	for _, r := range runs {
 		v := make([]float64, len(r.Outcomes))
 		for k := range r.Outcomes {
-			// A minute stands for all that is shorter: a logarithm has no zero.
-			v[k] = max(r.Outcomes[k].Delay.Hours(), 1.0/60)
+			v[k] = max(r.Outcomes[k].Delay.Seconds(), 1) // a logarithm has no zero
 		}
 		slices.Sort(v)
 		l := plot.Line{Name: r.policy.name}
@@ -43,8 +42,8 @@ func delays(runs []*played) plot.Figure {
 	return f
 }
 
-func series(runs []*played, title, label string, of func(s replay.Sample, cards int) float64) plot.Figure {
-	f := plot.Figure{Title: title, X: "days", Y: label}
+func series(runs []*played, title, label string, whole bool, of func(s replay.Sample, cards int) float64) plot.Figure {
+	f := plot.Figure{Title: title, X: "days since the first submission", Y: label, Whole: whole}
 	for _, r := range runs {
 		l := plot.Line{Name: r.policy.name}
 		for _, s := range r.Series {

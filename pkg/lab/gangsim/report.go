@@ -38,17 +38,23 @@ func markdown(in *input, runs []*played) []byte {
 	if s := verdict(runs); s != "" {
 		fmt.Fprintf(&b, "\n%s\n", s)
 	}
-	b.WriteString("\n| |")
-	for _, r := range runs {
-		fmt.Fprintf(&b, " %s |", strings.ReplaceAll(r.policy.name, "|", `\|`))
-	}
-	b.WriteString("\n|---|" + strings.Repeat("---:|", len(runs)) + "\n")
-	for _, row := range rowsOf(runs) {
-		fmt.Fprintf(&b, "| %s |", row.name)
+	for _, g := range groupsOf(runs) {
+		fmt.Fprintf(&b, "\n## %s\n| |", g.title)
 		for _, r := range runs {
-			fmt.Fprintf(&b, " %s |", row.of(r))
+			fmt.Fprintf(&b, " %s |", strings.ReplaceAll(r.policy.name, "|", `\|`))
 		}
-		b.WriteString("\n")
+		b.WriteString("\n|---|" + strings.Repeat("---:|", len(runs)) + "\n")
+		for _, row := range g.rows {
+			fmt.Fprintf(&b, "| %s |", row.name)
+			for _, r := range runs {
+				text := row.of(r)
+				if change, _ := row.change(runs[0], r); change != "" {
+					text += ", " + change
+				}
+				fmt.Fprintf(&b, " %s |", text)
+			}
+			b.WriteString("\n")
+		}
 	}
 	b.WriteString("\nThe plots are in report.html.\n")
 	return b.Bytes()
@@ -72,17 +78,37 @@ func verdict(runs []*played) string {
 	return strings.ToUpper(parts[0][:1]) + strings.Join(parts, "; ")[1:] + "."
 }
 
+// page has the three figures that matter of each run, then all by groups, with how far each is from the first run's.
 func page(in *input, runs []*played) ([]byte, error) {
-	p := plot.Page{Title: in.title(), Remarks: in.remarks(), Verdict: verdict(runs), Figures: figures(runs)}
+	p := plot.Page{Title: filepath.Base(in.trace.File) + " on " + in.cluster.Name, Period: fmt.Sprintf("%s jobs, submitted over %.1f days", thousands(float64(len(in.trace.Jobs))), in.trace.Span().Hours()/24),
+		Remarks: in.remarks(), Verdict: verdict(runs), Figures: figures(runs)}
 	for _, r := range runs {
-		p.Heads = append(p.Heads, r.policy.name)
-	}
-	for _, row := range rowsOf(runs) {
-		line := []string{row.name}
-		for _, r := range runs {
-			line = append(line, row.of(r))
+		name := ""
+		if len(runs) > 1 {
+			name = r.policy.name + ": "
 		}
-		p.Rows = append(p.Rows, line)
+		p.Tiles = append(p.Tiles, plot.Tile{Name: name + "average queue delay", Value: span(r.Delay.Average), Says: "longest " + span(r.Delay.Max)},
+			plot.Tile{Name: name + "average completion time", Value: span(r.Completion.Average), Says: "all done after " + span(r.Makespan)},
+			plot.Tile{Name: name + "cards in use", Value: percent(r.Utilisation), Says: fmt.Sprintf("%.0f card-hours done again", r.LostSeconds/3600)})
+		if len(runs) > 2 { // of many runs the table says it better
+			p.Tiles = nil
+		}
+	}
+	for _, g := range groupsOf(runs) {
+		t := plot.Table{Title: g.title, Words: []string{""}}
+		for _, r := range runs {
+			t.Heads = append(t.Heads, r.policy.name)
+		}
+		for _, row := range g.rows {
+			line := plot.Row{Words: []string{row.name}}
+			for _, r := range runs {
+				c := plot.Cell{Text: row.of(r)}
+				c.Note, c.Tone = row.change(runs[0], r)
+				line.Cells = append(line.Cells, c)
+			}
+			t.Rows = append(t.Rows, line)
+		}
+		p.Tables = append(p.Tables, t)
 	}
 	var b bytes.Buffer
 	err := p.Write(&b)

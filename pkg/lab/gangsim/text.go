@@ -7,64 +7,109 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"time"
 
 	"gangd/pkg/api"
+	"gangd/pkg/core/plot"
 	"gangd/pkg/lab/replay"
 )
+
+// figuresOf are figures of one kind.
+type figuresOf struct {
+	title string
+	rows  []row
+}
 
 // row is one line of the table of figures.
 type row struct {
 	name string
 	of   func(*played) string
+	// value is what runs are compared by; nil: more is neither better nor worse. Of less, less is better.
+	value func(*played) float64
+	less  bool
 }
 
-// rows are the figures of a run, in the order in which people ask for them.
-var rows = []row{
-	{"average queue delay", func(r *played) string { return span(r.Delay.Average) }},
-	{"median", func(r *played) string { return span(r.Delay.Median) }},
-	{"p99", func(r *played) string { return span(r.Delay.P99) }},
-	{"longest", func(r *played) string { return span(r.Delay.Max) }},
-	{"average wait for the first start", func(r *played) string { return span(r.Start.Average) }},
-	{"average completion time", func(r *played) string { return span(r.Completion.Average) }},
-	{"median", func(r *played) string { return span(r.Completion.Median) }},
-	{"p99", func(r *played) string { return span(r.Completion.P99) }},
-	{"makespan", func(r *played) string { return span(r.Makespan) }},
-	{"cards in use", func(r *played) string { return percent(r.Utilisation) }},
-	{"free cards on nodes in use", func(r *played) string { return percent(r.Fragmentation) }},
-	{"preemptions", func(r *played) string { return strconv.Itoa(r.Preemptions) }},
-	{"work done again, card-hours", func(r *played) string { return fmt.Sprintf("%.0f", r.LostSeconds/3600) }},
-	{"ended by their limit", func(r *played) string { return strconv.Itoa(r.TimedOut) }},
-	{"plans", func(r *played) string { return strconv.Itoa(r.Plans) }},
+// seconds is a row of a time in seconds, of which less is better.
+func seconds(name string, value func(*played) float64) row {
+	return row{name, func(r *played) string { return span(value(r)) }, value, true}
+}
+
+// groups are the figures of a run, in the order in which people ask for them.
+var groups = []figuresOf{
+	{"How long jobs waited", []row{
+		seconds("average queue delay", func(r *played) float64 { return r.Delay.Average }),
+		seconds("median queue delay", func(r *played) float64 { return r.Delay.Median }),
+		seconds("p99 queue delay", func(r *played) float64 { return r.Delay.P99 }),
+		seconds("longest queue delay", func(r *played) float64 { return r.Delay.Max }),
+		seconds("average wait for the first start", func(r *played) float64 { return r.Start.Average })}},
+	{"When they were done", []row{
+		seconds("average completion time", func(r *played) float64 { return r.Completion.Average }),
+		seconds("median completion time", func(r *played) float64 { return r.Completion.Median }),
+		seconds("p99 completion time", func(r *played) float64 { return r.Completion.P99 }),
+		seconds("makespan", func(r *played) float64 { return r.Makespan })}},
+	{"What the cards did", []row{
+		{"cards in use", func(r *played) string { return percent(r.Utilisation) }, func(r *played) float64 { return r.Utilisation }, false},
+		{"free cards on nodes in use", func(r *played) string { return percent(r.Fragmentation) }, func(r *played) float64 { return r.Fragmentation }, true},
+		{"preemptions", func(r *played) string { return strconv.Itoa(r.Preemptions) }, nil, false},
+		{"work done again, card-hours", func(r *played) string { return fmt.Sprintf("%.0f", r.LostSeconds/3600) }, func(r *played) float64 { return r.LostSeconds }, true},
+		{"ended by their limit", func(r *played) string { return strconv.Itoa(r.TimedOut) }, func(r *played) float64 { return float64(r.TimedOut) }, true}}},
+}
+
+// costs are what the simulation itself took.
+var costs = figuresOf{"What the simulation took", []row{
+	{"plans", func(r *played) string { return strconv.Itoa(r.Plans) }, nil, false},
 	{"time of a plan, average", func(r *played) string {
 		return (r.PlanTime / time.Duration(max(1, r.Plans))).Round(time.Microsecond).String()
-	}},
-	{"longest", func(r *played) string { return r.PlanMax.Round(time.Microsecond).String() }},
-	{"simulated, jobs/s", func(r *played) string { return fmt.Sprintf("%.0f", r.JobsPerSecond) }},
-	{"of CPU time", func(r *played) string { return fmt.Sprintf("%.0f", float64(r.Jobs)/max(1e-6, r.cpu.Seconds())) }},
-	{"memory", func(r *played) string { return fmt.Sprintf("%.0f MiB", float64(r.memory)/(1<<20)) }},
+	}, nil, false},
+	{"time of a plan, longest", func(r *played) string { return r.PlanMax.Round(time.Microsecond).String() }, nil, false},
+	{"jobs simulated a second", func(r *played) string { return fmt.Sprintf("%.0f", r.JobsPerSecond) }, nil, false},
+	{"jobs a second of CPU time", func(r *played) string { return fmt.Sprintf("%.0f", float64(r.Jobs)/max(1e-6, r.cpu.Seconds())) }, nil, false},
+	{"memory", func(r *played) string { return fmt.Sprintf("%.0f MiB", float64(r.memory)/(1<<20)) }, nil, false},
+}}
+
+// groupsOf are the figures of runs of one trace: of all jobs, where these are not all as wide by width, and at last
+// what it took.
+func groupsOf(runs []*played) []figuresOf {
+	out := slices.Clone(groups)
+	if len(runs) > 0 && len(runs[0].Widths) > 1 {
+		for i := range runs[0].Widths {
+			of := func(value func(w *replay.Width) float64) func(*played) float64 {
+				return func(r *played) float64 { return value(&r.Widths[i]) }
+			}
+			long := of(func(w *replay.Width) float64 { return w.Long })
+			out = append(out, figuresOf{"How long " + widthName(&runs[0].Widths[i]) + " waited", []row{
+				seconds("average delay", of(func(w *replay.Width) float64 { return w.Delay.Average })),
+				seconds("p99 delay", of(func(w *replay.Width) float64 { return w.Delay.P99 })),
+				seconds("longest delay", of(func(w *replay.Width) float64 { return w.Delay.Max })),
+				{"delayed over 48 h", func(r *played) string { return percent(long(r)) }, long, true}}})
+		}
+	}
+	return append(out, costs)
 }
 
-// rowsOf are the figures of runs of one trace: of all jobs, and where these are not all as wide,
-// by width.
-func rowsOf(runs []*played) []row {
-	out := rows
-	if len(runs) == 0 || len(runs[0].Widths) < 2 {
-		return out
+// change is how far a run is from the first in percent, empty where there is nothing to say, and whether it is better.
+func (w *row) change(first, r *played) (text string, tone plot.Tone) {
+	if w.value == nil || first == r {
+		return "", plot.Even
 	}
-	for i := range runs[0].Widths {
-		w := &runs[0].Widths[i]
-		of := func(text func(w *replay.Width) string) func(*played) string {
-			return func(r *played) string { return text(&r.Widths[i]) }
-		}
-		out = append(out[:len(out):len(out)], row{widthName(w) + ": average delay", of(func(w *replay.Width) string { return span(w.Delay.Average) })},
-			row{"p99", of(func(w *replay.Width) string { return span(w.Delay.P99) })}, row{"longest", of(func(w *replay.Width) string { return span(w.Delay.Max) })},
-			row{"over 48 h", of(func(w *replay.Width) string { return percent(w.Long) })})
+	was, is := w.value(first), w.value(r)
+	switch {
+	case was == is || was == 0:
+		return "", plot.Even
+	case is < was == w.less:
+		tone = plot.Better
+	default:
+		tone = plot.Worse
 	}
-	return out
+	if math.Abs(is/was-1) < 0.005 { // of which a person would say that it is the same
+		tone = plot.Even
+	}
+	return fmt.Sprintf("%+.0f %%", 100*(is/was-1)), tone
 }
 
 // widthName is "342 jobs of 2 to 8 cards".
@@ -135,16 +180,15 @@ func writeText(w io.Writer, in *input, runs []*played) error {
 		p.printf(" %22s", short(r.policy.name))
 	}
 	p.printf("\n")
-	for _, row := range rowsOf(runs) {
-		name := row.name
-		if name == "median" || name == "p99" || name == "longest" || name == "over 48 h" || name == "of CPU time" {
-			name = "  " + name
+	for _, g := range groupsOf(runs) {
+		p.printf("%s\n", g.title)
+		for _, row := range g.rows {
+			p.printf("  %-40s", row.name)
+			for _, r := range runs {
+				p.printf(" %22s", row.of(r))
+			}
+			p.printf("\n")
 		}
-		p.printf("%-42s", name)
-		for _, r := range runs {
-			p.printf(" %22s", row.of(r))
-		}
-		p.printf("\n")
 	}
 	return p.err
 }
