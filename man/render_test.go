@@ -1,9 +1,13 @@
 package man
 
 import (
+	"fmt"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"gangd/pkg/lab/tool"
 )
@@ -23,5 +27,34 @@ func TestPagesRender(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// macros are what of a page's source must never reach a reader.
+var macros = regexp.MustCompile(`(^|\s)(\.[A-Z][A-Za-z]\b|(Ar|Fl|Op|Ic|Cm|Nm|Xr|Pa|Sy) )|\\\\f[BIRP]|\\\\[-&]`)
+
+// TestPagesFit: at the width of a terminal no line of a page is longer than that, and nothing of its source shows.
+func TestPagesFit(t *testing.T) {
+	tool.Need(t, "groff")
+	pages, err := filepath.Glob("*.[1-8]")
+	if err != nil || len(pages) == 0 {
+		t.Fatal(pages, err)
+	}
+	for _, width := range []int{80, 120} {
+		for _, page := range pages {
+			out, err := exec.Command("groff", "-mandoc", "-Tutf8", "-P-cbou", fmt.Sprintf("-rLL=%dn", width), fmt.Sprintf("-rLT=%dn", width), page).Output()
+			if err != nil {
+				t.Fatal(page, err)
+			}
+			for line := range strings.Lines(string(out)) {
+				line = strings.TrimRight(line, "\n")
+				if n := utf8.RuneCountInString(line); n > width {
+					t.Errorf("%s at %d columns has a line of %d: %s", page, width, n, line)
+				}
+				if macros.MatchString(line) {
+					t.Errorf("%s shows its source: %s", page, line)
+				}
+			}
+		}
 	}
 }
