@@ -20,7 +20,7 @@ func joinCommand() *cobra.Command {
 		Use:   "join LINE",
 		Short: "join a cluster with a line from gangd token new",
 		Long: "Makes a key on this machine, has it certified by the controller that LINE names, and keeps both below\n" +
-			"state_dir, with where that controller is. It is believed only when its CA has the fingerprint in LINE. With - the line is\n" +
+			"its state directory, with where that controller is. It is believed only when its CA has the fingerprint in LINE. With - the line is\n" +
 			"read from standard input, where no list of processes shows it.",
 		Example: `  gnoded join gang://TOKEN@login1:7420/FINGERPRINT
   ssh login1 gangd token new | gnoded join -
@@ -39,7 +39,7 @@ func joinCommand() *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&file, "config", "", "configuration `FILE` of this node, for its name and state_dir")
+	f.StringVar(&file, "config", "", "configuration `FILE` of this node, for its name and state directory")
 	f.StringVar(&name, "name", "", "`NAME` of this node (default: this host's)")
 	f.StringArrayVar(&set, "set", nil, "override one setting, `KEY=VALUE`; may be repeated")
 	return cmd

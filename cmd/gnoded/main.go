@@ -158,7 +158,7 @@ func serveNode(ctx context.Context, cfg *config.Node, way *way, signs *lifesign.
 			Import: noded.Import{Driver: cfg.ContainerDriver, Registries: cfg.Registries, Cache: cfg.ContainerCache, High: cfg.CacheHigh, Low: cfg.CacheLow, Timeout: cfg.ImportTimeout}},
 		Private: noded.Private{Dirs: cfg.PrivateDirs, Path: cfg.PrivatePath, Size: cfg.PrivateSize},
 		Hooks:   noded.Hooks{Prolog: cfg.Prolog, Epilog: cfg.Epilog, TaskProlog: cfg.TaskProlog, TaskEpilog: cfg.TaskEpilog, Timeout: cfg.HookTimeout},
-		Shim:    filepath.Join(bin, "gshim"), BinDir: bin, Commands: cfg.Socket, Log: log, Signs: signs,
+		Shim:    shimBeside(bin), BinDir: bin, Commands: cfg.Socket, Log: log, Signs: signs,
 		CPUSets:    noded.CPUs{Bind: cfg.CPUBind == "cores" || cfg.CPUBind == "auto" && cfg.Dir == "", Must: cfg.CPUBind == "cores", Near: cfg.MemoryNear, Only: only},
 		CgroupBase: cfg.Cgroup, JobLimits: limits, Processes: int64(cfg.Processes),
 		Controllers: cfg.Controllers, TLS: way.tls, Enrol: way.enrol, Owned: owned}
@@ -222,6 +222,21 @@ func rightRole(cfg *config.Node) error {
 		return fmt.Errorf("%s holds a login host's certificate, which can't run jobs; set login = true, or join again with a line from gangd token new --node=%s", tlsDir(cfg), cfg.Name)
 	}
 	return nil
+}
+
+// shimBeside is the gshim of this gnoded: beside it, as make builds them, or where make install puts what nobody
+// starts by hand.
+func shimBeside(bin string) string {
+	const name = "gshim"
+	if installed := filepath.Join(filepath.Dir(bin), "libexec", "gangd", name); !executable(filepath.Join(bin, name)) && executable(installed) {
+		return installed
+	}
+	return filepath.Join(bin, name)
+}
+
+func executable(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0
 }
 
 // cards is where the inventory and the samples come from; nil on a node without cards.

@@ -158,7 +158,7 @@ func Main(args []string, stdout, stderr io.Writer) int {
 	case "close_session":
 		return 0
 	default:
-		fmt.Fprintf(stderr, "gadopt is started by pam_exec, as: account required pam_exec.so quiet stdout /usr/local/bin/gadopt (PAM_TYPE is %q)\n", kind)
+		fmt.Fprintf(stderr, "gadopt is started by pam_exec, as: account required pam_exec.so quiet stdout /usr/local/libexec/gangd/gadopt (PAM_TYPE is %q)\n", kind)
 		return 2
 	}
 	var key *api.MemberKey
