@@ -73,6 +73,13 @@ func devCommand() *cobra.Command {
 			if err := c.Together(); err != nil {
 				fmt.Fprintln(cmd.ErrOrStderr(), "gangd: nodes share the host name and network of this machine:", err)
 			}
+			bare, err := c.Bare(ctx)
+			if err != nil {
+				return err
+			}
+			for _, node := range bare {
+				fmt.Fprintf(cmd.ErrOrStderr(), "gangd: --gpus=auto: %s has no card: this machine has no NVIDIA driver, or none of its cards may be used (log/%s.log says which); simulated ones: --gpus=8x80G\n", node, node)
+			}
 			if o.Web != "" {
 				link, err := c.Link(ctx)
 				if err != nil {

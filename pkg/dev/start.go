@@ -19,6 +19,7 @@ import (
 	"gangd/pkg/client"
 	"gangd/pkg/controller/config"
 	"gangd/pkg/controller/store/pgserver"
+	"gangd/pkg/core/cmdline/when"
 	"gangd/pkg/node/gpu/simgpu"
 )
 
@@ -60,7 +61,8 @@ type Cluster struct {
 	daemons []*daemon
 	keepers []*keeper // none: nobody watches
 
-	together error // why nodes share host name and network where they need not
+	real     []string // nodes with the machine's own cards
+	together error    // why nodes share host name and network where they need not
 }
 
 // Together is why the nodes share the machine's host name and network although each should have its
@@ -77,6 +79,20 @@ func (c *Cluster) Link(ctx context.Context) (string, error) {
 		return "", err
 	}
 	return reply.URL, nil
+}
+
+// Bare gives the nodes that were to have the machine's own cards and found none.
+func (c *Cluster) Bare(ctx context.Context) (names []string, err error) {
+	reply, err := client.NewAt(c.socket()).Nodes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for i := range reply.Nodes {
+		if n := &reply.Nodes[i]; slices.Contains(c.real, n.Name) && len(n.Cards) == 0 {
+			names = append(names, n.Name)
+		}
+	}
+	return names, nil
 }
 
 // Start brings a cluster up and returns when every node is. When it can't, nothing of it
@@ -118,6 +134,11 @@ func Start(ctx context.Context, o Options) (*Cluster, error) {
 		}
 	}
 	c := &Cluster{layout: l, bin: o.Bin}
+	for i := range o.Nodes {
+		if o.cards(i) == RealCards {
+			c.real = append(c.real, nodeName(i+1))
+		}
+	}
 	var net *network
 	if try, must := o.wanted(); try {
 		if net, c.together = l.isolate(o.Nodes); c.together != nil && must {
@@ -375,7 +396,7 @@ func (l layout) writeFiles(files map[string]string) error {
 
 // bringUp starts all daemons at once: nodes wait for their controller by themselves.
 func (c *Cluster) bringUp(ctx context.Context) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, startPatience, fmt.Errorf("not up after %v", startPatience))
+	ctx, cancel := context.WithTimeoutCause(ctx, startPatience, fmt.Errorf("not up after %v", when.Words(startPatience)))
 	defer cancel()
 	names := c.names()
 	nodes := slices.DeleteFunc(slices.Clone(names), isController)
