@@ -58,12 +58,20 @@ type CancelReply struct {
 
 // CancelResult is what became of one job.
 type CancelResult struct {
-	Ref       string `json:"ref"` // "12" or "12_3"
-	JobID     int64  `json:"job_id,omitempty"`
-	Processes int    `json:"processes,omitempty"` // that got the signal
-	Nodes     int    `json:"nodes,omitempty"`
-	Idle      string `json:"idle,omitempty"` // why there was nothing to do
-	Error     *Error `json:"error,omitempty"`
+	Ref       string    `json:"ref"` // "12" or "12_3"
+	JobID     int64     `json:"job_id,omitempty"`
+	Processes int       `json:"processes,omitempty"` // that got the signal
+	Nodes     int       `json:"nodes,omitempty"`
+	Idle      string    `json:"idle,omitempty"` // why there was nothing to do
+	Stop      *Stopping `json:"stop,omitempty"` // of a cancel: how what runs is brought to its end
+	Error     *Error    `json:"error,omitempty"`
+}
+
+// Stopping is how a gang that runs is brought to its end: what its ranks are told now, and by when they are killed.
+type Stopping struct {
+	Signal string    `json:"signal"` // "TERM": without SIG
+	Notice bool      `json:"notice"` // it is the one that the job asked for, before the stop itself
+	EndsBy time.Time `json:"ends_by"`
 }
 
 // ActionRequest is the body of POST /v1/hold, /v1/release and /v1/requeue; the answer is a

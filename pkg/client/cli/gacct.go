@@ -83,6 +83,7 @@ func (g *gacct) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
+	g.sel.warn(cmd, client.New())
 	if g.since != "" && len(q.Refs) > 0 {
 		return Usagef("--since chooses jobs by their time: name none beside it")
 	}

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"gangd/pkg/client/jobs"
 	"gangd/pkg/client/program"
 	"gangd/pkg/core/cmdline"
+	"gangd/pkg/core/cmdline/when"
 	"gangd/pkg/core/table/column"
 	"gangd/pkg/core/table/jobfield"
 )
@@ -98,8 +100,11 @@ func (g *gcancel) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
+	if len(reply.Results) > 0 {
+		g.sel.warn(cmd, c)
+	}
 	if len(reply.Results) == 0 && !g.quiet {
-		if err := g.sel.nobody(); err != nil {
+		if err := cmp.Or(g.sel.nobody(cmd.Context(), c), g.sel.nowhere(cmd.Context(), c)); err != nil {
 			return err
 		}
 		fmt.Fprintln(cmd.ErrOrStderr(), "gcancel: no job was chosen by that; gqueue --me lists yours")
@@ -167,10 +172,11 @@ func (g *gcancel) ask(cmd *cobra.Command, c *client.Client, q api.JobQuery) (api
 	return chosen, nil
 }
 
-// report says what became of each job. A cancel that worked is silent, as scancel's is; a
-// signal says whom it reached, which nothing else would tell.
+// report says what became of each job. A cancel of one that waits is silent, as scancel's is; of one that runs it says
+// what its ranks are told and by when it is over; a signal says whom it reached, which nothing else would tell.
 func (g *gcancel) report(cmd *cobra.Command, req *api.CancelRequest, reply *api.CancelReply) error {
 	var failed []error
+	var stops []string
 	many := len(reply.Results) > 1
 	for _, r := range reply.Results {
 		switch {
@@ -187,8 +193,29 @@ func (g *gcancel) report(cmd *cobra.Command, req *api.CancelRequest, reply *api.
 		case g.verbose:
 			fmt.Fprintf(cmd.ErrOrStderr(), "gcancel: cancelling job %s\n", r.Ref)
 		}
+		if r.Stop != nil && !g.quiet && req.Signal == "" {
+			stops = append(stops, stopText(&r))
+		}
+	}
+	for _, text := range stops[:min(len(stops), maxStops)] {
+		fmt.Fprintln(cmd.ErrOrStderr(), "gcancel: "+text)
+	}
+	if more := len(stops) - maxStops; more > 0 {
+		fmt.Fprintf(cmd.ErrOrStderr(), "gcancel: and %s more are being stopped\n", count(more, "job", "jobs"))
 	}
 	return joinFailures(cmd, failed)
+}
+
+// maxStops is of how many jobs it is said how they end.
+const maxStops = 10
+
+// stopText says how a job that runs is brought to its end.
+func stopText(r *api.CancelResult) string {
+	text := fmt.Sprintf("job %s: %s now, ends by %s", r.Ref, r.Stop.Signal, when.Clock(now(), r.Stop.EndsBy))
+	if r.Stop.Notice {
+		return fmt.Sprintf("job %s: notice %s now, ends by %s; --now ends it at once", r.Ref, r.Stop.Signal, when.Clock(now(), r.Stop.EndsBy))
+	}
+	return text
 }
 
 // count writes a number with its noun.

@@ -148,6 +148,7 @@ func (g *gqueue) settle(cmd *cobra.Command) error {
 	if g.Query, err = g.sel.query(cmd); err != nil {
 		return err
 	}
+	g.sel.warn(cmd, client.New())
 	if g.ofSteps {
 		return g.settleSteps()
 	}
@@ -262,6 +263,11 @@ func (g *gqueue) show(ctx context.Context, c *client.Client, s *screen) error {
 	reply, err := g.fetch(ctx, c)
 	if err != nil {
 		return err
+	}
+	if len(reply.Jobs) == 0 {
+		if err := g.sel.nowhere(ctx, c); err != nil {
+			return err
+		}
 	}
 	if err := g.write(s, reply.Jobs); err != nil {
 		return err

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"gangd/pkg/api"
+	"gangd/pkg/client"
 	"gangd/pkg/client/jobs"
 	"gangd/pkg/core/cmdline"
 	"gangd/pkg/core/hostlist"
@@ -25,6 +27,8 @@ type selection struct {
 	partitions []string
 	nodes      string
 	states     []string
+
+	strangers []string // of users, those that this host does not know
 }
 
 // addFilters defines the options that narrow by a property of the job.
@@ -39,7 +43,7 @@ func (s *selection) addFilters(f *pflag.FlagSet) {
 
 // query turns what was typed into what the controller is asked.
 func (s *selection) query(cmd *cobra.Command) (api.JobQuery, error) {
-	q := api.JobQuery{Users: withNames(cmd, s.users), Names: s.names, Accounts: s.accounts, Partitions: s.partitions}
+	q := api.JobQuery{Users: s.withNames(), Names: s.names, Accounts: s.accounts, Partitions: s.partitions}
 	if s.me {
 		q.Users = append(q.Users, jobs.Me()...)
 	}
@@ -57,21 +61,70 @@ func (s *selection) query(cmd *cobra.Command) (api.JobQuery, error) {
 }
 
 // nobody says that this host knows none of the users that were named, nil where it knows one.
-func (s *selection) nobody() error {
-	if len(s.users) == 0 || s.me || slices.ContainsFunc(s.users, func(name string) bool { _, ok := jobs.User(name); return ok }) {
+func (s *selection) nobody(ctx context.Context, c *client.Client) error {
+	if len(s.strangers) == 0 || s.me || len(s.strangers) < len(s.users) {
 		return nil
 	}
-	return &api.Error{Code: api.CodeNotFound, Message: "no user " + strings.Join(s.users, ","), Hint: "names are as in getent passwd; gqueue shows whose jobs there are"}
+	hint := "names are as in getent passwd; gqueue shows whose jobs there are"
+	if len(s.users) == 1 {
+		hint = nearest.Hint(s.users[0], usersOf(ctx, c), hint)
+	}
+	return &api.Error{Code: api.CodeNotFound, Message: "no user " + strings.Join(s.users, ","), Hint: hint}
+}
+
+// usersOf are the users of whom the ledger knows something: of whom a name that was mistyped can be.
+func usersOf(ctx context.Context, c *client.Client) (names []string) {
+	reply, err := c.Ledger(ctx, &api.LedgerQuery{By: []string{"user"}})
+	if err != nil {
+		return nil
+	}
+	for i := range reply.Rows {
+		names = append(names, reply.Rows[i].User)
+	}
+	return names
+}
+
+// warn says which users this host does not know: they are asked for all the same, as the controller may.
+func (s *selection) warn(cmd *cobra.Command, c *client.Client) {
+	for _, name := range s.strangers {
+		text := fmt.Sprintf("%s: warning: this host knows no user %q", cmd.Root().Name(), name)
+		if near := nearest.Of(name, usersOf(cmd.Context(), c)); near != "" {
+			text += "; did you mean " + near + "?"
+		}
+		fmt.Fprintln(cmd.ErrOrStderr(), text)
+	}
+}
+
+// nowhere says which of the partitions that jobs were chosen by is none, where nothing was found.
+func (s *selection) nowhere(ctx context.Context, c *client.Client) error {
+	if len(s.partitions) == 0 {
+		return nil
+	}
+	reply, err := c.Nodes(ctx)
+	if err != nil {
+		return err
+	}
+	var known []string
+	for _, p := range reply.Partitions {
+		known = append(known, p.Name)
+	}
+	for _, p := range s.partitions {
+		if !slices.Contains(known, p) {
+			return noSuch("partition", p, known)
+		}
+	}
+	return nil
 }
 
 // withNames adds the name of each user that is given by number, and the other way round; the
-// controller compares names. One that this host does not know is asked for all the same, and named.
-func withNames(cmd *cobra.Command, users []string) []string {
+// controller compares names.
+func (s *selection) withNames() []string {
 	var out []string
-	for _, name := range users {
+	s.strangers = nil
+	for _, name := range s.users {
 		names, ok := jobs.User(name)
 		if !ok {
-			fmt.Fprintf(cmd.ErrOrStderr(), "%s: warning: this host knows no user %q\n", cmd.Root().Name(), name)
+			s.strangers = append(s.strangers, name)
 			names = []string{name}
 		}
 		out = append(out, names...)

@@ -28,8 +28,22 @@ type Allowed func(owner uint32) bool
 func (e *Engine) Cancel(ctx context.Context, r *api.CancelRequest, who Caller, may Allowed) (*api.CancelReply, error) {
 	return e.each(ctx, "cancel", &r.JobQuery, who, may, func(ctx context.Context, j *gang.Job) api.CancelResult {
 		_, err := e.Do(ctx, gang.Cancel{Job: j.ID, By: who.User, Now: r.Now, Asker: who.Asker})
-		return api.CancelResult{Error: asError(err)}
+		return api.CancelResult{Stop: e.stopping(j.ID), Error: asError(err)}
 	})
+}
+
+// stopping is how a job is being brought to its end, nil where it is not, or has nothing that runs.
+func (e *Engine) stopping(id int64) *api.Stopping {
+	j := e.view.job(id)
+	if j == nil || j.Drain == nil || j.Drain.Cause == api.CauseCompleted || j.Verdict != nil {
+		return nil
+	}
+	out := &api.Stopping{Signal: cmp.Or(j.Spec.StopSignal, "TERM"), Notice: j.Drain.Lead > 0,
+		EndsBy: j.Drain.Started.Add(j.Drain.Spent + j.Drain.Lead + max(cmp.Or(j.Spec.Grace, e.opt.Settings.Grace), j.Spec.GraceMax))}
+	if out.Notice && j.Spec.Notice != nil {
+		out.Signal = j.Spec.Notice.Signal
+	}
+	return out
 }
 
 // asAdmin: the hold is one that only admins may release.
