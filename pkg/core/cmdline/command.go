@@ -156,7 +156,7 @@ func (c *Command[T]) help(topic string, s Streams) error {
 		fmt.Fprintf(s.Out, "%s [OPTION...]\n  %s\n\n", c.Name, c.Does)
 		for i := range c.Options {
 			if o := &c.Options[i]; o.List != Own {
-				fmt.Fprintf(s.Out, "  %s--%-16s %s\n", o.letter(), o.Long, o.kept())
+				fmt.Fprintf(s.Out, "  %-22s %s\n", o.names(), o.kept())
 			}
 		}
 		fmt.Fprintf(s.Out, "\n%s --help=slurm lists what is kept exactly, partly, and refused\n", c.Name)
@@ -172,7 +172,7 @@ func (c *Command[T]) help(topic string, s Streams) error {
 		if o.Kind == Optional {
 			argument = "[=VALUE]"
 		}
-		fmt.Fprintf(s.Out, "  %-28s  %s\n", o.letter()+"--"+o.Long+argument, o.kept())
+		fmt.Fprintf(s.Out, "  %-28s  %s\n", o.names()+argument, o.kept())
 	}
 	fmt.Fprintf(s.Out, "\nHelp options:\n  --help[=slurm]                  show this help message, or what became of each of Slurm's options\n"+
 		"  --usage                         display brief usage message\nManual: man gangd-slurm\n")

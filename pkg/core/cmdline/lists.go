@@ -151,7 +151,7 @@ func WriteHelp[T any](w io.Writer, options []Option[T], shows func(*Option[T]) b
 
 // writeHelp writes the option and its text, broken between words.
 func (o *Option[T]) writeHelp(w io.Writer) {
-	line := "  " + o.letter() + "--" + o.Long + o.Argument()
+	line := "  " + o.names() + o.Argument()
 	if len(line) >= helpIndent {
 		fmt.Fprintln(w, line)
 		line = ""
@@ -169,12 +169,15 @@ func (o *Option[T]) writeHelp(w io.Writer) {
 	fmt.Fprintln(w, strings.TrimRight(line, " "))
 }
 
-// letter is the option's letter before its name in help, or blanks.
-func (o *Option[T]) letter() string {
-	if o.Short == 0 {
-		return "    "
+// names is the option in help: its letter, or blanks for one, and its name where it has one.
+func (o *Option[T]) names() string {
+	switch {
+	case o.Short == 0:
+		return "    --" + o.Long
+	case o.Long == "":
+		return "-" + string(rune(o.Short))
 	}
-	return "-" + string(rune(o.Short)) + ", "
+	return "-" + string(rune(o.Short)) + ", --" + o.Long
 }
 
 // Complete is the long options that begin with what was typed, with their help behind a tab as

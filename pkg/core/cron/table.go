@@ -56,6 +56,8 @@ func Table(text string) (entries []Entry, mistakes []Mistake) {
 					first = n
 				}
 				options[i] = d
+			} else if word := mistaken(line); word != "" {
+				bad(n, "%s is no word for options here: write #GANG, or #SCRON for those of sbatch", word)
 			}
 			continue
 		}
@@ -106,6 +108,15 @@ func directive(line string) string {
 		}
 	}
 	return ""
+}
+
+// mistaken is the word of a comment that looks like options, as #SBATCH --time=5 does: left out in silence they would be missed.
+func mistaken(line string) string {
+	word, rest, _ := strings.Cut(strings.ReplaceAll(line, "\t", " "), " ")
+	if len(word) < 4 || strings.Trim(word[1:], "ABCDEFGHIJKLMNOPQRSTUVWXYZ") != "" || !strings.HasPrefix(strings.TrimLeft(rest, " "), "-") {
+		return ""
+	}
+	return word
 }
 
 // Script is what runs when an entry is due.

@@ -51,6 +51,7 @@ func TestTableNamesEachBadLine(t *testing.T) {
 	const needs = `1-1 a line has 5 times (minute, hour, day of month, month, day of week), or a shortcut as @daily, and then its command; of these times `
 	for text, want := range map[string]string{
 		"* * * * * ok\n61 * * * * x\n#SCRON -t 5\n* * * * *\n@never x\n": `2-2 minute "61": want 0 to 59; 3-4 there is no command behind the time; 5-5 no such shortcut: @never`,
+		"#GCRON --time=5\n@daily x\n":                                    `1-1 #GCRON is no word for options here: write #GANG, or #SCRON for those of sbatch`,
 		"#SCRON -t 5\n# nothing\n":                                       `1-2 options with no line behind them that they are for`,
 		"hello\n":                                                        needs + `"hello" has 0`,
 		"\n 5 4 * * /usr/bin/run me\n":                                   `2-2` + needs[3:] + `"5 4 * * /usr/bin/run me" has 4`,
