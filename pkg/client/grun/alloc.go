@@ -201,7 +201,7 @@ func (r *run) unallocated(err error) error {
 		return err
 	}
 	if r.name == "grun" {
-		return fmt.Errorf("Unable to allocate resources: %w", err)
+		return err
 	}
 	why, before, detail := slurm.Refusal(err)
 	if before != "" {
@@ -273,7 +273,7 @@ func (a *allocation) await() error {
 			return nil
 		case d := <-ended:
 			hide()
-			return r.failed(fmt.Errorf("Job allocation %d has been revoked: %s", a.id, endOf(&d.Job)))
+			return r.failed(r.revoked(a.id, endOf(&d.Job)))
 		case <-told.C:
 			said = true
 			if r.name == "salloc" {
@@ -285,7 +285,7 @@ func (a *allocation) await() error {
 			}
 		case <-ctx.Done():
 			a.cancel()
-			return &program.ExitError{Status: 1, Err: fmt.Errorf("Job allocation %d has been revoked.", a.id)}
+			return &program.ExitError{Status: 1, Err: r.revoked(a.id, "")}
 		}
 	}
 }
@@ -317,6 +317,19 @@ func endOf(j *api.Job) string {
 	return cmp.Or(j.Verdict, string(j.State))
 }
 
+// revoked says that an allocation has ended, and why where that is known.
+func (r *run) revoked(id int64, why string) error {
+	switch {
+	case r.name == "grun" && why == "":
+		return fmt.Errorf("job %d was cancelled", id)
+	case r.name == "grun":
+		return fmt.Errorf("job %d has ended: %s", id, why)
+	case why == "":
+		return fmt.Errorf("Job allocation %d has been revoked.", id)
+	}
+	return fmt.Errorf("Job allocation %d has been revoked: %s", id, why)
+}
+
 func (r *run) awaitStart(id int64) error {
 	ref := api.JobRef{ID: id, Index: -1}
 	for {
@@ -327,7 +340,7 @@ func (r *run) awaitStart(id int64) error {
 		case d.Job.State == api.JobRunning:
 			return nil
 		case d.Job.State.Ended():
-			return r.failed(fmt.Errorf("Job allocation %d has been revoked: %s", id, endOf(&d.Job)))
+			return r.failed(r.revoked(id, endOf(&d.Job)))
 		}
 		time.Sleep(50 * time.Millisecond)
 	}

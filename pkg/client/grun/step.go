@@ -57,6 +57,9 @@ func (r *run) step(job api.JobRef, epoch int) error {
 
 // inSlurmsWords says what tools look for before what happened.
 func (r *run) inSlurmsWords(err error, job api.JobRef) error {
+	if r.name == "grun" {
+		return err
+	}
 	switch api.CodeOf(err) {
 	case api.CodeUnsatisfiable:
 		if api.ReasonOf(err) == api.ReasonAllocation {

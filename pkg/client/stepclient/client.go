@@ -9,6 +9,7 @@ import (
 	"iter"
 	"net"
 	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -194,7 +195,7 @@ func (s *step) begin(ctx context.Context) error {
 		switch {
 		case err == nil:
 			if said {
-				s.say("Step created for job %d", r.JobID)
+				s.say(s.words().began, strconv.FormatInt(r.JobID, 10))
 			}
 			s.reply = r
 			s.parts = make([]part, len(r.Nodes))
@@ -216,7 +217,7 @@ func (s *step) begin(ctx context.Context) error {
 			return nil
 		case api.CodeOf(err) == api.CodeBusy && s.o.Patience:
 			if !said {
-				s.say("Job %s step creation temporarily disabled, retrying (Requested nodes are busy)", s.o.Job)
+				s.say(s.words().busy, s.o.Job)
 				if s.o.Looks {
 					s.say("gangd: steps of the job have what it has; --overlap shares it with them")
 				}
@@ -375,7 +376,7 @@ func (s *step) serve(i int, conn *stepwire.Conn) error {
 		m := &s.o.More[g-1]
 		body, output, cpus = m.Body, &m.Output, max(m.CPUsPerTask, 1)
 	}
-	body.Reply, body.Part = *s.reply, i
+	body.Reply, body.Part, body.Own = *s.reply, i, s.o.own()
 	body.Reply.Secret, body.Reply.CPUsPerTask = "", cpus
 	body.Client.Host, body.Client.Port = hostOf(conn.LocalAddr())
 	if err := conn.SendJSON(stepwire.Start, 0, &body); err != nil {
@@ -402,6 +403,9 @@ func (s *step) serve(i int, conn *stepwire.Conn) error {
 			s.write(f, output)
 		case stepwire.Say:
 			text := string(f.Data)
+			if s.o.own() {
+				text = strings.TrimPrefix(text, "slurmstepd: error: ")
+			}
 			if cut, ok := strings.CutSuffix(text, " ***"); ok && s.late.Load() {
 				text = cut + " DUE TO TIME LIMIT ***" // the node was told to end it, not why
 			}

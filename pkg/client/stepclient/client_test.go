@@ -234,14 +234,14 @@ func TestSteps(t *testing.T) {
 			err: "grun: error: n1: tasks 0-1: Exited with exit code 3\ngrun: error: n2: task 2: Exited with exit code 3\n", code: 3},
 		{name: "a signal", script: `kill -SEGV $$`, change: func(o *Options) { o.Quiet = 2 }, code: 139},
 		{name: "one fails, all end", script: `if [ $SLURM_PROCID = 1 ]; then sleep 0.3; exit 9; fi; exec sleep 60`, change: func(o *Options) { o.KillOnBad, o.FirstCode = true, true },
-			err: "grun: Force Terminated StepId=7.3\ngrun: error: n1: task 0: Terminated\ngrun: error: n1: task 1: Exited with exit code 9\ngrun: error: n2: task 2: Terminated\n" +
-				"grun: launch/slurm: _step_signal: Terminating StepId=7.3\nslurmstepd: error: *** STEP 7.3 ON n1 CANCELLED AT T ***\n", code: 9},
+			err: "*** STEP 7.3 ON n1 CANCELLED AT T ***\ngrun: ending step 7.3\ngrun: error: n1: task 0: Terminated\ngrun: error: n1: task 1: Exited with exit code 9\ngrun: error: n2: task 2: Terminated\n" +
+				"grun: step 7.3 was ended by a signal\n", code: 9},
 		{name: "one fails, all end, as srun", script: `if [ $SLURM_PROCID = 1 ]; then sleep 0.3; exit 9; fi; exec sleep 60`, change: func(o *Options) { o.KillOnBad, o.Name = true, "srun" },
 			err: "slurmstepd: error: *** STEP 7.3 ON n1 CANCELLED AT T ***\nsrun: Force Terminated StepId=7.3\nsrun: error: n1: task 0: Terminated\n" +
 				"srun: error: n1: task 1: Exited with exit code 9\nsrun: error: n2: task 2: Terminated\nsrun: launch/slurm: _step_signal: Terminating StepId=7.3\n", code: 143},
 		{name: "what a task leaves is ended", script: `(trap '' TERM HUP; sleep 60; echo never) & exit 0`},
 		{name: "no such program", script: "", change: func(o *Options) { o.Body.Programs = []stepwire.Program{{Argv: []string{"nowhere"}}}; o.Quiet = 2 },
-			err: strings.Repeat("slurmstepd: error: execve(): nowhere: No such file or directory\n", 3), code: 2},
+			err: "n1: error: nowhere: No such file or directory\nn1: error: nowhere: No such file or directory\nn2: error: nowhere: No such file or directory\n", code: 2},
 		{name: "some run one program, some another", script: "", change: func(o *Options) {
 			o.Body.Programs = []stepwire.Program{{Tasks: []int{2, 0}, Argv: []string{"echo", "%t", "is", "%o"}, Expand: true}, {Argv: []string{"echo", "rest", "%t"}, Expand: true}}
 		}, out: "0 is 1\n2 is 0\nrest 1\n"},
@@ -251,7 +251,8 @@ func TestSteps(t *testing.T) {
 			o.Label, o.Body.Label, o.Body.Stdout, o.Body.Stderr = true, true, "sub/%n.%s", "sub/e%n"
 		}},
 		{name: "a directory that is not there", script: `pwd`, change: func(o *Options) { o.Body.Dir = "/nowhere"; o.OnlyTask = 0 }, out: "/tmp\n",
-			err: strings.Repeat("slurmstepd: error: couldn't chdir to `/nowhere': No such file or directory: going to /tmp instead\n", 2)},
+			err: "n1: error: the working directory /nowhere can't be entered: No such file or directory; the tasks run in /tmp\n" +
+				"n2: error: the working directory /nowhere can't be entered: No such file or directory; the tasks run in /tmp\n"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -362,7 +363,7 @@ func TestLauncherDies(t *testing.T) {
 			return len(p), nil
 		})
 	})
-	if r.code == 0 || !strings.Contains(r.err, "grun: error: Node failure; aborting StepId=7.3\n") {
+	if r.code == 0 || !strings.Contains(r.err, "grun: error: a node of step 7.3 was lost: ending the step\n") {
 		t.Errorf("code %d\n%s", r.code, r.err)
 	}
 }
@@ -375,7 +376,7 @@ func TestWaitsForRoom(t *testing.T) {
 	n := two()
 	n.busy = 2
 	r := play(t, n, "true", nil)
-	if want := "grun: Job 7 step creation temporarily disabled, retrying (Requested nodes are busy)\ngrun: Step created for job 7\n"; r.err != want || r.code != 0 {
+	if want := "grun: job 7 has no room for another step yet: waiting for one of its steps to end\ngrun: step of job 7 begins\n"; r.err != want || r.code != 0 {
 		t.Errorf("code %d:\n%s", r.code, r.err)
 	}
 	n = two()
@@ -387,7 +388,7 @@ func TestWaitsForRoom(t *testing.T) {
 
 func TestNobodyComes(t *testing.T) {
 	r := play(t, &nodes{tasks: [][]int{{0}}, mute: true}, "true", nil)
-	if r.failed == nil || r.failed.Error() != "task launch for StepId=7.3 failed: step 7.3 has already ended" {
+	if r.failed == nil || r.failed.Error() != "step 7.3 did not start: step 7.3 has already ended" {
 		t.Errorf("%v", r.failed)
 	}
 }
@@ -441,8 +442,8 @@ func (c controllerFunc) BeginStep(ctx context.Context, job api.JobRef, r *api.St
 // TestCtrlC: the first says how the tasks are, or with SendInt is passed on to them; one that follows within a
 // second, or the first with QuitOnInt, is passed on and ends them.
 func TestCtrlC(t *testing.T) {
-	const ask, send, end = "grun: interrupt (one more within 1 sec to abort)\n", "grun: sending Ctrl-C to StepId=7.3\n", "grun: forcing job termination\n" +
-		"grun: Job step aborted: Waiting up to 7 seconds for job step to finish.\n"
+	const ask, send, end = "grun: Ctrl-C once more within a second ends the step\n", "grun: sending Ctrl-C to step 7.3\n", "grun: ending the step\n" +
+		"grun: waiting up to 7 s for its tasks to end\n"
 	for name, c := range map[string]struct {
 		change func(*Options)
 		first  string // what is said to it
@@ -521,7 +522,7 @@ func TestContainer(t *testing.T) {
 	} {
 		r, n := run(x.images...)
 		text := fmt.Sprint(r.failed)
-		at := slices.IndexFunc(strings.Split(x.want, "|"), func(w string) bool { return text == "task launch for StepId=7.3 failed: "+w })
+		at := slices.IndexFunc(strings.Split(x.want, "|"), func(w string) bool { return text == "step 7.3 did not start: "+w })
 		if _, err := os.Stat(filepath.Join(n.dir, "ran")); err == nil || at < 0 || n.stopped.Load() != 1 {
 			t.Errorf("%v: %+v, ran: %v, ended %d times", x.images, r, err == nil, n.stopped.Load())
 		}
@@ -568,7 +569,7 @@ func TestComponentsHaveTheirOwn(t *testing.T) {
 func TestOverItsLimit(t *testing.T) {
 	n := two()
 	r := play(t, n, "sleep 60", func(o *Options) { o.Ask.TimeLimit = 100 * time.Millisecond })
-	if n.stopped.Load() != 1 || n.cause.Load() != api.CauseTimeout || !strings.Contains(r.err, "exceeded its time limit") || r.code != 143 {
+	if n.stopped.Load() != 1 || n.cause.Load() != api.CauseTimeout || !strings.Contains(r.err, "reached its time limit of 100 ms") || r.code != 143 {
 		t.Errorf("%+v, ended %d times, cause %v", r, n.stopped.Load(), n.cause.Load())
 	}
 }
@@ -611,7 +612,7 @@ func TestLaunchTime(t *testing.T) {
 		t.Errorf("in time: %v", err)
 	}
 	from = late()
-	if err := s.checkLaunch(t.Context(), &from); err == nil || !strings.HasSuffix(err.Error(), "timed out: no word from n2 within 1m0s") || n.stopped.Load() != 1 {
+	if err := s.checkLaunch(t.Context(), &from); err == nil || !strings.HasSuffix(err.Error(), "did not start: no word from n2 within 60 s") || n.stopped.Load() != 1 {
 		t.Errorf("too late: %v, ended %d times", err, n.stopped.Load())
 	}
 }

@@ -45,11 +45,11 @@ func (s *step) interrupted() {
 	s.ctrlC = time.Now()
 	end := again || s.o.QuitOnInt
 	if !end && !s.o.SendInt {
-		s.say("interrupt (one more within 1 sec to abort)")
+		s.say("%s", s.words().interrupt)
 		s.states()
 		return
 	}
-	s.say("sending Ctrl-C to StepId=%s", s.text())
+	s.say(s.words().ctrlC, s.text())
 	s.forward("INT")
 	if end {
 		s.silent = !s.aborted // who ended them need not be told how they ended
@@ -60,9 +60,9 @@ func (s *step) interrupted() {
 // abort ends the tasks because a person said so; again: at once.
 func (s *step) abort() {
 	if s.aborted {
-		s.say("job abort in progress")
+		s.say("%s", s.words().again)
 	} else {
-		s.say("forcing job termination")
+		s.say("%s", s.words().forcing)
 		s.sayAborted()
 	}
 	s.aborted = true
@@ -70,5 +70,5 @@ func (s *step) abort() {
 }
 
 func (s *step) sayAborted() {
-	s.say("Job step aborted: Waiting up to %d seconds for job step to finish.", int(s.reply.Allocation.Grace/time.Second)+2)
+	s.say(s.words().waiting, int(s.reply.Allocation.Grace/time.Second)+2)
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -15,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gangd/pkg/api"
+	"gangd/pkg/core/cmdline/when"
 	"gangd/pkg/core/hostlist"
 	"gangd/pkg/wire/stepwire"
 )
@@ -46,7 +48,7 @@ func (s *step) exited(i int, f stepwire.Frame) {
 	s.toViewers(stepwire.Exit, f.Task, f.Data)
 	s.poke() // the main loop reports ends, those that come together in one line
 	if bad && s.o.KillOnBad && !s.isKilled() {
-		s.say("launch/slurm: _step_signal: Terminating StepId=%s", s.text())
+		s.say(s.words().ending, s.text())
 		s.Kill(false)
 	}
 }
@@ -90,12 +92,12 @@ func (s *step) wait(ctx context.Context) (int, error) {
 		}
 		if why := s.refusal(); why != "" {
 			s.callOff()
-			return 0, fmt.Errorf("task launch for StepId=%s failed: %s", s.text(), why)
+			return 0, fmt.Errorf(s.words().launch, s.text(), errors.New(why))
 		}
 		if s.over() {
 			s.report(told)
 			if s.anySignal() && !s.tally.waited && !s.aborted {
-				s.say("Force Terminated StepId=%s", s.text())
+				s.say(s.words().ended, s.text())
 			}
 			s.toViewers(stepwire.Done, 0, nil)
 			return s.code(), nil
@@ -104,7 +106,7 @@ func (s *step) wait(ctx context.Context) (int, error) {
 			s.mu.Lock()
 			s.failed = true
 			s.mu.Unlock()
-			s.error("Node failure; aborting StepId=%s", s.text())
+			s.error(s.words().lost, s.text())
 			s.Kill(false)
 		}
 		select {
@@ -123,8 +125,8 @@ func (s *step) wait(ctx context.Context) (int, error) {
 		case <-limit:
 			limit = nil
 			s.late.Store(true)
-			if s.o.Name == "grun" {
-				s.error("StepId=%s exceeded its time limit: %s", s.text(), s.o.Ask.TimeLimit)
+			if s.o.own() {
+				s.error("step %s reached its time limit of %s", s.text(), when.Words(s.o.Ask.TimeLimit))
 			}
 			recorded = s.recordLate(ctx)
 		case <-recorded:
@@ -213,7 +215,7 @@ func (s *step) checkLaunch(ctx context.Context, from *time.Time) error {
 	}
 	switch code := api.CodeOf(err); {
 	case err != nil && (code == api.CodeNotFound || code == api.CodeAlreadyEnded || code == api.CodeConflict):
-		return fmt.Errorf("task launch for StepId=%s failed: %w", s.text(), err)
+		return fmt.Errorf(s.words().launch, s.text(), err)
 	case time.Since(begun) > launchFor:
 		var missing []string
 		s.mu.Lock()
@@ -224,7 +226,7 @@ func (s *step) checkLaunch(ctx context.Context, from *time.Time) error {
 		}
 		s.mu.Unlock()
 		_, _ = s.c.SignalStep(ctx, s.o.Job, s.reply.StepID, api.StepSignal{})
-		return fmt.Errorf("task launch for StepId=%s timed out: no word from %s within %s", s.text(), strings.Join(missing, ","), launchFor)
+		return fmt.Errorf(s.words().noWord, s.text(), strings.Join(missing, ","), when.Words(launchFor))
 	}
 	return nil
 }
@@ -237,9 +239,9 @@ func (s *step) checkWait() {
 	s.tally.waited = waited || late
 	s.mu.Unlock()
 	if late {
-		s.say("First task exited %ds ago", int(s.o.Wait/time.Second))
+		s.say(s.words().first, int(s.o.Wait/time.Second))
 		s.states()
-		s.say("launch/slurm: _step_signal: Terminating StepId=%s", s.text())
+		s.say(s.words().ending, s.text())
 		s.sayAborted()
 		s.Kill(false)
 	}
@@ -250,7 +252,7 @@ func (s *step) checkIdle() {
 	if s.o.Idle <= 0 || s.isKilled() || time.Since(time.Unix(0, s.active.Load())) < s.o.Idle {
 		return
 	}
-	s.error("StepId=%s: nothing was typed or shown for %s; ending it", s.text(), s.o.Idle)
+	s.error("step %s: nothing was typed or shown for %s; ending it", s.text(), when.Words(s.o.Idle))
 	s.forward("HUP") // a shell at a terminal takes no TERM
 	s.Kill(false)
 }
@@ -273,7 +275,7 @@ func (s *step) states() {
 	s.mu.Unlock()
 	for _, word := range []string{"running", "exited abnormally", "exited"} {
 		if tasks := groups[word]; len(tasks) > 0 {
-			s.say("StepId=%s %s: %s", s.text(), taskText(tasks), word)
+			s.say(s.words().state, s.text(), taskText(tasks), word)
 		}
 	}
 }

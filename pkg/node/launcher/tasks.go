@@ -74,7 +74,7 @@ func (l *launcher) launch() {
 			t.ended, t.gone = stepwire.Ended{Code: 128 + 15, Signal: 15}, true
 		} else if err := l.startBound(t, sets, bad, dir, append(envs[local], stepMark())); err != nil {
 			t.ended, t.gone = startError(err), true
-			_ = l.conn.Send(stepwire.Errors, uint32(number), []byte("slurmstepd: error: "+t.ended.Error+"\n"))
+			_ = l.conn.Send(stepwire.Errors, uint32(number), []byte(l.errorLine(t.ended.Error)))
 		}
 		if t.gone {
 			_ = l.conn.SendJSON(stepwire.Exit, uint32(number), t.ended)
@@ -83,6 +83,14 @@ func (l *launcher) launch() {
 	}
 	l.say(shim.LauncherWord{Launched: true})
 	_ = l.conn.Send(stepwire.Started, 0, nil)
+}
+
+// errorLine is a mistake as the client's words have it: tools of Slurm's read the beginning.
+func (l *launcher) errorLine(text string) string {
+	if l.body.Own {
+		return l.start.Node + ": error: " + strings.TrimPrefix(text, "execve(): ") + "\n"
+	}
+	return "slurmstepd: error: " + text + "\n"
 }
 
 // sockets are those that the shim made for a task.
@@ -123,7 +131,10 @@ func stepMark() string { return "GANG_STEP_MARK=" + os.Getenv("GANG_STEP_MARK") 
 // enter is where the tasks run. A directory that is not on this node is no reason to fail,
 // as in Slurm.
 func (l *launcher) enter(dir string) string {
-	if err := os.Chdir(dir); err != nil {
+	if err := os.Chdir(dir); err != nil && l.body.Own {
+		_ = l.conn.Send(stepwire.Say, 0, fmt.Appendf(nil, "%s: error: the working directory %s can't be entered: %s; the tasks run in /tmp", l.start.Node, dir, capital(err)))
+		return "/tmp"
+	} else if err != nil {
 		_ = l.conn.Send(stepwire.Say, 0, fmt.Appendf(nil, "slurmstepd: error: couldn't chdir to `%s': %s: going to /tmp instead", dir, capital(err)))
 		return "/tmp"
 	}

@@ -126,6 +126,8 @@ type Body struct {
 	// TaskProlog and TaskEpilog are the user's programs around each task; empty: none.
 	TaskProlog string `json:"task_prolog,omitempty"`
 	TaskEpilog string `json:"task_epilog,omitempty"`
+	// Own: what launchers say is in gangd's words, and not in those of Slurm's slurmstepd.
+	Own bool `json:"own,omitempty"`
 }
 
 // MarshalJSON and UnmarshalJSON carry the bytes of texts that are no UTF-8: arguments, variables and paths are a program's,
