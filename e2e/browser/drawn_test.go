@@ -6,7 +6,6 @@ import (
 	"math"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
@@ -266,7 +265,9 @@ var drawnFlows = []drawnFlow{
 		s.frames <- "event: use\ndata: " + string(frame) + "\n\n"
 		b.until(`window.shown`)
 		b.eval(`window.shown - window.came`, &took)
-		time.Sleep(time.Second) // the figures of the others, in slices
+		// The figures of the others come in slices, when there is time.
+		b.until(`[...document.querySelectorAll('.node .c.given')].every((c) => ['0.52', '0.53', '0.83'].includes(c.style.getPropertyValue('--b')))`)
+		b.rest()
 		b.eval(`window.tasks`, &task)
 		t.Logf("shown %v ms after it came, longest task %v ms", took, task)
 		if took > 100 || task > 100 {

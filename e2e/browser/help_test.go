@@ -23,11 +23,13 @@ func clearCookies(ctx context.Context, t *chromedp.Target) error {
 	return err
 }
 
-// darken is a person who likes it dark.
-func darken(ctx context.Context, t *chromedp.Target) error {
-	_, err := cdp.Call(ctx, t, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
-		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: "dark"}}})
-	return err
+// in is a person who likes it dark, or light.
+func in(scheme string) func(context.Context, *chromedp.Target) error {
+	return func(ctx context.Context, t *chromedp.Target) error {
+		_, err := cdp.Call(ctx, t, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+			Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}})
+		return err
+	}
 }
 
 func touch(path string) error { return os.WriteFile(path, nil, 0o600) }

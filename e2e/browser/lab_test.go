@@ -216,6 +216,18 @@ func (b *tab) until(expr string) {
 	}
 }
 
+// rest waits until the page draws nothing any more: its fonts are there, and for half a second of frames nothing in it has changed.
+func (b *tab) rest() {
+	b.t.Helper()
+	b.eval(`document.fonts.ready.then(() => new Promise((done) => {
+		let still = 0;
+		const look = new MutationObserver(() => { still = 0; });
+		look.observe(document.body, {childList: true, subtree: true, attributes: true, characterData: true});
+		const frame = () => { if (++still < 30) requestAnimationFrame(frame); else { look.disconnect(); done(true); } };
+		requestAnimationFrame(frame);
+	}))`, nil)
+}
+
 // click clicks what a selector finds, once it is there.
 func (b *tab) click(selector string) {
 	b.t.Helper()

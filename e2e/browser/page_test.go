@@ -401,7 +401,7 @@ var flows = []flow{
 	}},
 	{"dark", false, func(t *testing.T, l *lab) {
 		b := l.logged(t, "/now")
-		b.do(chromedp.Func(darken))
+		b.do(chromedp.Func(in("dark")))
 		b.open("/now")
 		b.until(`document.querySelectorAll('.node .c').length === 12`)
 		var back string

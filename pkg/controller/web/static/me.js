@@ -23,7 +23,7 @@ export function me(view) {
   const says = h('span', { class: 'soft', id: 'mine-says' }), used = h('section', { class: 'box' }), chart = h('div', { id: 'days' }), mine = h('section', { class: 'box', id: 'mine-now' }), past = h('section', { class: 'box', id: 'used' }, h('h2', null, 'Ended in the last 7 days'), h('p', { class: 'soft' }, 'loading'));
   const caps = h('section', { class: 'box', id: 'caps', hidden: true }), waste = h('section', { class: 'box', id: 'waste', hidden: true }), advice = h('section', { class: 'box', id: 'advice', hidden: true });
   used.append(head2('Card hours by day', 'full: busy; pale: held and not busy; days are of UTC'), chart);
-  const out = session.csrf ? h('button', { type: 'button', onclick: () => call('/logout', {}).then(() => location.assign('/'), (e) => say(e.message)) }, 'Log out') : '';
+  const out = session.csrf ? h('button', { type: 'button', class: 'only-phone', onclick: () => call('/logout', {}).then(() => location.assign('/'), (e) => say(e.message)) }, 'Log out') : '';
   view.append(h('div', { class: 'row' }, h('h1', null, session.user), says, h('span', { class: 'grow' }), out), h('div', { class: 'two wide-left' }, h('div', null, used, mine, past), h('div', null, caps, waste, advice)));
   let over = false, drawing = null;
 

@@ -3,6 +3,7 @@ import { h, $, session, call, mark, meter, empty, nodeLink, head2 } from './dom.
 import { jobs, nodes, order, state, onChange } from './live.js';
 import { paint, hueOf } from './hues.js';
 import { day } from './charts.js';
+import { showIdle } from './queue.js';
 import { bytes, count, ended, soon, span } from './words.js';
 
 const away = (n) => n.state !== 'up' && n.state !== 'draining';
@@ -44,7 +45,7 @@ function tiles(f) {
   return [
     tile('tile-cards', 'Cards', [f.given, h('small', null, ' given  '), f.free, h('small', null, ' free')], [[of(f.given)], [of(f.free), 'none'], [of(f.out), 'bad']],
       [`of ${f.cards}`, f.out || f.nodesOut ? ['; ', h('span', { class: 'bad' }, `${f.out} out: ${outs || 'of use'}`)] : '; all in service'], `${f.given} of ${f.cards} cards given, ${f.free} free, ${f.out} out of service`),
-    tile('tile-busy', 'Busy of given', busy < 0 ? '–' : `${busy} %`, [[Math.max(0, busy)]], f.idle ? h('span', { class: 'wait' }, count(f.idle, 'held card') + ' idle') : f.given ? busy < 0 ? 'how busy they are is unknown' : 'no held card is idle' : 'no card is given', busy < 0 ? 'unknown' : `${busy} percent busy`),
+    tile('tile-busy', 'Busy of given', busy < 0 ? '–' : `${busy} %`, [[Math.max(0, busy)]], f.idle ? h('a', { href: '/queue', class: 'wait', id: 'idle', onclick: showIdle }, count(f.idle, 'held card') + ' idle') : f.given ? busy < 0 ? 'how busy they are is unknown' : 'no held card is idle' : 'no card is given', busy < 0 ? 'unknown' : `${busy} percent busy`),
     tile('tile-runs', 'Running', count(f.runs, 'job'), [[of(f.given)]], f.runs ? `of ${count(f.users.size, 'user')}; ${f.soon || 'none'} ${f.soon > 1 ? 'end' : 'ends'} within 1 h` : 'nothing runs', `${f.given} of ${f.cards} cards`),
     tile('tile-waits', 'Waiting', count(f.waits, 'job'), [[Math.min(100, 100 * (f.waits - f.later) / Math.max(1, f.waits)), 'wait'], [100 * f.later / Math.max(1, f.waits), 'none']],
       f.waits ? `${count(f.asked, 'card')} asked; ${f.waits - f.later} in order, ${f.later} later` : 'nobody waits', `${f.waits - f.later} could start, ${f.later} wait for something else`),

@@ -6,7 +6,7 @@ import { clock, count, ended, markOf, ranges, reasonWords, rough, soon, stateWor
 const spare = 8;
 const seconds = () => Date.now() / 1000;
 const kind = (j) => (ended(j.state) ? 'ended' : j.state !== 'PENDING' ? 'running' : j.held ? 'held' : 'waiting');
-const states = [['', 'Running and waiting'], ['running', 'Running'], ['waiting', 'Waiting'], ['held', 'Held'], ['ended', 'Ended']];
+const states = [['', 'Running and waiting'], ['running', 'Running'], ['idle', 'Holding idle cards'], ['waiting', 'Waiting'], ['held', 'Held'], ['ended', 'Ended']];
 
 // columns are their class, their name, what is sorted by, and whether they are of figures.
 const columns = [
@@ -21,13 +21,16 @@ const fresh = { text: '', state: '', part: '', user: '', mine: false };
 
 function fits(j, but) {
   const k = kind(j);
-  if (but !== 'state' && (look.state ? k !== look.state : k === 'ended')) return false;
+  if (but !== 'state' && (look.state === 'idle' ? k !== 'running' || !idleCards(j) : look.state ? k !== look.state : k === 'ended')) return false;
   if (but !== 'part' && look.part && !j.partition.split(',').includes(look.part)) return false;
   if (look.user && j.user !== look.user || look.mine && j.user !== session.user) return false;
   if (!look.text) return true;
   const t = look.text.toLowerCase();
   return j.ref.startsWith(t) || [j.name, j.user, j.account || '', j.partition, j.nodes].some((s) => s.toLowerCase().includes(t));
 }
+
+// showIdle shows the jobs that hold idle cards, those with the most first.
+export function showIdle() { Object.assign(look, fresh, { state: 'idle', by: -1, at: -1, top: 0 }); }
 
 // idleCards counts the cards of a running job that do nothing now, of those of which it is known.
 function idleCards(j) {
@@ -82,7 +85,8 @@ export function queue(view) {
       out.sort((a, b) => { const x = key(a.first), y = key(b.first); return (x < y ? -1 : x > y ? 1 : a.first.job_id - b.first.job_id) * sign; });
     }
     const cards = all.reduce((s, j) => s + (j.cards || 0), 0);
-    return [{ key: 'g' + title, title: `${title} ${all.length.toLocaleString('en')}`, says: `${count(cards, 'card')}, ${look.by >= 0 ? 'sorted by ' + columns[look.by][1].toLowerCase() : how}` },
+    const held = all.reduce((n, j) => n + (kind(j) === 'held'), 0), text = held && held < all.length ? `${title} ${(all.length - held).toLocaleString('en')}, held ${held.toLocaleString('en')}` : `${title} ${all.length.toLocaleString('en')}`;
+    return [{ key: 'g' + title, title: text, says: `${count(cards, 'card')}, ${look.by >= 0 ? 'sorted by ' + columns[look.by][1].toLowerCase() : how}` },
       ...out.flatMap((x) => (x.list && look.open.has(x.id) ? [x, ...unfold(x)] : [x]))];
   }
 
@@ -102,13 +106,13 @@ export function queue(view) {
 
   function build() {
     built = performance.now();
-    const groups = { running: [], queue: [], later: [], ended: [] }, per = { '': 0, running: 0, waiting: 0, held: 0, ended: 0 }, parts = new Map(), people = new Map(), runs = new Set();
+    const groups = { running: [], queue: [], later: [], ended: [] }, per = { '': 0, running: 0, idle: 0, waiting: 0, held: 0, ended: 0 }, parts = new Map(), people = new Map(), runs = new Set();
     stood.clear();
     for (const j of jobs.values()) {
       const k = kind(j);
       stood.set(j.job_id, standing(j));
       if (k !== 'ended') people.set(j.user, (people.get(j.user) || 0) + 1);
-      if (fits(j, 'state')) { per[k]++; if (k !== 'ended') per['']++; }
+      if (fits(j, 'state')) { per[k]++; if (k !== 'ended') per['']++; if (k === 'running' && idleCards(j)) per.idle++; }
       if (fits(j, 'part')) for (const p of j.partition.split(',')) parts.set(p, (parts.get(p) || 0) + 1);
       if (fits(j) && k === 'running' && j.array) runs.add(j.array);
     }
@@ -124,9 +128,10 @@ export function queue(view) {
     for (const j of whole) if (j.array) firsts.set(j.array, Math.min(firsts.get(j.array) ?? 1e9, order.place.get(j.job_id) ?? 1e9));
     const place = (j) => (j.array ? firsts.get(j.array) : order.place.get(j.job_id)) ?? 1e9;
     whole.sort((a, b) => place(a) - place(b) || a.job_id - b.job_id);
-    groups.running.sort((a, b) => (a.start_time || 1e12) - (b.start_time || 1e12) || a.job_id - b.job_id);
+    const idle = look.state === 'idle' ? new Map(groups.running.map((j) => [j, idleCards(j)])) : null;
+    groups.running.sort((a, b) => (idle ? idle.get(b) - idle.get(a) : 0) || (a.start_time || 1e12) - (b.start_time || 1e12) || a.job_id - b.job_id);
     groups.ended.sort((a, b) => b.end_time - a.end_time);
-    list = [...items(groups.running, 'Running', 'longest first'), ...items(whole, look.state === 'held' ? 'Held' : 'Waiting', order.told ? 'in the order of the queue' : 'the order of the queue comes in a moment'), ...items(groups.ended, 'Ended', 'newest first, of the last minutes')];
+    list = [...items(groups.running, 'Running', idle ? 'most idle cards first' : 'longest first'), ...items(whole, look.state === 'held' ? 'Held' : 'Waiting', order.told ? 'in the order of the queue' : 'the order of the queue comes in a moment'), ...items(groups.ended, 'Ended', 'newest first, of the last minutes')];
     const rows = list.filter((x) => !x.title).length, total = jobs.size;
     space.style.height = list.length * height() + 'px';
     grid.setAttribute('aria-rowcount', String(list.length + 1));
@@ -152,7 +157,7 @@ export function queue(view) {
     const focused = document.activeElement?.dataset?.chip;
     const chip = (id, label, on, set) => h('button', { type: 'button', 'data-chip': id, 'aria-pressed': String(on), onclick: () => { set(); look.at = -1; build(); } }, label);
     const names = [...parts.keys()].sort();
-    chips.replaceChildren(...states.map(([k, label]) => chip('state ' + k, `${label} ${per[k].toLocaleString('en')}`, look.state === k, () => { look.state = k; })),
+    chips.replaceChildren(...states.filter(([k]) => k !== 'idle' || per.idle || look.state === 'idle').map(([k, label]) => chip('state ' + k, `${label} ${per[k].toLocaleString('en')}`, look.state === k, () => { look.state = k; })),
       ...(names.length > 1 && names.length < 9 || look.part ? names.map((p) => chip('part ' + p, p, look.part === p, () => { look.part = look.part === p ? '' : p; })) : []),
       session.guest ? '' : chip('mine', 'Mine', look.mine, () => { look.mine = !look.mine; }));
     if (focused) [...chips.children].find((c) => c.dataset.chip === focused)?.focus();
@@ -164,8 +169,8 @@ export function queue(view) {
     none.hidden = rows > 0 || !state.told;
     body.hidden = rows === 0 && state.told;
     if (none.hidden) return;
-    const narrowed = look.text || look.part || look.user || look.mine, among = look.state ? ` among those that ${{ running: 'run', waiting: 'wait', held: 'are held', ended: 'have ended' }[look.state]}` : '';
-    none.replaceChildren(narrowed || look.state && total ? empty(narrowed ? `No job matches ${look.text ? `“${look.text}”` : 'these filters'}${among}.` : { running: 'Nothing runs.', waiting: 'Nothing waits.', held: 'Nothing is held.', ended: 'Nothing has ended in the last minutes.' }[look.state],
+    const narrowed = look.text || look.part || look.user || look.mine, among = look.state ? ` among those that ${{ running: 'run', idle: 'hold idle cards', waiting: 'wait', held: 'are held', ended: 'have ended' }[look.state]}` : '';
+    none.replaceChildren(narrowed || look.state && total ? empty(narrowed ? `No job matches ${look.text ? `“${look.text}”` : 'these filters'}${among}.` : { running: 'Nothing runs.', idle: 'No card that is held is idle.', waiting: 'Nothing waits.', held: 'Nothing is held.', ended: 'Nothing has ended in the last minutes.' }[look.state],
       'Jobs that ended earlier are in ', h('code', null, 'gacct'), session.guest ? '' : [', and yours on ', h('a', { href: '/me' }, 'Me')], '.', ' ', h('button', { type: 'button', id: 'clear', onclick: () => { Object.assign(look, fresh); text.value = ''; build(); text.focus(); } }, 'Clear filters'))
       : empty('Nothing runs and nothing waits.', h('code', null, 'gsubmit job.sh'), ' submits a job.'));
   }
