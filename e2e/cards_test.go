@@ -105,7 +105,7 @@ func TestRankOverItsShareIsStopped(t *testing.T) {
 	}
 	c.steer("n1", fmt.Sprintf(`{"0":{"processes":[{"pid":%d,"used":"43.1G"},{"pid":%d,"used":"30G"}]}}`, pid, other))
 	j := c.wait(greedy, api.JobOutOfMemory)
-	if j.Cause != api.CauseOOM || j.TriggerRank == nil || *j.TriggerRank != 0 || j.Verdict != "n1: rank 0 used 43.1G of 40G asked on card 0, for 2s" {
+	if j.Cause != api.CauseOOM || j.TriggerRank == nil || *j.TriggerRank != 0 || j.Verdict != "n1: rank 0 used 43.1G of 40G asked on card 0, for 2 s" {
 		t.Errorf("%s: %s", j.Cause, j.Verdict)
 	}
 	status := lines(t, filepath.Join(c.tmp, fmt.Sprint("warned.", greedy)))

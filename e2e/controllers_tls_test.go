@@ -203,7 +203,7 @@ func TestControllersOverTLS(t *testing.T) {
 		if err := relay.Process.Signal(syscall.SIGSTOP); err != nil {
 			t.Fatal(err)
 		}
-		if _, errs, code := ada.run("gqueue", "--timeout=500ms"); code == 0 || !strings.Contains(errs, "gave no answer within 500ms: it hangs or is overloaded") {
+		if _, errs, code := ada.run("gqueue", "--timeout=500ms"); code == 0 || !strings.Contains(errs, "gave no answer within 500 ms: it hangs or is overloaded") {
 			t.Errorf("a relay that stands still: exit %d, %s", code, errs)
 		}
 		if err := relay.Process.Signal(syscall.SIGCONT); err != nil {

@@ -110,7 +110,7 @@ while :; do sleep 0.05 & wait $!; done
 				return c.submit(append(append([]string{"--size=2", "--gpus-per-rank=1", "-o", "/dev/null"}, by.victim...), args...)...)
 			}
 			notice := "--signal=B:USR1@1"
-			if _, errs, code := c.run("gsubmit", "--min-run=10d", script); code != 1 || !strings.Contains(errs, "the minimum run of 240h0m0s is above the 3s that this site allows") {
+			if _, errs, code := c.run("gsubmit", "--min-run=10d", script); code != 1 || !strings.Contains(errs, "the minimum run of 10 d is above the 3 s that this site allows") {
 				t.Errorf("--min-run=10d: status %d, %s", code, errs)
 			}
 			for _, tt := range []struct {

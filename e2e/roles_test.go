@@ -94,7 +94,7 @@ exec sleep 600
 		t.Errorf("gqueue shows %q", got)
 	}
 	j := c.wait(id, api.JobFailed)
-	if want := "rank 2 (slow) not ready within 3s (2 of 3 were)"; j.Verdict != want || j.Cause != api.CauseLaunch || *j.TriggerRank != 2 || j.Budgets[api.CauseLaunch].Used != 1 {
+	if want := "rank 2 (slow) not ready within 3 s (2 of 3 were)"; j.Verdict != want || j.Cause != api.CauseLaunch || *j.TriggerRank != 2 || j.Budgets[api.CauseLaunch].Used != 1 {
 		t.Errorf("%s %q of rank %v, launch %+v", j.Cause, j.Verdict, j.TriggerRank, j.Budgets[api.CauseLaunch])
 	}
 }

@@ -308,7 +308,7 @@ func TestSiteUsers(t *testing.T) {
 	t.Run("below min_uid", func(t *testing.T) {
 		id := daemon.submit("--wrap", "true")
 		shown := false // while it waits for its next try
-		reason := "n1: user daemon: uid 1 is below min_uid 2 of this node"
+		reason := "n1: user daemon: uid 1 is below 2, the least that runs jobs on this node"
 		s.until("the refusal is told", func() bool {
 			shown = shown || strings.Contains(daemon.must("gqueue", "--why", fmt.Sprint(id)), "last try: "+reason)
 			return shown && strings.Contains(daemon.must("gctl", "events", fmt.Sprint(id)), reason)

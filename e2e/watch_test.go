@@ -236,7 +236,7 @@ func TestGPUHang(t *testing.T) {
 		t.Errorf("the gang with a busy card is %s", j.State)
 	}
 	_, errs, code := c.run("gsubmit", "--gpu-watch", "--wrap", "true")
-	if want := "gsubmit: gpu_watch: the job asks for no cards that could be watched; ask for some with --gpus-per-rank, or leave --gpu-watch out\n"; code != 1 || errs != want {
+	if want := "gsubmit: --gpu-watch: the job asks for no cards that could be watched; ask for some with --gpus-per-rank, or leave --gpu-watch out\n"; code != 1 || errs != want {
 		t.Errorf("exit %d, %q", code, errs)
 	}
 }

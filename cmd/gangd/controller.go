@@ -63,7 +63,7 @@ func controllerJoinCommand() *cobra.Command {
 		Use:   "join LINE",
 		Short: "make this host one of the controllers, with a line from gangd controller new",
 		Long: "Gets the key of what the controllers share from the one that LINE names, which is believed only when its CA has\n" +
-			"the fingerprint in LINE, and keeps it in state_dir. The configuration must name the same database. With - the\n" +
+			"the fingerprint in LINE, and keeps it in its state directory. The configuration must name the same database. With - the\n" +
 			"line is read from standard input. gangd is started afterwards: it puts itself on the list, and may lead when\n" +
 			"all nodes go by that. Run it as root or as the user that gangd runs as.",
 		Example: `  gangd controller join --config=/etc/gangd/gangd.toml gang://TOKEN@ctl1:7420/FINGERPRINT

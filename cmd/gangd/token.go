@@ -76,7 +76,7 @@ func tokenRevokeCommand() *cobra.Command {
 		Use:   "revoke NODE",
 		Short: "make a node's certificates worthless and cut its session",
 		Long: "Every certificate that the node has now counts no more, and its session ends at once. What runs on it\n" +
-			"drains when node_timeout has passed. The node may join again: gangd token new --node=NODE.",
+			"drains when it counts as lost. The node may join again: gangd token new --node=NODE.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return client.New().Revoke(cmd.Context(), args[0])

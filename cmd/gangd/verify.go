@@ -19,7 +19,7 @@ func verifyCommand() *cobra.Command {
 		Use:   "verify",
 		Short: "recount memory and store of the running controller, or look through a store that is not loaded",
 		Long: "Recounts every cross reference of the running controller and its store and prints each disagreement.\n" +
-			"With --offline no controller runs: each row of the store in state_dir is looked at, and those that are\n" +
+			"With --offline no controller runs: each row of the store is looked at, and those that are\n" +
 			"impossible are named. --repair sets these aside, into a file beside the store, so that gangd can load\n" +
 			"what is left. Exit status 1 when something was named.",
 		Example: `  gangd verify                                             the running controller
@@ -40,7 +40,7 @@ func verifyCommand() *cobra.Command {
 	f := cmd.Flags()
 	f.BoolVar(&offline, "offline", false, "look through the store of a controller that does not run")
 	f.BoolVar(&repair, "repair", false, "as --offline, and set impossible rows aside")
-	f.StringVar(&file, "config", "", "with --offline: configuration `FILE` that names state_dir")
+	f.StringVar(&file, "config", "", "with --offline: configuration `FILE` that names the state directory")
 	f.StringArrayVar(&set, "set", nil, "with --offline: override one setting, `KEY=VALUE`; may be repeated")
 	return cmd
 }

@@ -21,6 +21,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/cmdline"
+	"gangd/pkg/core/cmdline/when"
 )
 
 // DefaultSocket is where a controller that was installed listens.
@@ -48,7 +49,7 @@ type UnreachableError struct {
 func (e *UnreachableError) Error() string {
 	var s *silentError
 	if errors.As(e.Err, &s) {
-		return fmt.Sprintf("the controller at %s gave no answer within %s: it hangs or is overloaded (gctl ping); --timeout=TIME or %s=TIME waits longer", e.Socket, s.For, cmdline.TimeoutEnv)
+		return fmt.Sprintf("the controller at %s gave no answer within %s: it hangs or is overloaded (gctl ping); --timeout=TIME or %s=TIME waits longer", e.Socket, when.Words(s.For), cmdline.TimeoutEnv)
 	}
 	cause := e.Err.Error()
 	var op *net.OpError

@@ -9,6 +9,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/cmdline"
+	"gangd/pkg/core/cmdline/when"
 )
 
 // DefaultTimeout is how long a controller may be silent.
@@ -41,7 +42,7 @@ type silentError struct {
 	For time.Duration
 }
 
-func (e *silentError) Error() string { return fmt.Sprintf("no answer within %s", e.For) }
+func (e *silentError) Error() string { return fmt.Sprintf("no answer within %s", when.Words(e.For)) }
 
 // Silent reports that a call ended for the controller's silence: what was asked may have been
 // done all the same.

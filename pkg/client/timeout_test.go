@@ -52,7 +52,7 @@ func TestFrozenController(t *testing.T) {
 			t.Parallel()
 			err := call(WithTimeout(t.Context(), short))
 			var u *UnreachableError
-			want := "the controller at " + c.Socket() + " gave no answer within 50ms: it hangs or is overloaded (gctl ping); --timeout=TIME or GANG_TIMEOUT=TIME waits longer"
+			want := "the controller at " + c.Socket() + " gave no answer within 50 ms: it hangs or is overloaded (gctl ping); --timeout=TIME or GANG_TIMEOUT=TIME waits longer"
 			if !errors.As(err, &u) || !Silent(err) || err.Error() != want {
 				t.Errorf("%v", err)
 			}

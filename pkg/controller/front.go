@@ -15,6 +15,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/controller/leader"
+	"gangd/pkg/core/cmdline/when"
 	"gangd/pkg/wire/auth"
 	"gangd/pkg/wire/session"
 )
@@ -77,7 +78,7 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.URL.Path == "/readyz" && !f.by.whole.Load():
 		http.Error(w, "standing by, and still reading what is in the database", http.StatusServiceUnavailable)
 	case r.URL.Path == "/readyz":
-		_, _ = fmt.Fprintf(w, "standing by at commit %d, had all of them %s ago\n", f.by.seen.Load(), f.by.behind().Round(time.Millisecond))
+		_, _ = fmt.Fprintf(w, "standing by at commit %d, had all of them %s ago\n", f.by.seen.Load(), when.Words(f.by.behind()))
 	default:
 		f.passOn(w, r)
 	}

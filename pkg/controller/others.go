@@ -15,6 +15,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/controller/store"
+	"gangd/pkg/core/cmdline/when"
 	"gangd/pkg/wire/auth"
 )
 
@@ -118,7 +119,7 @@ func (f *front) stateOf(ctx context.Context, c *store.Controller) api.Controller
 	s.State, s.Why = api.ControllerSilent, err.Error()
 	var op net.Error
 	if errors.As(err, &op) && op.Timeout() {
-		s.Why = fmt.Sprintf("no answer within %s", dialOthers)
+		s.Why = fmt.Sprintf("no answer within %s", when.Words(dialOthers))
 	}
 	return s
 }

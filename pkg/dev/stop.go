@@ -15,6 +15,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/controller/store/pgserver"
+	"gangd/pkg/core/cmdline/when"
 	"gangd/pkg/node/proc"
 	"gangd/pkg/node/shim"
 )
@@ -201,7 +202,7 @@ func (l layout) awaitOne(ctx context.Context, bin string, d *daemon, since time.
 		}
 		nodes = []string{d.name}
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, startPatience, fmt.Errorf("not up after %v", startPatience))
+	ctx, cancel := context.WithTimeoutCause(ctx, startPatience, fmt.Errorf("not up after %v", when.Words(startPatience)))
 	defer cancel()
 	return l.await(ctx, bin, at, []*daemon{d}, func(r *api.NodesReply) []string { return missing(r, nodes, since) })
 }

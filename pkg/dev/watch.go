@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gangd/pkg/controller/config"
+	"gangd/pkg/core/cmdline/when"
 	"gangd/pkg/wire/jobapi"
 )
 
@@ -176,14 +177,14 @@ func (k *keeper) fault(now time.Time) string {
 		return "ended" + k.how()
 	case !k.ending.IsZero():
 		if now.Sub(k.ending) > stopPatience {
-			return fmt.Sprintf("did not end within %v", stopPatience)
+			return fmt.Sprintf("did not end within %v", when.Words(stopPatience))
 		}
 	case !k.ready:
 		if now.After(k.upBy) {
 			return "was not up in time"
 		}
 	case now.Sub(k.heard) > k.silence:
-		return fmt.Sprintf("gave no sign of life for %v", k.silence)
+		return fmt.Sprintf("gave no sign of life for %v", when.Words(k.silence))
 	}
 	return ""
 }

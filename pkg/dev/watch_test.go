@@ -84,8 +84,8 @@ func TestBounced(t *testing.T) {
 		sig  syscall.Signal
 		said string
 	}{
-		{"n1", syscall.SIGSTOP, "n1 gave no sign of life for 1s: started again\n"},
-		{"gangd", syscall.SIGSTOP, "gangd gave no sign of life for 1s: started again\n"},
+		{"n1", syscall.SIGSTOP, "n1 gave no sign of life for 1 s: started again\n"},
+		{"gangd", syscall.SIGSTOP, "gangd gave no sign of life for 1 s: started again\n"},
 		{"n1", syscall.SIGKILL, "n1 ended (signal: killed): started again\n"},
 	} {
 		before, said := l.pidOf(t, tt.name), out.String()

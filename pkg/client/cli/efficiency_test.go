@@ -46,7 +46,7 @@ func TestEfficiencyOfOneJob(t *testing.T) {
   Energy  360Wh
   Time    [####----------------]  20%  of 5:00:00
   Start   [cccccccccccccccccccc] 0.5 s to the first step: to the first use of a card 0.5 s
-  n1, 32s a point
+  n1, 32 s a point
     CPU        ` + strings.Repeat("▃", 113) + `
     memory     ` + strings.Repeat("▂", 113) + `
     card 3     ` + high + `  95% of the time below 90%

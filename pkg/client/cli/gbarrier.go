@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"gangd/pkg/api"
+	"gangd/pkg/core/cmdline/when"
 )
 
 // everyRole is the value of --ready without a role: no role can be called so.
@@ -37,7 +38,7 @@ func NewGbarrier(dial DialRank) *cobra.Command {
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if limit <= 0 {
-				return Usagef("invalid value %s for --timeout: want more than nothing, as in 90s or 10m", limit)
+				return Usagef("invalid value %s for --timeout: want more than nothing, as in 90s or 10m", when.Words(limit))
 			}
 			c, err := dial()
 			if err != nil {
@@ -50,7 +51,7 @@ func NewGbarrier(dial DialRank) *cobra.Command {
 				})
 			}
 			key := rand.Text()
-			late := fmt.Errorf("barrier %s: not every rank came within %s", args[0], limit)
+			late := fmt.Errorf("barrier %s: not every rank came within %s", args[0], when.Words(limit))
 			return meet(cmd.Context(), limit, late, func(ctx context.Context) error {
 				_, err := c.Barrier(ctx, key, args[0])
 				return err
@@ -73,9 +74,9 @@ func readyRole(ready string) string {
 
 func notReady(ready string, limit time.Duration) error {
 	if role := readyRole(ready); role != "" {
-		return fmt.Errorf("not every rank of role %s was ready within %s", role, limit)
+		return fmt.Errorf("not every rank of role %s was ready within %s", role, when.Words(limit))
 	}
-	return fmt.Errorf("not every rank was ready within %s", limit)
+	return fmt.Errorf("not every rank was ready within %s", when.Words(limit))
 }
 
 // meet calls f within a time, after which the error is late.

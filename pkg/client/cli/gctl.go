@@ -135,8 +135,8 @@ func newPing() *cobra.Command {
 			if asJSON {
 				return WriteJSON(cmd.OutOrStdout(), p)
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "gangd %s at %s answered in %s: pid %d, up %s, %d of %s up, %d commits\n",
-				p.Version, c.Socket(), took.Round(10*time.Microsecond), p.PID, ago(now().Sub(p.StartTime)),
+			fmt.Fprintf(cmd.OutOrStdout(), "gangd %s at %s answered in %.2f ms: pid %d, up %s, %d of %s up, %d commits\n",
+				p.Version, c.Socket(), float64(took)/float64(time.Millisecond), p.PID, ago(now().Sub(p.StartTime)),
 				p.NodesUp, count(p.Nodes, "node", "nodes"), p.Lineage)
 			if p.Hold != "" {
 				fmt.Fprintf(cmd.OutOrStdout(), "on hold, starts and stops nothing: %s\n", p.Hold)

@@ -13,7 +13,7 @@ import (
 
 func newShowTopology() *cobra.Command {
 	return &cobra.Command{
-		Use: "topology [SWITCH|NODE...]", Short: "the switches of the network, as the site's topology_file names them",
+		Use: "topology [SWITCH|NODE...]", Short: "the switches of the network, as the site's file of them names them",
 		Example: `  gctl show topology          every switch, the lowest first
   gctl show topology leaf1    one of them
   gctl show topology n3       those above a node`,
@@ -23,7 +23,7 @@ func newShowTopology() *cobra.Command {
 				return err
 			}
 			if len(reply.Switches) == 0 {
-				fmt.Fprintln(cmd.OutOrStdout(), "No switches are known: the site has no topology_file")
+				fmt.Fprintln(cmd.OutOrStdout(), "No switches are known: the site names none")
 			}
 			var names []string
 			for i := range reply.Switches {

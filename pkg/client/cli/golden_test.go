@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -127,13 +128,21 @@ func TestTablesOnATerminal(t *testing.T) {
 					}
 				}
 				golden(t, fmt.Sprintf("tty%d-%s.txt", width, name), visibleColours(b.String()))
+				// Without colours it is the same, letter by letter.
+				var bare bytes.Buffer
+				if err := write(&screen{w: &bare, terminal: true, width: width}); err != nil {
+					t.Fatal(err)
+				}
+				if bare.String() != sgr.ReplaceAllString(b.String(), "") {
+					t.Errorf("without colours it is another text:\n%s\nand not\n%s", bare.String(), sgr.ReplaceAllString(b.String(), ""))
+				}
 			})
 		}
 		g := &gqueue{}
 		if err := g.settle(NewGqueue()); err != nil {
 			t.Fatal(err)
 		}
-		show("gqueue", func(s *screen) error { g.widen(s); return g.write(s, slices.Clone(c.jobs)) })
+		show("gqueue", func(s *screen) error { h := *g; h.widen(s); return h.write(s, slices.Clone(c.jobs)) })
 		i := &ginfo{}
 		show("ginfo", func(s *screen) error { return i.writeNodes(s, c.nodes) })
 		show("cards", func(s *screen) error { return i.writeCards(s, c.nodes) })
@@ -148,12 +157,10 @@ func TestTablesOnATerminal(t *testing.T) {
 	}
 }
 
-func uncoloured(s string) string {
-	for _, st := range []style{green, yellow, red, faint, bold, styleEnd} {
-		s = strings.ReplaceAll(s, string(st), "")
-	}
-	return s
-}
+// sgr is what a terminal is sent for colours.
+var sgr = regexp.MustCompile("\x1b\\[[0-9;]*m")
+
+func uncoloured(s string) string { return sgr.ReplaceAllString(s, "") }
 
 func visibleColours(s string) string {
 	for st, name := range map[style]string{green: "<green>", yellow: "<yellow>", red: "<red>", faint: "<faint>", bold: "<bold>", styleEnd: "</>"} {

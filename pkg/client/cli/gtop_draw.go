@@ -11,6 +11,7 @@ import (
 	"github.com/clipperhouse/displaywidth"
 
 	"gangd/pkg/api"
+	"gangd/pkg/client/output"
 	"gangd/pkg/core/table/column"
 	"gangd/pkg/core/table/jobfield"
 )
@@ -358,6 +359,9 @@ func sortedNodes(nodes map[string]api.Node) []string {
 func (t *top) page(s *screen, height int) []string {
 	lines := []string{s.paint(bold, fit(t.title, s.width))}
 	text := slices.Clip(t.text)
+	if !t.tail { // sentences: an output shows its lines as they are
+		text = strings.Split(output.Fold(strings.Join(text, "\n"), s.width), "\n")
+	}
 	for _, rank := range slices.Sorted(maps.Keys(t.unended)) {
 		text = append(text, t.unended[rank])
 	}

@@ -60,7 +60,7 @@ var topScreens = []struct {
 // What is drawn is in the golden files, at the smallest size and a large one; no line is wider than the
 // screen, and there are as many as it has.
 func TestTopScreens(t *testing.T) {
-	for _, size := range [][2]int{{80, 24}, {200, 50}} {
+	for _, size := range [][2]int{{60, 24}, {80, 24}, {120, 40}, {200, 50}} {
 		var out strings.Builder
 		for _, c := range topScreens {
 			s := &screen{terminal: true, width: size[0], height: size[1]}
@@ -77,12 +77,15 @@ func TestTopScreens(t *testing.T) {
 				}
 				out.WriteString(strings.TrimRight(l, " ") + "\n")
 			}
-			if m := topOf(t); size[0] == 80 {
-				c.set(m, small(t))
-				s.colour = true
-				if !strings.Contains(strings.Join(m.draw(s, sitetest.Now), ""), "\x1b[") {
-					t.Errorf("%s has no colour where there are some", c.name)
-				}
+			m = topOf(t)
+			c.set(m, small(t))
+			s.colour = true
+			coloured := strings.Join(m.draw(s, sitetest.Now), "\n")
+			if !strings.Contains(coloured, "\x1b[") {
+				t.Errorf("%s has no colour where there are some", c.name)
+			}
+			if uncoloured(coloured) != strings.Join(lines, "\n") {
+				t.Errorf("%s at %v is another text in colour:\n%s\nand not\n%s", c.name, size, uncoloured(coloured), strings.Join(lines, "\n"))
 			}
 		}
 		if strings.Contains(out.String(), "\x1b") {

@@ -124,3 +124,21 @@ func flagExists(name string) bool {
 	}
 	return found
 }
+
+// TestHelpFits: no line of any --help is wider than a terminal.
+func TestHelpFits(t *testing.T) {
+	for _, root := range programs() {
+		program.Each(root, func(c *cobra.Command) {
+			args := append(strings.Fields(c.CommandPath())[1:], "--help")
+			out, errs, code := run(t, nil, command(root.Name()), args...)
+			if code != 0 || errs != "" {
+				t.Errorf("%s --help: status %d, %s", c.CommandPath(), code, errs)
+			}
+			for line := range strings.Lines(out) {
+				if n := textWidth(strings.TrimRight(line, "\n")); n > 80 {
+					t.Errorf("%s --help: %d columns: %s", c.CommandPath(), n, line)
+				}
+			}
+		})
+	}
+}

@@ -395,7 +395,7 @@ func TestReasonOfADrainedNode(t *testing.T) {
 		t.Errorf("%s, want %s", got, want)
 	}
 	// What the controller says of a lost node is from when it was lost: it is silent for longer now.
-	lost := &api.Node{State: api.NodeLost, LastSeen: now().Add(-11 * time.Minute), Reason: "silent for 1m0s", Silent: true}
+	lost := &api.Node{State: api.NodeLost, LastSeen: now().Add(-11 * time.Minute), Reason: "silent for 60 s", Silent: true}
 	if got := nodeReason(lost); got != "silent for 11m" {
 		t.Errorf("lost: %q", got)
 	}

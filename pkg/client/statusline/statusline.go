@@ -22,6 +22,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/client/output"
+	"gangd/pkg/core/cmdline/when"
 )
 
 // drawn is how often what counts up is drawn at most.
@@ -165,9 +166,9 @@ func Job(j *api.Job, now time.Time) string {
 	case api.JobRunning:
 		ran := max(now.Sub(j.StartTime), 0).Truncate(time.Second)
 		if limit := time.Duration(j.TimeLimitSeconds) * time.Second; limit > 0 {
-			text += fmt.Sprintf("runs %s %s of at most %s", Bar(float64(ran)/float64(limit), 20), ran, limit)
+			text += fmt.Sprintf("runs %s %s of at most %s", Bar(float64(ran)/float64(limit), 20), when.Words(ran), when.Words(limit))
 		} else {
-			text += fmt.Sprintf("runs %s", ran)
+			text += fmt.Sprintf("runs %s", when.Words(ran))
 		}
 		if j.Status != "" {
 			text += ": " + j.Status

@@ -139,8 +139,8 @@ func TestWords(t *testing.T) {
 		{api.Job{State: api.JobPending, Reason: "Resources", ExpectedStart: now.Add(time.Hour), QueuePlace: 3, QueueLength: 12}, "job 7 waits (Resources), 3 of 12 in the queue, starts about 13:00:00 (a guess)"},
 		{api.Job{State: api.JobPending, Reason: "Resources", ExpectedStart: now.Add(25 * time.Hour), ExpectedSure: true, QueuePlace: 1, QueueLength: 12}, "job 7 waits (Resources), 1 of 12 in the queue, starts by Mar 2 13:00 (time limits)"},
 		{api.Job{State: api.JobReserved, Nodes: []string{"n1", "n2"}, Prepared: 3, Size: 8, Status: "importing"}, "job 7 is being started on 2 nodes, ranks prepared 3/8: importing"},
-		{api.Job{State: api.JobRunning, StartTime: now.Add(-time.Minute), TimeLimitSeconds: 120, Status: "step 3"}, "job 7 runs [##########..........] 1m0s of at most 2m0s: step 3"},
-		{api.Job{State: api.JobRunning, StartTime: now.Add(-time.Minute)}, "job 7 runs 1m0s"},
+		{api.Job{State: api.JobRunning, StartTime: now.Add(-time.Minute), TimeLimitSeconds: 120, Status: "step 3"}, "job 7 runs [##########..........] 60 s of at most 2 min: step 3"},
+		{api.Job{State: api.JobRunning, StartTime: now.Add(-time.Minute)}, "job 7 runs 60 s"},
 	} {
 		c.j.JobID = 7
 		if got := Job(&c.j, now); got != c.want {

@@ -52,7 +52,7 @@ func TestCheckSpec(t *testing.T) {
 		{func(s *api.Spec) { s.GPUsPerNode, s.GPUWatch = 1, true }, ""},
 		{func(s *api.Spec) { s.Share = true }, "share needs vram_bytes: cards are shared by VRAM"},
 		{func(s *api.Spec) { s.Share, s.VRAMBytes, s.GPUsPerRank = true, 1, 1 }, ""},
-		{func(s *api.Spec) { s.GPUWatch = true }, "gpu_watch: the job asks for no cards that could be watched; ask for some with --gpus-per-rank, or leave --gpu-watch out"},
+		{func(s *api.Spec) { s.GPUWatch = true }, "--gpu-watch: the job asks for no cards that could be watched; ask for some with --gpus-per-rank, or leave --gpu-watch out"},
 		{func(s *api.Spec) { s.GPUWatch, s.GPUsPerRank = true, 1 }, ""},
 		{func(s *api.Spec) { s.StallTimeout = api.WatchdogOff }, ""},
 		{func(s *api.Spec) { s.StallTimeout = -2 }, "stall_timeout_ns -2: want a time, 0 for the site's, or -1 for none"},

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"gangd/pkg/api"
+	"gangd/pkg/core/cmdline/when"
 )
 
 // checkDeadline refuses a job that could not end in time if it started at once, and what
@@ -16,21 +17,21 @@ func (e *Engine) checkDeadline(s *api.Spec, limit time.Duration) error {
 	}
 	switch {
 	case limit > 0 && s.TimeMin > limit:
-		return api.Errorf(api.CodeInvalid, "the least time limit, %s, is above the time limit, %s", s.TimeMin, limit).About(api.ReasonTimeMin, "")
+		return api.Errorf(api.CodeInvalid, "the least time limit, %s, is above the time limit, %s", when.Words(s.TimeMin), when.Words(limit)).About(api.ReasonTimeMin, "")
 	case s.Deadline.IsZero():
 		return nil
 	}
 	now := e.opt.Clock.Now().Wall
 	from, said := now, "now"
 	if s.Begin.After(now) {
-		from, said = s.Begin, "its begin time, "+s.Begin.Format(time.RFC3339)
+		from, said = s.Begin, "its begin time, "+when.Clock(now, s.Begin)
 	}
 	left := s.Deadline.Sub(from)
 	if left >= max(least, time.Second) {
 		return nil
 	}
 	err := api.Errorf(api.CodeInvalid, "no end before the deadline %s is possible: that is %s after %s, and the time limit is %s",
-		s.Deadline.Format(time.RFC3339), left.Round(time.Second), said, limitText(limit)).About(api.ReasonTimeLimit, "")
+		when.Clock(now, s.Deadline), when.Words(left.Round(time.Second)), said, limitText(limit)).About(api.ReasonTimeLimit, "")
 	if s.TimeMin > 0 && left > 0 {
 		err.Reason = api.ReasonTimeMin
 	}
@@ -39,12 +40,12 @@ func (e *Engine) checkDeadline(s *api.Spec, limit time.Duration) error {
 	}
 	switch {
 	case left < time.Second:
-		err.Message = fmt.Sprintf("the deadline %s is not after %s", s.Deadline.Format(time.RFC3339), said)
+		err.Message = fmt.Sprintf("the deadline %s is not after %s", when.Clock(now, s.Deadline), said)
 		err.Hint = "give a later --deadline"
 	case s.TimeMin == 0:
 		err.Hint = "ask for less with --time, or let the limit be cut with --time-min"
 	default:
-		err.Message += fmt.Sprintf(", to be cut to %s at most", s.TimeMin)
+		err.Message += fmt.Sprintf(", to be cut to %s at most", when.Words(s.TimeMin))
 		err.Hint = "ask for less with --time-min, or give a later --deadline"
 	}
 	return err

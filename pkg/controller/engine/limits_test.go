@@ -117,9 +117,9 @@ func TestLimitsThatChange(t *testing.T) {
 		back   func(l *limited)
 	}{
 		{"a shorter longest time", none, func(*api.Spec) {}, func(l *limited) { l.partition(api.PartitionRequest{MaxTime: &short}) },
-			"PartitionTimeLimit", "its time limit is 1h0m0s, and partition main allows 10m0s by now", func(l *limited) { l.partition(api.PartitionRequest{MaxTime: &hour}) }},
+			"PartitionTimeLimit", "its time limit is 1 h, and partition main allows 10 min by now", func(l *limited) { l.partition(api.PartitionRequest{MaxTime: &hour}) }},
 		{"the same, by the file", none, func(*api.Spec) {}, func(l *limited) { l.edit(func(p *sched.Policy) { p.Partitions[0].MaxTime = short }) },
-			"PartitionTimeLimit", "allows 10m0s by now", func(l *limited) { l.edit(func(p *sched.Policy) { p.Partitions[0].MaxTime = hour }) }},
+			"PartitionTimeLimit", "allows 10 min by now", func(l *limited) { l.edit(func(p *sched.Policy) { p.Partitions[0].MaxTime = hour }) }},
 		{"a longest time, of a job without one", none, func(s *api.Spec) { s.TimeLimit = 0 }, func(l *limited) { l.partition(api.PartitionRequest{MaxTime: &hour}) },
 			"PartitionTimeLimit", "its time limit is unlimited", func(l *limited) { l.partition(api.PartitionRequest{MaxTime: new(time.Duration)}) }},
 		{"down", none, func(*api.Spec) {}, func(l *limited) { l.partition(api.PartitionRequest{State: new(api.PartitionDown)}) },

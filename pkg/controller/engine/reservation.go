@@ -10,6 +10,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
+	"gangd/pkg/core/cmdline/when"
 	"gangd/pkg/core/gang"
 	"gangd/pkg/core/hostlist"
 )
@@ -223,8 +224,8 @@ func (e *Engine) awaitsReservation(j *gang.Job, now time.Time) (word, text strin
 	case !r.Admits(j.User, j.Spec.Account):
 		return "Reservation", fmt.Sprintf("its reservation %s is not for %s%s any more", name, j.User, under(j.Spec.Account))
 	case now.Before(r.Start):
-		return "Reservation", fmt.Sprintf("its reservation %s (%s) begins at %s, in %s", name, hostlist.Compress(r.Nodes), r.Start.Format(time.RFC3339),
-			r.Start.Sub(now).Round(time.Second))
+		return "Reservation", fmt.Sprintf("its reservation %s (%s) begins at %s, in %s", name, hostlist.Compress(r.Nodes), when.Clock(now, r.Start),
+			when.Words(r.Start.Sub(now)))
 	}
 	return "", ""
 }

@@ -11,6 +11,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
+	"gangd/pkg/core/cmdline/when"
 	"gangd/pkg/core/gang"
 	"gangd/pkg/core/outpath"
 	"gangd/pkg/core/sched"
@@ -300,9 +301,9 @@ func (e *Engine) waits(j *gang.Job, now time.Time, say bool) (word, text string)
 	case j.Waits != "":
 		return dependencyReason(j)
 	case j.Spec.Cron != nil && j.Eligible.After(now) && !j.BackoffUntil.After(now):
-		return "BeginTime", fmt.Sprintf("begins at %s, as its cron table says: %s", j.Eligible.Format(time.RFC3339), j.Spec.Cron.Schedule)
+		return "BeginTime", fmt.Sprintf("begins at %s, as its cron table says: %s", when.Clock(now, j.Eligible), j.Spec.Cron.Schedule)
 	case j.Epoch == 0 && j.Eligible.After(now):
-		return "BeginTime", "begins at " + j.Eligible.Format(time.RFC3339)
+		return "BeginTime", "begins at " + when.Clock(now, j.Eligible)
 	case j.BackoffUntil.After(now):
 		return "BeginTime", fmt.Sprintf("runs again at %s, after a back-off: an attempt failed, or it had ended", j.BackoffUntil.Format("15:04:05"))
 	}

@@ -9,6 +9,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
+	"gangd/pkg/core/cmdline/when"
 	"gangd/pkg/core/gang"
 	"gangd/pkg/lab/disk"
 )
@@ -60,7 +61,7 @@ func TestWhyOfWhatRunsOrWaits(t *testing.T) {
 	if got := why(id); !strings.HasPrefix(got, "not waiting: RUNNING\nwaited ") || !strings.HasSuffix(got, " until it started on n1") {
 		t.Error(got)
 	}
-	if got, want := why(laterID), fmt.Sprintf("begins at %s\nthat is in ", begin.Format(time.RFC3339)); !strings.HasPrefix(got, want) || !strings.HasSuffix(got, fmt.Sprintf("gctl update %d --begin=now lets it go at once", laterID)) {
+	if got, want := why(laterID), fmt.Sprintf("begins at %s\nthat is in ", when.Clock(time.Now(), begin)); !strings.HasPrefix(got, want) || !strings.HasSuffix(got, fmt.Sprintf("gctl update %d --begin=now lets it go at once", laterID)) {
 		t.Errorf("%s\nwant %s...", got, want)
 	}
 	if got := why(waitsID); !strings.Contains(got, "in the queue; room for 0 of 2 ranks now, each needs 1 CPU\n") {
@@ -81,7 +82,7 @@ func TestWaitsOfACronJob(t *testing.T) {
 	r := newRig(t, disk.Open(t))
 	now := time.Unix(1e9, 0).UTC()
 	j := &gang.Job{ID: 7, Eligible: now.Add(time.Hour), Spec: &api.Spec{Cron: &api.Cron{Schedule: "0 * * * *"}}, Wishes: new(gang.Wishes), Past: &gang.Past{Attempt: gang.Attempt{Epoch: 3}}}
-	if word, text := r.waits(j, now, true); word != "BeginTime" || text != "begins at 2001-09-09T02:46:40Z, as its cron table says: 0 * * * *" {
+	if word, text := r.waits(j, now, true); word != "BeginTime" || text != "begins at 02:46:40, as its cron table says: 0 * * * *" {
 		t.Error(word, text)
 	}
 	j.BackoffUntil = now.Add(time.Minute)

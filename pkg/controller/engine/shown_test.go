@@ -197,12 +197,12 @@ func TestWaits(t *testing.T) {
 		{func(j *gang.Job) { j.Held = "special" }, api.ReasonSpecialExit, "held by its owner; gctl release 7 lets it go"},
 		{func(j *gang.Job) { j.Waits, j.Eligible = "afterok:3(unfulfilled)", noon.Add(1) }, "Dependency", "waits for afterok:3"},
 		{func(j *gang.Job) { j.Waits, j.Hopeless = "afterok:3(failed)", true }, neverSatisfied, "its dependency can never be met: afterok:3(failed); gcancel 7 ends it"},
-		{func(j *gang.Job) { j.Eligible = noon.Add(time.Hour) }, "BeginTime", "begins at 2026-03-01T13:00:00Z"},
+		{func(j *gang.Job) { j.Eligible = noon.Add(time.Hour) }, "BeginTime", "begins at 13:00:00"},
 		{func(j *gang.Job) { j.Eligible = noon }, "None", "not looked at yet"},
 		{func(j *gang.Job) { j.Eligible, j.Epoch = noon.Add(time.Hour), 1 }, "None", "not looked at yet"},
 		{func(j *gang.Job) {
 			j.Eligible, j.Epoch, j.Spec.Cron = noon.Add(time.Hour), 1, &api.Cron{Schedule: "@daily"}
-		}, "BeginTime", "begins at 2026-03-01T13:00:00Z, as its cron table says: @daily"},
+		}, "BeginTime", "begins at 13:00:00, as its cron table says: @daily"},
 		{func(j *gang.Job) { j.Eligible, j.Epoch, j.Spec.Cron = noon, 1, &api.Cron{Schedule: "@daily"} }, "None", "not looked at yet"},
 		{func(j *gang.Job) { j.BackoffUntil, j.Epoch = noon.Add(time.Minute), 1 }, "BeginTime", "runs again at 12:01:00, after a back-off: an attempt failed, or it had ended"},
 		{func(j *gang.Job) { j.BackoffUntil = noon }, "None", "not looked at yet"},
@@ -212,7 +212,7 @@ func TestWaits(t *testing.T) {
 		{func(j *gang.Job) { j.Partition = "inactive,down" }, "PartitionInactive", "partition inactive is inactive: an admin lets nothing start in it"},
 		{func(j *gang.Job) { j.Partition = "down,main,inactive" }, "None", "not looked at yet"},
 		{reserved("none"), "ReservationDeleted", "its reservation none is not there any more; submit it again without --reservation, or gcancel 7"},
-		{reserved("talk"), "Reservation", "its reservation talk (n[1-2]) begins at 2026-03-01T13:00:00Z, in 1h0m0s"},
+		{reserved("talk"), "Reservation", "its reservation talk (n[1-2]) begins at 13:00:00, in 1 h"},
 		{func(j *gang.Job) { reserved("talk")(j); j.Spec.Account = "" }, "Reservation", "its reservation talk is not for ada any more"},
 		{func(j *gang.Job) { reserved("talk")(j); j.Spec.Account = "speech" }, "Reservation", "its reservation talk is not for ada under account speech any more"},
 		{func(j *gang.Job) { reserved("now")(j); j.User = "bob" }, "Reservation", "its reservation now is not for bob under account vision any more"},

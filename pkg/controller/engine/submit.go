@@ -14,6 +14,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
+	"gangd/pkg/core/cmdline/when"
 	"gangd/pkg/core/gang"
 	"gangd/pkg/core/hostlist"
 	"gangd/pkg/core/sched"
@@ -105,7 +106,7 @@ func (e *Engine) resolve(ctx context.Context, r *api.SubmitRequest, who Caller) 
 		return nil, nil, err
 	}
 	if most := e.opt.Policy.MaxMinRun; most > 0 && s.MinRun > most {
-		return nil, nil, &api.Error{Code: api.CodeInvalid, Message: fmt.Sprintf("the minimum run of %s is above the %s that this site allows", s.MinRun, most),
+		return nil, nil, &api.Error{Code: api.CodeInvalid, Message: fmt.Sprintf("the minimum run of %s is above the %s that this site allows", when.Words(s.MinRun), when.Words(most)),
 			Hint: fmt.Sprintf("ask for --min-run=%d or less (seconds)", int(most.Seconds()))}
 	}
 	if err := checkConstraints(s); err != nil {
@@ -239,7 +240,7 @@ func limitText(d time.Duration) string {
 	if d == 0 {
 		return "unlimited"
 	}
-	return d.String()
+	return when.Words(d)
 }
 
 // partition resolves --partition: the first named one's limits apply, any of them will do.
@@ -321,10 +322,10 @@ func checkSpec(s *api.Spec, a *api.Array) error {
 	}
 	switch {
 	case s.GPUWatch && !wantsCards(s):
-		return &api.Error{Code: api.CodeInvalid, Message: "gpu_watch: the job asks for no cards that could be watched",
+		return &api.Error{Code: api.CodeInvalid, Message: "--gpu-watch: the job asks for no cards that could be watched",
 			Hint: "ask for some with --gpus-per-rank, or leave --gpu-watch out"}
 	case s.StallTimeout < 0 && s.StallTimeout != api.WatchdogOff:
-		return bad("stall_timeout_ns %d: want a time, 0 for the site's, or -1 for none", s.StallTimeout)
+		return bad("stall_timeout_ns %d: want a time, 0 for the site's, or -1 for none", int64(s.StallTimeout))
 	case s.TimeLimit < 0 || s.TimeMin < 0 || s.Grace < 0 || s.ReadyTimeout < 0:
 		return bad("a time may not be negative")
 	case len(s.Script) == 0:

@@ -30,7 +30,7 @@ func TestUpdateWithinTheSitesLimits(t *testing.T) {
 		want string
 	}{
 		{api.UpdateRequest{}, me, "nothing to change was given"},
-		{api.UpdateRequest{TimeLimit: new(5 * time.Hour)}, me, "time limit 5h0m0s is above the 4h0m0s that partition main allows; ask for --time=240 or less (minutes)"},
+		{api.UpdateRequest{TimeLimit: new(5 * time.Hour)}, me, "time limit 5 h is above the 4 h that partition main allows; ask for --time=240 or less (minutes)"},
 		{api.UpdateRequest{TimeLimit: new(5 * time.Minute)}, me, ""}, // shorter than its notice's lead
 		{api.UpdateRequest{Priority: new(int64(3))}, me, "only an admin may set a priority above 0; lower your own with --nice"},
 		{api.UpdateRequest{Nice: new(int64(-3))}, me, "only an admin may raise a priority with --nice=-3"},

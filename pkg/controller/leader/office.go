@@ -13,6 +13,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/controller/store"
+	"gangd/pkg/core/cmdline/when"
 )
 
 // ErrLost ends a process that does not lead any more.
@@ -317,7 +318,7 @@ func (f *Office) renew(ctx context.Context, nodes func() ([]string, bool)) (rene
 	began := f.Now()
 	left := f.seat.Until() - began
 	if left <= 0 {
-		return false, fmt.Errorf("%w: its seat was not renewed for %s: the database is away, or this process stood still", ErrLost, TTL)
+		return false, fmt.Errorf("%w: its seat was not renewed for %s: the database is away, or this process stood still", ErrLost, when.Words(TTL))
 	}
 	asking, cancel := context.WithTimeout(ctx, left)
 	defer cancel()

@@ -46,7 +46,7 @@ func (s *Site) Resolve(asked []api.Notify, user string) (kept []api.Notify, warn
 				return nil, nil, s.noTarget(n.Target)
 			}
 		case s.Mail == nil:
-			warnings = append(warnings, "--mail-type has no effect: the site has no mail server (mail_server in gangd.toml, which an administrator sets); wait with gsubmit --wait, or follow gctl events --follow")
+			warnings = append(warnings, "--mail-type has no effect: the site has no mail server, which an administrator would name; wait with gsubmit --wait, or follow gctl events --follow")
 			continue
 		default:
 			if n.To, err = s.Mail.address(n.To, user); err != nil {
@@ -90,7 +90,7 @@ func (m *Mail) address(to, user string) (string, error) {
 	}
 	if !strings.Contains(to, "@") {
 		if m.Domain == "" {
-			return "", &api.Error{Code: api.CodeInvalid, Message: fmt.Sprintf("notify: %q is no mail address, and the site names no mail_domain for its users", to), Hint: "give a whole address with --mail-user"}
+			return "", &api.Error{Code: api.CodeInvalid, Message: fmt.Sprintf("notify: %q is no mail address, and the site names no mail domain for its users", to), Hint: "give a whole address with --mail-user"}
 		}
 		to += "@" + m.Domain
 	}

@@ -37,7 +37,7 @@ func TestResolve(t *testing.T) {
 		{"a target", site, api.Notify{Target: "chat", Types: end}, "chat", "", ""},
 		{"a target not listed", site, api.Notify{Target: "http://169.254.169.254/", Types: end}, "", "", "no target"},
 		{"a kind that is none", site, api.Notify{Types: []api.NotifyType{"MORE"}}, "", "", "no kind"},
-		{"no mail server", &Site{}, api.Notify{Types: end}, "", "mail_server", ""},
+		{"no mail server", &Site{}, api.Notify{Types: end}, "", "no mail server", ""},
 		{"no burst buffers", site, api.Notify{Types: []api.NotifyType{api.NotifyStageOut}}, "ada@uni.example", "STAGE_OUT never", ""},
 	} {
 		kept, warnings, err := c.site.Resolve([]api.Notify{c.ask}, "ada")

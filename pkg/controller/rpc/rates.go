@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"gangd/pkg/api"
+	"gangd/pkg/core/cmdline/when"
 	"gangd/pkg/wire/auth"
 )
 
@@ -49,7 +50,7 @@ func (r *Rates) admit(id auth.Identity) *api.Error {
 		return nil
 	}
 	return &api.Error{Code: api.CodeTooMany, RetryAfter: int(math.Ceil(wait.Seconds())),
-		Message: fmt.Sprintf("%s has made %d requests more than %d a second (user_burst, user_rate): the next is taken in %s", id.User, r.burst, r.perSecond, wait.Round(time.Millisecond)),
+		Message: fmt.Sprintf("%s has made %d requests more than %d a second: the next is taken in %s", id.User, r.burst, r.perSecond, when.Words(wait)),
 		Hint:    "ask for many jobs in one call: an array, gqueue -j ID,ID; and follow with gqueue --watch or gsubmit --wait instead of asking again"}
 }
 

@@ -101,7 +101,7 @@ func TestTooOftenIsRefused(t *testing.T) {
 	if err := json.Unmarshal(w.Body.Bytes(), &e); err != nil {
 		t.Fatal(err)
 	}
-	const want = "ada has made 3 requests more than 200 a second (user_burst, user_rate): the next is taken in 5ms"
+	const want = "ada has made 3 requests more than 200 a second: the next is taken in 5 ms"
 	if w.Code != http.StatusTooManyRequests || w.Header().Get("Retry-After") != "1" || e.Code != api.CodeTooMany || e.RetryAfter != 1 || e.Message != want {
 		t.Errorf("%d, Retry-After %q: %+v", w.Code, w.Header().Get("Retry-After"), e)
 	}

@@ -48,7 +48,7 @@ func (s *Server) stream(r *http.Request, id auth.Identity) (done func(), err err
 	}
 	if st.users[id.UID] >= most {
 		return nil, &api.Error{Code: api.CodeTooMany, Hint: "end some of gctl events --follow, gqueue --watch and glog -f",
-			Message: fmt.Sprintf("%s follows %d streams, the most that one user may (user_streams)", id.User, most)}
+			Message: fmt.Sprintf("%s follows %d streams, the most that one user may", id.User, most)}
 	}
 	count := func(by int) {
 		if st.users[id.UID] += by; st.users[id.UID] == 0 {

@@ -24,7 +24,7 @@ func TestStreamsAreBounded(t *testing.T) {
 	take(ada)
 	take(bob)
 	_, err := s.stream(&http.Request{}, ada)
-	const want = "ada follows 2 streams, the most that one user may (user_streams); end some of gctl events --follow, gqueue --watch and glog -f"
+	const want = "ada follows 2 streams, the most that one user may; end some of gctl events --follow, gqueue --watch and glog -f"
 	if api.CodeOf(err) != api.CodeTooMany || err.Error() != want {
 		t.Errorf("a third: %v", err)
 	}

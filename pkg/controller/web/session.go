@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"gangd/pkg/api"
+	"gangd/pkg/core/cmdline/when"
 	"gangd/pkg/wire/auth"
 )
 
@@ -78,7 +79,7 @@ func (l *links) make(id *auth.Identity, now time.Time) (secret string, until tim
 	}
 	if his >= linksEach || len(l.made) >= linksAll {
 		return "", time.Time{}, &api.Error{Code: api.CodeTooMany, RetryAfter: 60,
-			Message: fmt.Sprintf("%d links of yours were not used yet, the most that may be", his), Hint: fmt.Sprintf("open one of them; each ends after %s", linkLife)}
+			Message: fmt.Sprintf("%d links of yours were not used yet, the most that may be", his), Hint: fmt.Sprintf("open one of them; each ends after %s", when.Words(linkLife))}
 	}
 	if l.made == nil {
 		l.made = map[[sha256.Size]byte]link{}
@@ -108,7 +109,7 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 		s.o.Log.Warn("page: link refused", "from", r.RemoteAddr)
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		w.WriteHeader(http.StatusForbidden)
-		_, _ = fmt.Fprintf(w, "This link was used already, or is older than %s.\nRun gctl web for another.\n", linkLife)
+		_, _ = fmt.Fprintf(w, "This link was used already, or is older than %s.\nRun gctl web for another.\n", when.Words(linkLife))
 		return
 	}
 	seat.Until, seat.Secret = s.o.Now().Add(sessionLife).Unix(), random()

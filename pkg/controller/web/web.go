@@ -127,7 +127,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.Set("Strict-Transport-Security", "max-age=31536000")
 	}
 	if !s.ours(r.Host) {
-		fail(w, &api.Error{Code: api.CodePermission, Message: fmt.Sprintf("this page is not %q", r.Host), Hint: "open " + s.o.URL + ", or set web_url to the name under which people reach it"})
+		fail(w, &api.Error{Code: api.CodePermission, Message: fmt.Sprintf("this page is not %q", r.Host), Hint: "open " + s.o.URL + "; other names are for an administrator to add (web_url in gangd.toml)"})
 		return
 	}
 	s.mux.ServeHTTP(w, r)

@@ -314,7 +314,7 @@ func askKey(s *api.Spec, partitions []string) string {
 		if s.SwitchWait != nil {
 			wait = *s.SwitchWait
 		}
-		fmt.Fprintf(&b, " switches %d %d", s.Switches, wait)
+		fmt.Fprintf(&b, " switches %d %d", s.Switches, int64(wait))
 	}
 	if len(s.Pools) > 0 {
 		fmt.Fprintf(&b, " pools %v", s.Pools)

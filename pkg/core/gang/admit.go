@@ -9,6 +9,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
+	"gangd/pkg/core/cmdline/when"
 	"gangd/pkg/core/sched"
 )
 
@@ -97,7 +98,7 @@ func (ln *launches) admissible(e *entry, ev Admit) *api.Error {
 	case tooLate(e.job, ln.clock.now.Wall):
 		return api.Errorf(api.CodeConflict, "job %d %s", ev.Job, missed(e.job))
 	case ev.TimeLimit != 0 && (ev.TimeLimit < least(e.job) || e.job.TimeLimit > 0 && ev.TimeLimit >= e.job.TimeLimit):
-		return api.Errorf(api.CodeInvalid, "the time limit of job %d can't be cut to %s", ev.Job, ev.TimeLimit)
+		return api.Errorf(api.CodeInvalid, "the time limit of job %d can't be cut to %s", ev.Job, when.Words(ev.TimeLimit))
 	case len(ev.Slots) != len(e.job.Ranks):
 		return api.Errorf(api.CodeInvalid, "%d slots for the %d ranks of job %d", len(ev.Slots), len(e.job.Ranks), ev.Job)
 	}
@@ -337,10 +338,10 @@ func (ln *launches) startTimeout(e *entry) {
 		late = append(late, m.Node)
 		// A node that had no session all that time was not slow, it was away: that is another story.
 		if h.node.Connected && ln.clock.now.Mono-h.since >= ln.set.StartTimeout {
-			ln.remember(e, Refusal{m.Node, blameLate, fmt.Sprintf("not ready within %s", ln.set.StartTimeout)})
+			ln.remember(e, Refusal{m.Node, blameLate, fmt.Sprintf("not ready within %s", when.Words(ln.set.StartTimeout))})
 		}
 	}
-	text := fmt.Sprintf("not ready within %s: %s", ln.set.StartTimeout, strings.Join(names, ", "))
+	text := fmt.Sprintf("not ready within %s: %s", when.Words(ln.set.StartTimeout), strings.Join(names, ", "))
 	ln.rollback(e, text, late, func(int) bool { return false })
 }
 
@@ -361,8 +362,8 @@ func (ln *launches) launchTimeout(e *entry) {
 			waiting = true
 			continue
 		}
-		text := fmt.Sprintf("not running %s after the start on %s", ln.set.StartTimeout, m.Node)
-		ln.remember(e, Refusal{m.Node, blameLate, fmt.Sprintf("not running %s after the start", ln.set.StartTimeout)})
+		text := fmt.Sprintf("not running %s after the start on %s", when.Words(ln.set.StartTimeout), m.Node)
+		ln.remember(e, Refusal{m.Node, blameLate, fmt.Sprintf("not running %s after the start", when.Words(ln.set.StartTimeout))})
 		ln.stops.accident(e, Report{Cause: api.CauseLaunch, Trigger: m.Ranks[0], Text: text})
 		return
 	}

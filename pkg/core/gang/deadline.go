@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"gangd/pkg/api"
+	"gangd/pkg/core/cmdline/when"
 )
 
 // shortest is the least time that is worth a start before a deadline: limits are shown and
@@ -60,20 +61,20 @@ func cutByDeadline(j *Job) bool {
 
 func limitReached(j *Job) string {
 	if cutByDeadline(j) {
-		return fmt.Sprintf("deadline %s reached after %s", timeText(j.Deadline), TimeLimit(j))
+		return fmt.Sprintf("deadline %s reached after %s", timeText(j.Deadline), when.Words(TimeLimit(j)))
 	}
 	return limitName(j) + " reached"
 }
 
-func limitName(j *Job) string { return "time limit of " + TimeLimit(j).String() }
+func limitName(j *Job) string { return "time limit of " + when.Words(TimeLimit(j)) }
 
 // cutText says why an epoch may run for less than its time limit; empty: it may not.
 func cutText(j *Job) string {
 	switch {
 	case cutByDeadline(j):
-		return fmt.Sprintf("time limit %s, cut from %s for the deadline %s", TimeLimit(j), limitText(j.TimeLimit), timeText(j.Deadline))
+		return fmt.Sprintf("time limit %s, cut from %s for the deadline %s", when.Words(TimeLimit(j)), limitText(j.TimeLimit), timeText(j.Deadline))
 	case j.CutTimeLimit > 0:
-		return fmt.Sprintf("time limit %s, cut from %s to end before others' turn", j.CutTimeLimit, limitText(j.TimeLimit))
+		return fmt.Sprintf("time limit %s, cut from %s to end before others' turn", when.Words(j.CutTimeLimit), limitText(j.TimeLimit))
 	}
 	return ""
 }
@@ -105,9 +106,9 @@ func missed(j *Job) string {
 	why := "it has no time limit"
 	switch {
 	case j.Spec.TimeMin > 0 && (j.TimeLimit == 0 || j.Spec.TimeMin < j.TimeLimit):
-		why = fmt.Sprintf("its time limit is %s and may be cut to %s", limitText(j.TimeLimit), j.Spec.TimeMin)
+		why = fmt.Sprintf("its time limit is %s and may be cut to %s", limitText(j.TimeLimit), when.Words(j.Spec.TimeMin))
 	case j.TimeLimit > 0:
-		why = fmt.Sprintf("its time limit is %s", j.TimeLimit)
+		why = fmt.Sprintf("its time limit is %s", when.Words(j.TimeLimit))
 	}
 	return fmt.Sprintf("can't end by its deadline %s any more: %s", timeText(j.Deadline), why)
 }
@@ -172,7 +173,7 @@ func (cl *control) endsInTime(j *Job, ev *Update) *api.Error {
 	}
 	if !by.After(cl.clock.now.Wall) || by.Sub(from) < least {
 		return conflict("give a later deadline, or a shorter limit with --time", "job %s could not end by %s: it takes at least %s %s",
-			j.Ref(), timeText(by), least, said)
+			j.Ref(), timeText(by), when.Words(least), said)
 	}
 	return nil
 }
@@ -229,5 +230,5 @@ func limitText(d time.Duration) string {
 	if d == 0 {
 		return "none"
 	}
-	return d.String()
+	return when.Words(d)
 }

@@ -22,11 +22,11 @@ func TestAJobThatCanNotEndByItsDeadlineEnds(t *testing.T) {
 		waits                time.Duration // it is a candidate still
 		text                 string
 	}{
-		{"by its limit", 2 * time.Hour, time.Hour, 0, time.Hour, "can't end by its deadline 2026-03-01T14:00:00Z any more: its time limit is 1h0m0s"},
+		{"by its limit", 2 * time.Hour, time.Hour, 0, time.Hour, "can't end by its deadline 2026-03-01T14:00:00Z any more: its time limit is 1 h"},
 		{"by its least limit", 2 * time.Hour, time.Hour, 10 * time.Minute, 110 * time.Minute,
-			"can't end by its deadline 2026-03-01T14:00:00Z any more: its time limit is 1h0m0s and may be cut to 10m0s"},
+			"can't end by its deadline 2026-03-01T14:00:00Z any more: its time limit is 1 h and may be cut to 10 min"},
 		{"no limit", 2 * time.Hour, 0, 0, 2*time.Hour - time.Second, "can't end by its deadline 2026-03-01T14:00:00Z any more: it has no time limit"},
-		{"too late at once", time.Minute, time.Hour, 0, -time.Second, "can't end by its deadline 2026-03-01T12:01:00Z any more: its time limit is 1h0m0s"},
+		{"too late at once", time.Minute, time.Hour, 0, -time.Second, "can't end by its deadline 2026-03-01T12:01:00Z any more: its time limit is 1 h"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b := newBench(t, 2)
@@ -70,11 +70,11 @@ func TestADeadlineCutsTheLimit(t *testing.T) {
 	}
 	ev := b.w.Take().Events
 	at := slices.IndexFunc(ev, func(e api.Event) bool { return e.Type == api.EventStarted })
-	if got := ev[at].Text; got != "time limit 39m55s, cut from 1h0m0s for the deadline 2026-03-01T12:50:00Z" {
+	if got := ev[at].Text; got != "time limit 39 min 55 s, cut from 1 h for the deadline 2026-03-01T12:50:00Z" {
 		t.Error(got)
 	}
 	if out := b.step(Update{Job: id, Deadline: new(epoch0.Add(15 * time.Minute))}); out.Refused == nil || out.Refused.Message !=
-		"job 1 could not end by 2026-03-01T12:15:00Z: it takes at least 10m0s from its start at 2026-03-01T12:10:05Z" {
+		"job 1 could not end by 2026-03-01T12:15:00Z: it takes at least 10 min from its start at 2026-03-01T12:10:05Z" {
 		t.Errorf("%v", out.Refused)
 	}
 	b.must(Update{Job: id, Deadline: new(time.Time{})})
@@ -86,7 +86,7 @@ func TestADeadlineCutsTheLimit(t *testing.T) {
 	b.say("n1", api.MemberActual{MemberKey: b.key(id), Phase: api.PhaseRunning, Stopping: api.CauseTimeout})
 	b.ack(id)
 	b.state(id, api.JobDeadline)
-	if v := b.w.Job(id).Verdict; v.Text != "deadline 2026-03-01T12:30:00Z reached after 19m55s" || v.ExitCode != 75 {
+	if v := b.w.Job(id).Verdict; v.Text != "deadline 2026-03-01T12:30:00Z reached after 19 min 55 s" || v.ExitCode != 75 {
 		t.Errorf("%+v", v)
 	}
 }
@@ -166,7 +166,7 @@ func TestDeadlineIsCheckedAtAdmission(t *testing.T) {
 	id := b.submit(due(2*time.Hour, time.Hour, 0))
 	b.now.Wall, b.now.Mono = b.now.Wall.Add(time.Hour+time.Second), b.now.Mono+time.Hour+time.Second
 	out := b.step(b.spread(id))
-	want := "job 1 can't end by its deadline 2026-03-01T14:00:00Z any more: its time limit is 1h0m0s"
+	want := "job 1 can't end by its deadline 2026-03-01T14:00:00Z any more: its time limit is 1 h"
 	if out.Refused == nil || out.Refused.Message != want {
 		t.Fatalf("%+v", out)
 	}

@@ -330,15 +330,15 @@ func (ds *dependencies) standJob(j *Job, c *api.Condition, on *Job) status {
 	switch c.Kind {
 	case api.After:
 		if on.Start.IsZero() || c.Delay == 0 {
-			return when(over || !on.Start.IsZero(), met, unmet)
+			return either(over || !on.Start.IsZero(), met, unmet)
 		}
 		return ds.delayed(j, on.Start.Add(c.Delay).Sub(ds.clock.now.Wall))
 	case api.AfterAny:
-		return when(over, met, unmet)
+		return either(over, met, unmet)
 	case api.AfterNotOK:
-		return when(!over, unmet, when(good, never, met))
+		return either(!over, unmet, either(good, never, met))
 	}
-	return when(!over, unmet, when(good, met, never))
+	return either(!over, unmet, either(good, met, never))
 }
 
 func (ds *dependencies) standArray(j *Job, c *api.Condition, first *Job) status {
@@ -347,18 +347,18 @@ func (ds *dependencies) standArray(j *Job, c *api.Condition, first *Job) status 
 	switch c.Kind {
 	case api.After:
 		if a.begun < n || c.Delay == 0 {
-			return when(a.begun < n, unmet, met)
+			return either(a.begun < n, unmet, met)
 		}
 		return ds.delayed(j, a.start.Add(c.Delay).Sub(ds.clock.now.Wall))
 	case api.AfterAny:
-		return when(a.over == n, met, unmet)
+		return either(a.over == n, met, unmet)
 	case api.AfterNotOK:
-		return when(a.over < n, unmet, when(a.bad > 0, met, never))
+		return either(a.over < n, unmet, either(a.bad > 0, met, never))
 	}
-	return when(a.bad > 0, never, when(a.over == n, met, unmet))
+	return either(a.bad > 0, never, either(a.over == n, met, unmet))
 }
 
-func when(is bool, a, b status) status {
+func either(is bool, a, b status) status {
 	if is {
 		return a
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"gangd/pkg/api"
+	"gangd/pkg/core/cmdline/when"
 )
 
 // stops take gangs from their nodes, back to the queue or to their end.
@@ -201,7 +202,7 @@ func (st *stops) force(e *entry) {
 		}
 		text := e.stuck[i]
 		if text == "" {
-			text = fmt.Sprintf("not stopped within %s", e.job.Drain.Lead+graceOf(st.set, e.job)+st.set.DrainSlack)
+			text = fmt.Sprintf("not stopped within %s", when.Words(e.job.Drain.Lead+graceOf(st.set, e.job)+st.set.DrainSlack))
 		}
 		if node := e.job.Members[i].Node; !st.nodes.byName[node].node.Connected {
 			st.missing(e, i, fmt.Sprintf("node %s is silent", node))

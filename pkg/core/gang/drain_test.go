@@ -379,7 +379,7 @@ func TestResumesAfterItsLimit(t *testing.T) {
 	noticed(api.PhaseStopped, "n1", exit(0, 0))
 	noticed(api.PhaseStopped, "n2", exit(1, 0))
 	b.state(id, api.JobTimeout)
-	want := "ended in the lead of its time limit of 5m30s; all runs together took 24m30s of the 25m0s that it asked for (--max-time-total)"
+	want := "ended in the lead of its time limit of 5 min 30 s; all runs together took 24 min 30 s of the 25 min that it asked for (--max-time-total)"
 	if j := b.w.Job(id); j.Verdict.Text != want || len(j.Used) != 0 {
 		t.Fatalf("%q, want %q; used %v", j.Verdict.Text, want, j.Used)
 	}

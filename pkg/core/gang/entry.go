@@ -8,6 +8,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
+	"gangd/pkg/core/cmdline/when"
 )
 
 // What a partition asks of jobs is judged here and nowhere else: of a job that is submitted or changed, and of all that wait
@@ -124,7 +125,7 @@ func Refuse(p *api.Partition, a *Entrant, word string) *api.Error {
 		e := api.Errorf(api.CodePermission, "partition %s is not open to %s: %s", p.Name, who, whichAccounts(p))
 		return hinted(e.About(api.ReasonPartitionAccount, p.Name), "name another account with --account, or another partition")
 	case word == WordPartitionTime:
-		e := api.Errorf(api.CodeInvalid, "time limit %s is above the %s that partition %s allows", limitOrNone(a.TimeLimit), p.MaxTime, p.Name)
+		e := api.Errorf(api.CodeInvalid, "time limit %s is above the %s that partition %s allows", limitOrNone(a.TimeLimit), when.Words(p.MaxTime), p.Name)
 		return hinted(e.About(api.ReasonTimeLimit, ""), fmt.Sprintf("ask for --time=%d or less (minutes)", int(p.MaxTime.Minutes())))
 	case word == WordPartitionNodes:
 		return nodesRefusal(p, a.Spec)
@@ -142,7 +143,7 @@ func limitOrNone(d time.Duration) string {
 	if d == 0 {
 		return "unlimited"
 	}
-	return d.String()
+	return when.Words(d)
 }
 
 func whoMay(p *api.Partition) string {
@@ -187,7 +188,7 @@ func WhyKept(p *api.Partition, job int64, a *Entrant, word string) string {
 	case WordPartitionInactive:
 		return fmt.Sprintf("partition %s is inactive: an admin lets nothing start in it", p.Name)
 	case WordPartitionTime:
-		return fmt.Sprintf("its time limit is %s, and partition %s allows %s by now; gctl update %d --time=%d lowers it", limitOrNone(a.TimeLimit), p.Name, p.MaxTime,
+		return fmt.Sprintf("its time limit is %s, and partition %s allows %s by now; gctl update %d --time=%d lowers it", limitOrNone(a.TimeLimit), p.Name, when.Words(p.MaxTime),
 			job, int(p.MaxTime.Minutes()))
 	case "":
 		return ""

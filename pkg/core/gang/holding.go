@@ -31,7 +31,7 @@ const specOverhead = 1 << 10
 func (hs *holdings) mayHold(ev *Submit, count int) *api.Error {
 	if most := hs.set.MaxJobs; most > 0 && hs.live+count > most {
 		return &api.Error{Code: api.CodeTooMany, Hint: "submit again when some have ended",
-			Message: fmt.Sprintf("the cluster has %d jobs that have not ended, %d more are asked for, and it takes %d (max_jobs)", hs.live, count, most)}
+			Message: fmt.Sprintf("the cluster has %d jobs that have not ended, %d more are asked for, and it takes %d", hs.live, count, most)}
 	}
 	h := hs.byUser[ev.UID]
 	if h == nil {
@@ -39,11 +39,11 @@ func (hs *holdings) mayHold(ev *Submit, count int) *api.Error {
 	}
 	if most := hs.set.UserJobs; most > 0 && h.jobs+count > most {
 		return &api.Error{Code: api.CodeTooMany, Hint: "submit again when some have ended",
-			Message: fmt.Sprintf("%s has %d jobs that have not ended, %d more are asked for, and a user may have %d (user_jobs)", ev.User, h.jobs, count, most)}
+			Message: fmt.Sprintf("%s has %d jobs that have not ended, %d more are asked for, and a user may have %d", ev.User, h.jobs, count, most)}
 	}
 	if bytes := specOverhead + ev.Spec.TextBytes(); hs.set.UserBytes > 0 && !hs.holds(ev) && h.bytes+bytes > hs.set.UserBytes {
 		return &api.Error{Code: api.CodeTooMany, Hint: "leave out of the environment what the jobs do not need: --export=NAME,NAME; or make them one array, which counts once",
-			Message: fmt.Sprintf("scripts, environments and options of the jobs of %s that have not ended have %d bytes, this one has %d, and a user may have %d (user_bytes)", ev.User, h.bytes, bytes, hs.set.UserBytes)}
+			Message: fmt.Sprintf("scripts, environments and options of the jobs of %s that have not ended have %d bytes, this one has %d, and a user may have %d", ev.User, h.bytes, bytes, hs.set.UserBytes)}
 	}
 	return nil
 }

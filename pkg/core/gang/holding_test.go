@@ -35,7 +35,7 @@ func TestAUserHoldsSoManyJobs(t *testing.T) {
 	b := newBench(t, 0)
 	b.w.set.UserJobs = 3
 	first := b.holds(1, "a", 0, 1, "")
-	b.holds(1, "a", 0, 3, "ada has 1 jobs that have not ended, 3 more are asked for, and a user may have 3 (user_jobs)")
+	b.holds(1, "a", 0, 3, "ada has 1 jobs that have not ended, 3 more are asked for, and a user may have 3")
 	b.holds(1, "a", 0, 2, "")
 	b.holds(1, "b", 0, 1, "ada has 3 jobs")
 	b.holds(2, "a", 0, 3, "") // somebody else's count by themselves
@@ -48,7 +48,7 @@ func TestAUserHoldsSoManyBytes(t *testing.T) {
 	b.w.set.UserBytes = 10 * specOverhead
 	first := b.holds(1, "a", 5*specOverhead, 4, "") // its elements share one
 	b.holds(1, "a", 5*specOverhead, 1, "")          // and so does who submits it again
-	b.holds(1, "b", 5*specOverhead, 1, "and a user may have 10240 (user_bytes)")
+	b.holds(1, "b", 5*specOverhead, 1, "and a user may have 10240")
 	b.holds(2, "b", 5*specOverhead, 1, "")
 	for id := first; id < first+4; id++ {
 		b.must(Cancel{Job: id})
@@ -62,7 +62,7 @@ func TestTheClusterHoldsSoManyJobs(t *testing.T) {
 	b := newBench(t, 0)
 	b.w.set.MaxJobs = 2
 	first := b.holds(1, "a", 0, 1, "")
-	b.holds(2, "a", 0, 2, "the cluster has 1 jobs that have not ended, 2 more are asked for, and it takes 2 (max_jobs)")
+	b.holds(2, "a", 0, 2, "the cluster has 1 jobs that have not ended, 2 more are asked for, and it takes 2")
 	b.holds(2, "a", 0, 1, "")
 	b.holds(1, "a", 0, 1, "the cluster has 2 jobs")
 	b.must(Cancel{Job: first})

@@ -11,6 +11,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
+	"gangd/pkg/core/cmdline/when"
 )
 
 // fleet is what becomes of nodes and their cards: contact, fitness, loss, and what gangs have left there.
@@ -38,7 +39,7 @@ func (fl *fleet) refresh(h *host) {
 	state, reason := n.State, outOfService(n)
 	switch {
 	case OnlySilent(n):
-		state, reason = api.NodeLost, fmt.Sprintf("silent for %s", fl.set.NodeTimeout)
+		state, reason = api.NodeLost, fmt.Sprintf("silent for %s", when.Words(fl.set.NodeTimeout))
 	case !n.LostSince.IsZero():
 		state = api.NodeLost
 	case !n.Connected:
@@ -329,7 +330,7 @@ func (fl *fleet) forgetNode(ev NodeForget) Outcome {
 	}
 	if h.node.State != api.NodeLost {
 		err := conflict("", "node %s is %s: only a lost node can be forgotten", ev.Node, h.node.State)
-		err.Hint = "stop its gnoded, and wait for node_timeout; with TLS, gangd token revoke " + ev.Node + " keeps it out"
+		err.Hint = "stop its gnoded, and wait until it is lost; with TLS, gangd token revoke " + ev.Node + " keeps it out"
 		return refused(err)
 	}
 	if len(h.members)+len(h.node.Left) > 0 {

@@ -258,7 +258,7 @@ func TestLostNodeIsFlaggedOnce(t *testing.T) {
 	if n := b.w.Node("n2"); dead != 1 || n.State != api.NodeLost || !n.LostSince.Equal(epoch0.Add(30*time.Second)) {
 		t.Fatalf("%d lines, %s since %s", dead, n.State, n.LostSince)
 	}
-	if n := b.w.Node("n2"); !OnlySilent(n) || n.Reason != "silent for 30s" {
+	if n := b.w.Node("n2"); !OnlySilent(n) || n.Reason != "silent for 30 s" {
 		t.Fatalf("%t: %s", OnlySilent(n), n.Reason)
 	}
 	b.must(NodeDrain{Node: "n2", User: "ada", Reason: "fan"})

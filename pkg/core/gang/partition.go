@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"gangd/pkg/api"
+	"gangd/pkg/core/cmdline/when"
 	"gangd/pkg/core/hostlist"
 	"gangd/pkg/core/nearest"
 )
@@ -154,7 +155,7 @@ func (ps *partitions) fill(p *api.Partition, r *api.PartitionRequest) *api.Error
 	case p.DefaultTime < 0 || p.MaxTime < 0:
 		return bad("a time may not be negative")
 	case p.MaxTime > 0 && p.DefaultTime > p.MaxTime:
-		return bad("the default time %s of partition %s is above its longest, %s", p.DefaultTime, p.Name, p.MaxTime)
+		return bad("the default time %s of partition %s is above its longest, %s", when.Words(p.DefaultTime), p.Name, when.Words(p.MaxTime))
 	case p.MinNodes < 0 || p.MaxNodes < 0:
 		return bad("a number of nodes may not be negative")
 	case p.MaxNodes > 0 && p.MinNodes > p.MaxNodes:
@@ -184,7 +185,7 @@ func partitionText(p *api.Partition) string {
 		if d == 0 {
 			return "unlimited"
 		}
-		return d.String()
+		return when.Words(d)
 	}
 	text := fmt.Sprintf("%s: %s, %s, tier %d, time limit %s, at most %s", p.Name, nodes, state, p.Tier, limit(p.DefaultTime), limit(p.MaxTime))
 	for _, l := range []struct {

@@ -159,7 +159,7 @@ func TestPartitionsThatAreRefused(t *testing.T) {
 	b.refuses(put(false, api.PartitionRequest{Name: "night", MaxTime: new(-time.Second)}), "a time may not be negative")
 	b.refuses(put(false, api.PartitionRequest{Name: "night", DefaultTime: new(-time.Second)}), "a time may not be negative")
 	b.refuses(put(false, api.PartitionRequest{Name: "night", DefaultTime: new(time.Hour + 1), MaxTime: new(time.Hour)}),
-		"the default time 1h0m0.000000001s of partition night is above its longest, 1h0m0s")
+		"the default time 1 h of partition night is above its longest, 1 h")
 	b.must(put(false, api.PartitionRequest{Name: "night", DefaultTime: new(time.Hour), MaxTime: new(time.Hour), Nodes: &[]string{"all"}}))
 	b.ignores(put(true, api.PartitionRequest{Name: "night", MaxTime: new(time.Hour)}), "it is so already")
 	b.refuses(DropPartition{Name: "knight"}, `no partition "knight"`)
@@ -171,8 +171,8 @@ func TestPartitionsThatAreRefused(t *testing.T) {
 
 func TestPartitionsInALine(t *testing.T) {
 	for want, p := range map[string]api.Partition{
-		"p: every node, up, tier 0, time limit unlimited, at most unlimited":  {State: api.PartitionUp},
-		"p: n[1-2], down, tier 3, time limit 1h0m0s, at most 2h0m0s, default": {State: api.PartitionDown, Nodes: []string{"n1", "n2"}, Tier: 3, DefaultTime: time.Hour, MaxTime: 2 * time.Hour, Default: true},
+		"p: every node, up, tier 0, time limit unlimited, at most unlimited": {State: api.PartitionUp},
+		"p: n[1-2], down, tier 3, time limit 1 h, at most 2 h, default":      {State: api.PartitionDown, Nodes: []string{"n1", "n2"}, Tier: 3, DefaultTime: time.Hour, MaxTime: 2 * time.Hour, Default: true},
 	} {
 		p.Name = "p"
 		if got := partitionText(&p); got != want {

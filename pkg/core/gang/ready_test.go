@@ -49,8 +49,8 @@ func TestReadyGate(t *testing.T) {
 			b.saidReady(id, 1)
 			b.after(time.Hour)
 		}, true, ""},
-		{"nobody is", func(b *bench, id int64) { b.after(time.Minute) }, false, "ranks 0, 1 and 2 not ready within 1m0s (0 of 3 were)"},
-		{"one is not", func(b *bench, id int64) { b.saidReady(id, 0, 2); b.after(time.Minute) }, false, "rank 1 not ready within 1m0s (2 of 3 were)"},
+		{"nobody is", func(b *bench, id int64) { b.after(time.Minute) }, false, "ranks 0, 1 and 2 not ready within 60 s (0 of 3 were)"},
+		{"one is not", func(b *bench, id int64) { b.saidReady(id, 0, 2); b.after(time.Minute) }, false, "rank 1 not ready within 60 s (2 of 3 were)"},
 		{"not yet", func(b *bench, id int64) { b.after(59 * time.Second) }, false, ""},
 		{"one has ended well before", func(b *bench, id int64) { b.saidReady(id, 0, 2); b.exits(id, exit(1, 0)); b.after(time.Hour) }, true, ""},
 		{"the controller restarts, and they say it again", func(b *bench, id int64) {
@@ -86,7 +86,7 @@ func TestReadyGate(t *testing.T) {
 				t.Errorf("applied: %+v", out)
 			}
 			b.after(time.Minute)
-		}, false, "rank 2 not ready within 1m0s (2 of 3 were)"},
+		}, false, "rank 2 not ready within 60 s (2 of 3 were)"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b, id := gated(t)
@@ -125,7 +125,7 @@ func TestReadyGateOfEachRun(t *testing.T) {
 		b.ack(id)
 	}
 	v := b.w.Job(id).Verdict
-	if want := "rank 0 not ready within 1m0s (2 of 3 were); launch for the 4th time, of 3 re-runs none is left"; v.State != api.JobFailed || v.Text != want {
+	if want := "rank 0 not ready within 60 s (2 of 3 were); launch for the 4th time, of 3 re-runs none is left"; v.State != api.JobFailed || v.Text != want {
 		t.Errorf("%s %q, want %q", v.State, v.Text, want)
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
+	"gangd/pkg/core/cmdline/when"
 	"gangd/pkg/core/hostlist"
 	"gangd/pkg/core/nearest"
 	"gangd/pkg/core/sched"
@@ -166,7 +167,7 @@ func (rs *reservations) bookable(r *api.Reservation, old *reservation, ev *PutRe
 	case r.Has(api.FlagDaily) && r.Has(api.FlagWeekly):
 		return bad("keep one of them", "flags daily and weekly exclude each other")
 	case r.Days() > 0 && length > r.Every():
-		return bad("make it shorter", "reservation %s lasts %s, longer than the %s until its next one", r.Name, length, r.Every())
+		return bad("make it shorter", "reservation %s lasts %s, longer than the %s until its next one", r.Name, when.Words(length), when.Words(r.Every()))
 	}
 	for _, n := range r.Nodes {
 		if rs.nodes.byName[n] == nil {

@@ -101,7 +101,7 @@ func TestReservationsThatCanNotBe(t *testing.T) {
 		{with(soon, func(r *api.Reservation) { r.Name = "night" }), "there is a reservation night already"},
 		{b.reservation("talk", 26*time.Hour+30*time.Minute, time.Hour, []string{"n2"}),
 			"reservation night has n2 from 2026-03-01T14:00:00Z to 2026-03-01T15:00:00Z already"},
-		{b.reservation("talk", 50*time.Hour, 25*time.Hour, []string{"n1"}, api.FlagDaily), "reservation talk lasts 25h0m0s, longer than the 24h0m0s until its next one"},
+		{b.reservation("talk", 50*time.Hour, 25*time.Hour, []string{"n1"}, api.FlagDaily), "reservation talk lasts 1 d 1 h, longer than the 1 d until its next one"},
 	} {
 		if out := b.step(PutReservation{R: tt.r}); out.Refused == nil || out.Refused.Message != tt.want {
 			t.Errorf("%+v\nwant %s", out.Refused, tt.want)
@@ -248,7 +248,7 @@ func TestReservationsThatAreRefused(t *testing.T) {
 	b.refuses(put(func(r *api.Reservation) { r.Flags = []api.ReservationFlag{api.FlagDaily, api.FlagWeekly} }), "flags daily and weekly exclude each other")
 	b.refuses(put(func(r *api.Reservation) {
 		r.End, r.Flags = r.Start.Add(24*time.Hour+time.Second), []api.ReservationFlag{api.FlagDaily}
-	}), "reservation talk lasts 24h0m1s, longer than the 24h0m0s until its next one")
+	}), "reservation talk lasts 1 d, longer than the 1 d until its next one")
 	b.refuses(put(func(r *api.Reservation) { r.Nodes = []string{"n1", "n9"} }), `no node "n9"`)
 	b.must(PutReservation{R: put(same).R, By: "root"})
 	b.refuses(put(same), "there is a reservation talk already")

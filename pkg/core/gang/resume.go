@@ -3,6 +3,8 @@ package gang
 import (
 	"fmt"
 	"time"
+
+	"gangd/pkg/core/cmdline/when"
 )
 
 // A job that asked for it runs again after its time limit, until all its runs together have
@@ -41,7 +43,7 @@ func usedUp(j *Job, now time.Time) string {
 	if total-ran >= lead(j, false)+shortest {
 		return ""
 	}
-	return fmt.Sprintf("all runs together took %s of the %s that it asked for (--max-time-total)", ran.Round(time.Second), total)
+	return fmt.Sprintf("all runs together took %s of the %s that it asked for (--max-time-total)", when.Words(ran), when.Words(total))
 }
 
 // queuedAt is since when a job counts as submitted where others are.

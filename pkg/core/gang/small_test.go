@@ -79,10 +79,10 @@ func TestMissedDeadline(t *testing.T) {
 	at := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
 	for want, j := range map[string]*Job{
 		"it has no time limit":                                          {Spec: &api.Spec{}},
-		"its time limit is 1h0m0s":                                      {Spec: &api.Spec{}, TimeLimit: time.Hour},
-		"its time limit is 1h0m0s and may be cut to 1m0s":               {Spec: &api.Spec{TimeMin: time.Minute}, TimeLimit: time.Hour},
-		"its time limit is " + limitText(0) + " and may be cut to 1m0s": {Spec: &api.Spec{TimeMin: time.Minute}},
-		"its time limit is 1m0s":                                        {Spec: &api.Spec{TimeMin: time.Minute}, TimeLimit: time.Minute},
+		"its time limit is 1 h":                                         {Spec: &api.Spec{}, TimeLimit: time.Hour},
+		"its time limit is 1 h and may be cut to 60 s":                  {Spec: &api.Spec{TimeMin: time.Minute}, TimeLimit: time.Hour},
+		"its time limit is " + limitText(0) + " and may be cut to 60 s": {Spec: &api.Spec{TimeMin: time.Minute}},
+		"its time limit is 60 s":                                        {Spec: &api.Spec{TimeMin: time.Minute}, TimeLimit: time.Minute},
 	} {
 		j.Wishes = &Wishes{Deadline: at}
 		if got := missed(j); got != "can't end by its deadline "+timeText(at)+" any more: "+want {

@@ -67,7 +67,7 @@ func TestASessionBreaksDuringAStart(t *testing.T) {
 			b.after(29 * time.Second)
 			b.state(id, api.JobReserved)
 			b.after(time.Second)
-		}, api.JobPending, "not ready within 30s: n2 (went silent)"},
+		}, api.JobPending, "not ready within 30 s: n2 (went silent)"},
 		{"both are away, the first is back", func(b *bench, id int64) {
 			b.phase(id, "n1", api.PhaseReady)
 			b.state(id, api.JobRunning) // it had begun: nothing takes that back

@@ -166,7 +166,7 @@ func TestSilentTask(t *testing.T) {
 	}
 	b.must(mute(api.TaskKey{Step: s, Task: 3}))
 	evs := b.took(api.EventStallSuspected)
-	if len(evs) != 1 || evs[0].Rank != nil || *evs[0].Task != (api.TaskKey{Step: s, Task: 3}) || evs[0].Node != "n2" || evs[0].Text != "task 3 of step 1.0 has not beaten for 2m0s" {
+	if len(evs) != 1 || evs[0].Rank != nil || *evs[0].Task != (api.TaskKey{Step: s, Task: 3}) || evs[0].Node != "n2" || evs[0].Text != "task 3 of step 1.0 has not beaten for 2 min" {
 		t.Fatalf("suspected: %+v", evs)
 	}
 	for _, n := range []string{"n1", "n2"} {
@@ -176,7 +176,7 @@ func TestSilentTask(t *testing.T) {
 		}
 		b.must(w)
 	}
-	if d := b.w.Job(1).Drain; d == nil || d.Cause != api.CauseStalled || d.Trigger != -1 || !strings.HasPrefix(d.Text, "task 3 of step 1.0 was silent for 2m0s; ") {
+	if d := b.w.Job(1).Drain; d == nil || d.Cause != api.CauseStalled || d.Trigger != -1 || !strings.HasPrefix(d.Text, "task 3 of step 1.0 was silent for 2 min; ") {
 		t.Errorf("drain %+v", d)
 	}
 }
@@ -232,9 +232,9 @@ func TestReadyGateOfAllocation(t *testing.T) {
 		{"the script says so", func(b *bench) { b.srun(4); b.saidReady(1, 0) }, true, ""},
 		{"all tasks do", func(b *bench) { b.tasksReady(b.srun(4), 0, 1, 2); b.tasksReady(0, 2, 3) }, true, ""},
 		{"the only one does", func(b *bench) { b.tasksReady(b.srun(1), 0) }, true, ""},
-		{"one does not", func(b *bench) { b.tasksReady(b.srun(4), 0, 1, 3) }, false, "task 2 of step 1.0 not ready within 1m0s (3 of 4 were)"},
-		{"those of a narrow step do", func(b *bench) { b.srun(4); b.tasksReady(b.srun(2), 0, 1) }, false, "tasks 0, 1, 2 and 3 of step 1.0 not ready within 1m0s (0 of 4 were)"},
-		{"nobody is", func(b *bench) {}, false, "rank 0 not ready within 1m0s (0 of 1 were)"},
+		{"one does not", func(b *bench) { b.tasksReady(b.srun(4), 0, 1, 3) }, false, "task 2 of step 1.0 not ready within 60 s (3 of 4 were)"},
+		{"those of a narrow step do", func(b *bench) { b.srun(4); b.tasksReady(b.srun(2), 0, 1) }, false, "tasks 0, 1, 2 and 3 of step 1.0 not ready within 60 s (0 of 4 were)"},
+		{"nobody is", func(b *bench) {}, false, "rank 0 not ready within 60 s (0 of 1 were)"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			b := taskBench(t, func(s *api.Spec) { s.ReadyTimeout = time.Minute })

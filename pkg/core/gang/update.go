@@ -10,6 +10,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
+	"gangd/pkg/core/cmdline/when"
 	"gangd/pkg/core/hostlist"
 )
 
@@ -329,7 +330,7 @@ var changeable = slices.Concat([]changeableRow{
 		if s.TimeMin == 0 {
 			return ""
 		}
-		return s.TimeMin.String()
+		return when.Words(s.TimeMin)
 	}},
 	{"notices", func(s *api.Spec) string { return notices(s.Notify) }},
 })

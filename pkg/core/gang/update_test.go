@@ -20,7 +20,7 @@ func TestUpdateOfAWaitingJob(t *testing.T) {
 		t.Errorf("%+v", j)
 	}
 	ev := b.w.Take().Events
-	if got, want := ev[len(ev)-1].Text, "name other, was job; time limit 1h0m0s, was none; priority -5, was 0; partition main,big, was main; "+
+	if got, want := ev[len(ev)-1].Text, "name other, was job; time limit 1 h, was none; priority -5, was 0; partition main,big, was main; "+
 		"begins at 2026-03-01T12:01:00Z; dependency afterok:1 (ada)"; got != want {
 		t.Errorf("\n got %s\nwant %s", got, want)
 	}
@@ -225,7 +225,7 @@ func TestUpdatesInWords(t *testing.T) {
 	says(Update{Partition: new("night")}, "partition night, was main")
 	says(Update{Begin: new(epoch0.Add(time.Hour))}, "begins at 2026-03-01T13:00:00Z")
 	says(Update{Begin: new(epoch0.Add(-time.Hour))}, "begins at 2026-03-01T12:00:00Z")
-	says(Update{Name: new("other"), TimeLimit: new(time.Hour)}, "name other, was job; time limit 1h0m0s, was none")
+	says(Update{Name: new("other"), TimeLimit: new(time.Hour)}, "name other, was job; time limit 1 h, was none")
 	if NiceOf(j()) != 0 || CommentOf(j()) != "" {
 		t.Errorf("nice %d, comment %q", NiceOf(j()), CommentOf(j()))
 	}

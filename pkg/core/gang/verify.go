@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"gangd/pkg/api"
+	"gangd/pkg/core/cmdline/when"
 	"gangd/pkg/core/sched"
 )
 
@@ -130,13 +131,13 @@ func (v *verifier) deadline(j *Job) {
 	armed := v.w.clock.timers.armed(timer{kind: timerDeadline, job: j.ID})
 	v.check(armed == (!j.Deadline.IsZero() && (blocked(j) || reserved(j))), "job %d: %s, deadline watched: %t", j.ID, JobState(j), armed)
 	if blocked(j) {
-		v.check(j.CutTimeLimit == 0, "job %d: waits with a limit of %s", j.ID, j.CutTimeLimit)
+		v.check(j.CutTimeLimit == 0, "job %d: waits with a limit of %s", j.ID, when.Words(j.CutTimeLimit))
 		v.check(j.Turn == sched.NoTurn, "job %d: waits and has turn %d", j.ID, j.Turn)
 	}
 	if !admitted(j) || TimeLimit(j) == 0 {
 		return
 	}
-	v.check(TimeLimit(j) >= least(j), "job %d: may run for %s, takes %s", j.ID, TimeLimit(j), least(j))
+	v.check(TimeLimit(j) >= least(j), "job %d: may run for %s, takes %s", j.ID, when.Words(TimeLimit(j)), when.Words(least(j)))
 	v.check(j.Deadline.IsZero() || !begun(j).Add(TimeLimit(j)).After(j.Deadline), "job %d: may run until after its deadline", j.ID)
 }
 
@@ -207,8 +208,8 @@ func (v *verifier) node(h *host) {
 	for _, g := range n.Res.Grants {
 		v.check(held[g.MemberKey], "node %s: grant of job %d epoch %d without a member", n.Name, g.Job, g.Epoch)
 	}
-	v.check(n.DrainUser == "" && n.DrainTime.IsZero() || n.Admin != "", "node %s: in service, drained by %s at %s", n.Name, n.DrainUser, n.DrainTime)
-	v.check(n.DrainBy.IsZero() || n.Admin != "", "node %s: in service, to be empty by %s", n.Name, n.DrainBy)
+	v.check(n.DrainUser == "" && n.DrainTime.IsZero() || n.Admin != "", "node %s: in service, drained by %s at %s", n.Name, n.DrainUser, when.Stamp(n.DrainTime, "-"))
+	v.check(n.DrainBy.IsZero() || n.Admin != "", "node %s: in service, to be empty by %s", n.Name, when.Stamp(n.DrainBy, "-"))
 	v.check(!n.Down || !n.DrainBy.IsZero(), "node %s: down, and nothing says since when", n.Name)
 	for _, p := range h.members {
 		armed := v.w.clock.timers.armed(timer{kind: timerClear, node: n.Name})

@@ -10,6 +10,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
+	"gangd/pkg/core/cmdline/when"
 	"gangd/pkg/core/watchdog"
 )
 
@@ -140,7 +141,7 @@ func (wd *watchdogs) watched(ev Watched) Outcome {
 	g := e.guard
 	if was := g.seen[ev.Node]; ev.Watch.Blind > 0 && (was == nil || was.Watch.Blind == 0) {
 		wd.record.emitJob(e.job, api.Event{Type: api.EventWatchBlind, Node: ev.Node,
-			Text: fmt.Sprintf("%s: %s for %s: no watchdog can act there", ev.Node, unseenText(ev.Watch.Unseen), ev.Watch.Blind)})
+			Text: fmt.Sprintf("%s: %s for %s: no watchdog can act there", ev.Node, unseenText(ev.Watch.Unseen), when.Words(ev.Watch.Blind))})
 	}
 	g.seen[ev.Node] = &ev
 	if c := g.check; c != nil && c.round == ev.Watch.Round && ev.Watch.Finding != nil {
@@ -238,7 +239,7 @@ func (wd *watchdogs) suspect(e *entry, who speaker, node string) {
 	j, g := e.job, e.guard
 	nodes := carded(j)
 	wd.record.emitJob(j, who.event(api.Event{Type: api.EventStallSuspected, Node: node, Samples: wd.figures(j),
-		Text: fmt.Sprintf("%s has not beaten for %s", who.text(j), WatchOf(wd.set, j).StallTimeout)}))
+		Text: fmt.Sprintf("%s has not beaten for %s", who.text(j), when.Words(WatchOf(wd.set, j).StallTimeout))}))
 	g.check = &check{round: wd.record.nextSeq, who: who, answers: map[string]*api.Finding{}} // no event has that number yet, and no check had it
 	if len(nodes) == 0 {
 		wd.spare(e, nil, "the gang has no cards that could show whether it works")
@@ -264,7 +265,7 @@ func (wd *watchdogs) weigh(e *entry, c *check) {
 	case f.State != api.CardsQuiet:
 		wd.spare(e, f, findingText(f))
 	case len(answered) == len(nodes):
-		wd.trip(e, api.CauseStalled, c.who.trigger(), fmt.Sprintf("%s was silent for %s; %s", c.who.text(e.job), WatchOf(wd.set, e.job).StallTimeout, findingText(f)))
+		wd.trip(e, api.CauseStalled, c.who.trigger(), fmt.Sprintf("%s was silent for %s; %s", c.who.text(e.job), when.Words(WatchOf(wd.set, e.job).StallTimeout), findingText(f)))
 	}
 }
 
@@ -333,7 +334,7 @@ func (wd *watchdogs) judgeHang(e *entry) {
 		return
 	}
 	f := watchdog.Merge(nodes, func(n string) *api.Finding { return g.seen[n].Watch.Window })
-	wd.trip(e, api.CauseGPUHang, -1, fmt.Sprintf("the cards did nothing for %s; %s", WatchOf(wd.set, j).HangWindow, findingText(f)))
+	wd.trip(e, api.CauseGPUHang, -1, fmt.Sprintf("the cards did nothing for %s; %s", when.Words(WatchOf(wd.set, j).HangWindow), findingText(f)))
 }
 
 // judgeIdle: the gang is as idle as its busiest member.
@@ -353,7 +354,7 @@ func (wd *watchdogs) judgeIdle(e *entry) {
 		return
 	}
 	rules := WatchOf(wd.set, j)
-	text := fmt.Sprintf("its cards have been idle for %s", rules.IdleLimit)
+	text := fmt.Sprintf("its cards have been idle for %s", when.Words(rules.IdleLimit))
 	switch {
 	case stage == 0 && g.warned:
 		g.warned = false
@@ -361,13 +362,13 @@ func (wd *watchdogs) judgeIdle(e *entry) {
 	case stage > 0 && !g.warned:
 		g.warned = true
 		if rules.IdleEnd > 0 {
-			text += fmt.Sprintf("; it is ended when they stay so for %s more", rules.IdleEnd)
+			text += fmt.Sprintf("; it is ended when they stay so for %s more", when.Words(rules.IdleEnd))
 		}
 		wd.record.emitJob(j, api.Event{Type: api.EventIdleWarned, Samples: wd.figures(j), Text: text})
 	}
 	if stage == 2 {
 		wd.trip(e, api.CauseIdle, -1, fmt.Sprintf("its cards were idle for %s, the site's limit of %s and %s more",
-			rules.IdleLimit+rules.IdleEnd, rules.IdleLimit, rules.IdleEnd))
+			when.Words(rules.IdleLimit+rules.IdleEnd), when.Words(rules.IdleLimit), when.Words(rules.IdleEnd)))
 	}
 }
 

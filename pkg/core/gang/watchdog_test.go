@@ -75,7 +75,7 @@ func TestStallIsConfirmedByAll(t *testing.T) {
 	b := watchBench(t, nil)
 	b.must(b.silent(1))
 	evs := b.took(api.EventStallSuspected)
-	if len(evs) != 1 || *evs[0].Rank != 1 || evs[0].Node != "n2" || evs[0].Text != "rank 1 has not beaten for 2m0s" || len(evs[0].Samples) != 2 {
+	if len(evs) != 1 || *evs[0].Rank != 1 || evs[0].Node != "n2" || evs[0].Text != "rank 1 has not beaten for 2 min" || len(evs[0].Samples) != 2 {
 		t.Fatalf("suspected: %+v", evs)
 	}
 	a := b.w.Desired("n1")
@@ -87,7 +87,7 @@ func TestStallIsConfirmedByAll(t *testing.T) {
 	b.must(b.answer("n1", nil, api.CardsQuiet))
 	b.state(1, api.JobCompleting)
 	d := b.w.Job(1).Drain
-	want := "rank 1 was silent for 2m0s; 2 cards in 3 readings idle, used at most at 1%, memory moved by at most 0.5G"
+	want := "rank 1 was silent for 2 min; 2 cards in 3 readings idle, used at most at 1%, memory moved by at most 0.5G"
 	if d.Cause != api.CauseStalled || d.Trigger != 1 || d.Text != want {
 		t.Errorf("drain %+v", d)
 	}
@@ -244,7 +244,7 @@ func TestHangIsJoined(t *testing.T) {
 	b.state(1, api.JobRunning)
 	b.must(hung("n2", true))
 	b.state(1, api.JobCompleting)
-	if d := b.w.Job(1).Drain; d.Cause != api.CauseGPUHang || d.Text != "the cards did nothing for 5m0s; 2 cards in 300 readings" {
+	if d := b.w.Job(1).Drain; d.Cause != api.CauseGPUHang || d.Text != "the cards did nothing for 5 min; 2 cards in 300 readings" {
 		t.Errorf("%+v", d)
 	}
 	b.ack(1)
@@ -264,7 +264,7 @@ func TestIdleIsWarnedAndEnded(t *testing.T) {
 	}
 	b.must(idle("n2", 1))
 	evs := b.took(api.EventIdleWarned)
-	if len(evs) != 1 || evs[0].Text != "its cards have been idle for 1h0m0s; it is ended when they stay so for 10m0s more" {
+	if len(evs) != 1 || evs[0].Text != "its cards have been idle for 1 h; it is ended when they stay so for 10 min more" {
 		t.Fatalf("%+v", evs)
 	}
 	b.must(idle("n2", 0))
@@ -276,7 +276,7 @@ func TestIdleIsWarnedAndEnded(t *testing.T) {
 	b.must(idle("n2", 2))
 	b.ack(1)
 	b.state(1, api.JobFailed)
-	if v := b.w.Job(1).Verdict; v.Cause != api.CauseIdle || v.ExitCode != 77 || v.Text != "its cards were idle for 1h10m0s, the site's limit of 1h0m0s and 10m0s more" {
+	if v := b.w.Job(1).Verdict; v.Cause != api.CauseIdle || v.ExitCode != 77 || v.Text != "its cards were idle for 1 h 10 min, the site's limit of 1 h and 10 min more" {
 		t.Errorf("%+v", v)
 	}
 }
@@ -390,7 +390,7 @@ func TestBlindIsToldOnce(t *testing.T) {
 	b.must(blind)
 	b.must(blind)
 	evs := b.took(api.EventWatchBlind)
-	if len(evs) != 1 || evs[0].Text != "n2: the cards could not be read for 20m0s: no watchdog can act there" {
+	if len(evs) != 1 || evs[0].Text != "n2: the cards could not be read for 20 min: no watchdog can act there" {
 		t.Errorf("%+v", evs)
 	}
 	blind.Node, blind.Watch.Unseen = "n1", &api.Finding{Cards: []api.CardFinding{{UUID: "a", State: api.CardsBusy, Utilization: 9},
@@ -398,7 +398,7 @@ func TestBlindIsToldOnce(t *testing.T) {
 	b.must(blind)
 	evs = b.took(api.EventWatchBlind)
 	want := "n1: it can't be told what the gang does on its cards, b was used at up to 60%, how much of it by this gang the driver does not say; " +
-		"also there is python, user bob (pid 77), for 20m0s: no watchdog can act there"
+		"also there is python, user bob (pid 77), for 20 min: no watchdog can act there"
 	if len(evs) != 1 || evs[0].Text != want {
 		t.Errorf("%+v", evs)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
+	"gangd/pkg/core/cmdline/when"
 	"gangd/pkg/core/sched"
 )
 
@@ -73,7 +74,7 @@ func TestAdmissionsThatAreRefused(t *testing.T) {
 		ev := b.spread(id)
 		ev.TimeLimit = limit
 		err := b.w.launches.admissible(b.w.jobs.byID[id], ev)
-		if (err == nil) != fits || err != nil && err.Message != fmt.Sprintf("the time limit of job %d can't be cut to %s", id, limit) {
+		if (err == nil) != fits || err != nil && err.Message != fmt.Sprintf("the time limit of job %d can't be cut to %s", id, when.Words(limit)) {
 			t.Errorf("%s: %v", limit, err)
 		}
 	}

@@ -233,8 +233,8 @@ func TestExplainItsTurn(t *testing.T) {
 		submitted time.Duration // before
 		want      string
 	}{
-		"to come": {10 * time.Minute, "comes to the front of its tier at 00:50:00, after a wait of 50 min; "},
-		"due":     {time.Hour, "has waited for 50 min, and comes to the front of its tier when those who waited longer have started; "},
+		"to come": {10 * time.Minute, "comes to the front of its tier at 00:50:00, after a wait of 1 h; "},
+		"due":     {time.Hour, "has waited for 1 h, and comes to the front of its tier when those who waited longer have started; "},
 	} {
 		q := NewQueue(p, nil)
 		for job, size := range []int{3, 3, 2} {

@@ -97,10 +97,10 @@ func admitted(d *cluster.Need, nodes []*cluster.Node) ([]*cluster.Node, *api.Err
 	}
 	if len(keep(named, d.HasContainers)) == 0 {
 		e := &api.Error{Code: api.CodeUnsatisfiable, Message: fmt.Sprintf("no node of %s runs jobs in containers", where),
-			Hint: "nodes that do have the feature " + api.FeatureContainer + " (containers = true in gnoded.toml)"}
+			Hint: "nodes that do have the feature " + api.FeatureContainer + "; an administrator lets a node run them"}
 		if need := d.Images(); !slices.Contains(need, api.FeatureContainer) {
 			e.Message = fmt.Sprintf("no node of %s can import the image %s", where, s.Container.Image)
-			e.Hint = "nodes that do have the feature " + strings.Join(need, " or ") + " (container_driver in gnoded.toml); unpacked images in a directory need none"
+			e.Hint = "nodes that do have the feature " + strings.Join(need, " or ") + "; unpacked images in a directory need none"
 		}
 		return nil, e
 	}

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"gangd/pkg/api"
+	"gangd/pkg/core/cmdline/when"
 )
 
 // never is a deadline that is not armed.
@@ -406,7 +407,7 @@ func (m *Machine) tick(now Instant) []Act {
 	case now.Mono >= m.stopAt:
 		return m.stop(now)
 	case now.Mono >= m.timeLimitAt:
-		return m.own(now, api.CauseTimeout, "time limit of "+m.cfg.TimeLimit.String()+" reached")
+		return m.own(now, api.CauseTimeout, "time limit of "+when.Words(m.cfg.TimeLimit)+" reached")
 	case now.Boot >= m.leaseAt:
 		m.leaseOver = true
 		return m.own(now, api.CauseNodeLost, leaseText)

@@ -385,13 +385,13 @@ func TestOutlook(t *testing.T) {
 	m.Step(at(0), Go{})
 	check(m, 0, Outlook{})
 	m.Step(at(50*s), Tick{})
-	check(m, 51*s, Outlook{Leading, api.CauseTimeout, "the time limit of 1m0s comes near", "USR1", 9 * s})
+	check(m, 51*s, Outlook{Leading, api.CauseTimeout, "the time limit of 60 s comes near", "USR1", 9 * s})
 	m.Step(at(60*s), Tick{})
 	if !m.Noticed() {
 		t.Error("the notice is forgotten")
 	}
-	check(m, 61*s, Outlook{Stopping, api.CauseTimeout, "time limit of 1m0s reached", "TERM", 14 * s})
-	check(m, 99*s, Outlook{Stopping, api.CauseTimeout, "time limit of 1m0s reached", "TERM", 0})
+	check(m, 61*s, Outlook{Stopping, api.CauseTimeout, "time limit of 60 s reached", "TERM", 14 * s})
+	check(m, 99*s, Outlook{Stopping, api.CauseTimeout, "time limit of 60 s reached", "TERM", 0})
 	m.Step(at(75*s), Tick{})
 	check(m, 75*s, Outlook{})
 

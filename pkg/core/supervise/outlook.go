@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"gangd/pkg/api"
+	"gangd/pkg/core/cmdline/when"
 )
 
 // Outlook is what the ranks may know of their end: what they read when the signal comes.
@@ -21,7 +22,7 @@ func (m *Machine) Outlook(now Instant) (o Outlook, ok bool) {
 	o = Outlook{State: m.state, Cause: m.cause, Text: m.text, Signal: m.signal}
 	switch {
 	case m.state == Running && m.noticed:
-		o.State, o.Cause, o.Text = Leading, api.CauseTimeout, "the time limit of "+m.cfg.TimeLimit.String()+" comes near"
+		o.State, o.Cause, o.Text = Leading, api.CauseTimeout, "the time limit of "+when.Words(m.cfg.TimeLimit)+" comes near"
 		o.Left = m.timeLimitAt - now.Mono
 	case m.state == Leading:
 		o.Left = m.stopAt - now.Mono

@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gangd/pkg/api"
+	"gangd/pkg/core/cmdline/when"
 	"gangd/pkg/node/shim"
 	"gangd/pkg/wire/session"
 )
@@ -222,7 +223,7 @@ func (d *daemon) AppendLog(ctx context.Context, a api.LogAppend) error {
 	case err == nil:
 		return nil
 	case ctx.Err() != nil:
-		return api.Errorf(api.CodeUnavailable, "%s: nothing was written within %v: does its file server hang?", a.Path, appendTime)
+		return api.Errorf(api.CodeUnavailable, "%s: nothing was written within %v: does its file server hang?", a.Path, when.Words(appendTime))
 	}
 	return logError(err, strings.TrimSpace(stderr.String()), api.CodeConflict)
 }

@@ -282,7 +282,7 @@ func TestOverrun(t *testing.T) {
 	s.read()
 	step(10*time.Second, "")
 	use("43.1G", "10G")
-	step(20*time.Second, "job 1 rank 2 stop: rank 2 used 43.1G of 40G asked on card 0, for 30s|job 2 rank 0 ended")
+	step(20*time.Second, "job 1 rank 2 stop: rank 2 used 43.1G of 40G asked on card 0, for 30 s|job 2 rank 0 ended")
 	step(time.Hour, "")
 	if got := s.c.peakOf(job(1), 2); got != 46278272614 {
 		t.Errorf("peak %d", got)

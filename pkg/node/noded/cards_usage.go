@@ -10,6 +10,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
+	"gangd/pkg/core/cmdline/when"
 	"gangd/pkg/node/shim"
 )
 
@@ -143,7 +144,7 @@ func (c *cards) overruns(now time.Time, node string, grace time.Duration) []over
 				o := c.over[at]
 				if !o.stop && now.Sub(o.since) >= grace {
 					o.stop = true
-					o.last = fmt.Sprintf("rank %d used %s of %s asked on card %d, for %s", o.rank, above(used), cluster.Size(u.VRAMBytes), i.Index, now.Sub(o.since).Round(time.Second))
+					o.last = fmt.Sprintf("rank %d used %s of %s asked on card %d, for %s", o.rank, above(used), cluster.Size(u.VRAMBytes), i.Index, when.Words(now.Sub(o.since)))
 					out = append(out, *o)
 				}
 			}

@@ -369,7 +369,7 @@ func TestRefusedLeavesNothing(t *testing.T) {
 		{in(api.Container{Image: root + "/none"}), "container image: " + root + "/none: no such file or directory"},
 		{in(api.Container{Image: root + "/bin/bash"}), "container image: " + root + "/bin/bash: not a directory"},
 		{in(api.Container{Image: "/etc"}), "container image: /etc is not below "},
-		{in(api.Container{Image: "docker://nvcr.io/nvidia/pytorch:24.01"}), "can't be imported on this node, which has no container_driver"},
+		{in(api.Container{Image: "docker://nvcr.io/nvidia/pytorch:24.01"}), "can't be imported on this node, which has no program for that"},
 		{in(api.Container{Image: "/images/x.sqsh"}), "container image: /images/x.sqsh can't be imported on this node"},
 		{in(api.Container{Image: "Debian"}), "is no name of an image"},
 		{mount(data + "/none"), "container mount: " + data + "/none: no such file or directory"},

@@ -229,7 +229,7 @@ func TestOffer(t *testing.T) {
 		{CPUs{Bind: true}, 0, ""},
 		{CPUs{Bind: true}, 4, ""},
 		{CPUs{Bind: true}, 5, "5 CPUs are offered, and the machine has 4 for jobs"},
-		{CPUs{Bind: true, Must: true}, 5, `cpus is 5, and the machine has 4 CPUs for jobs (0-3): with cpu_bind = "cores" there can't be more`},
+		{CPUs{Bind: true, Must: true}, 5, `cpus is 5, and the machine has 4 CPUs for jobs (0-3): with cpu_bind = "cores" in gnoded.toml there can't be more`},
 		{CPUs{Bind: true, Only: cpus.Of(2, 7)}, 0, "CPUs of this machine: cpu_list: there is no CPU 7 here that may be used; there are 0-3"},
 		{CPUs{}, 0, "cpu_bind is none"},
 	} {

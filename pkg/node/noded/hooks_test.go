@@ -126,7 +126,7 @@ func TestPrologFails(t *testing.T) {
 		timeout      time.Duration
 	}{
 		"fails": {"log prolog; echo looking; echo 'no IB link' >&2; exit 3", "exit status 3: no IB link", patience},
-		"hangs": {"log prolog; echo waiting for a file server; sleep 1000 & echo $! > child; wait", "not done within 300ms: waiting for a file server", 300 * time.Millisecond},
+		"hangs": {"log prolog; echo waiting for a file server; sleep 1000 & echo $! > child; wait", "not done within 300 ms: waiting for a file server", 300 * time.Millisecond},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newController(t)

@@ -26,6 +26,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
+	"gangd/pkg/core/cmdline/when"
 	"gangd/pkg/core/container"
 	"gangd/pkg/node/proc"
 	"gangd/pkg/node/shim"
@@ -271,7 +272,7 @@ func (d *daemon) importing(box *api.Container, user string, uid, gid uint32, dig
 		return nil, d.mayUse(name)
 	}
 	if d.images == nil || !d.images.driver.Takes(name.Kind) {
-		return nil, refuse(api.BlameUnfit, "container image: %s can't be imported on this node, which has %s", box.Image, cmp.Or(d.opts.Containers.Import.Driver, "no container_driver"))
+		return nil, refuse(api.BlameUnfit, "container image: %s can't be imported on this node, which has %s", box.Image, cmp.Or(d.opts.Containers.Import.Driver, "no program for that"))
 	}
 	if r := d.mayUse(name); r != nil {
 		return nil, r
@@ -351,7 +352,7 @@ func (c *images) join(d *daemon, acc *account, user string, name container.Image
 	f := c.flights[k]
 	if f == nil {
 		f = &flight{done: make(chan struct{})}
-		ctx, cancel := context.WithTimeoutCause(d.ctx, d.opts.Containers.Import.Timeout, fmt.Errorf("not imported within %v", d.opts.Containers.Import.Timeout))
+		ctx, cancel := context.WithTimeoutCause(d.ctx, d.opts.Containers.Import.Timeout, fmt.Errorf("not imported within %v", when.Words(d.opts.Containers.Import.Timeout)))
 		f.cancel = cancel
 		c.flights[k] = f
 		d.running.Go(func() {
@@ -546,7 +547,7 @@ func (i *importer) watch(ctx context.Context, stop context.CancelCauseFunc) {
 		size := i.size(i.stage)
 		i.f.state.Store(i.far(size))
 		if most := i.d.opts.Containers.Import.High; size > most {
-			stop(fmt.Errorf("it takes more than %s, which container_cache_high is", cluster.Size(most)))
+			stop(fmt.Errorf("it takes more than %s, which is all that this node keeps of images", cluster.Size(most)))
 			return
 		}
 		if nearlyFull(i.c.path) {

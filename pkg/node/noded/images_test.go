@@ -169,7 +169,7 @@ func TestImportCalledOff(t *testing.T) {
 	c.stop(k, 0)
 	c.untilPhase(k, api.PhaseStopped)
 	late := c.desire(2, 1, 1, "#!/bin/bash\n", contained(t.TempDir(), box))
-	if a := c.untilPhase(late, api.PhaseRefused); !strings.Contains(a.Refusal.Text, "not imported within 5s") {
+	if a := c.untilPhase(late, api.PhaseRefused); !strings.Contains(a.Refusal.Text, "not imported within 5 s") {
 		t.Errorf("%+v", a.Refusal)
 	}
 	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(20 * time.Millisecond) {

@@ -293,7 +293,7 @@ func TestImportOfEvil(t *testing.T) {
 func (x *importing) tooLarge(name string) {
 	x.t.Helper()
 	_, why := x.get(name)
-	if !strings.Contains(why, "it takes more than 64M, which container_cache_high is") {
+	if !strings.Contains(why, "it takes more than 64M, which is all that this node keeps of images") {
 		x.t.Error(why)
 	}
 	if left, _ := filepath.Glob(filepath.Join(x.d.images.path, "*")); len(left) != 0 {

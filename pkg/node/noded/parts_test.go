@@ -120,7 +120,7 @@ func TestAccounts(t *testing.T) {
 		whose api.Blame
 	}{
 		{&accounts{}, "root", 7, "user root is uid 0 here and uid 7 at the controller", api.BlameUser},
-		{&accounts{minUID: 1000}, "root", 0, "user root: uid 0 is below min_uid 1000 of this node", api.BlameUser},
+		{&accounts{minUID: 1000}, "root", 0, "user root: uid 0 is below 1000, the least that runs jobs on this node", api.BlameUser},
 		{&accounts{}, "no-such-user", 7, "user no-such-user is not known on this node", api.BlameSite},
 		{&accounts{allow: []string{"wizards"}}, "root", 0, "user root is in none of the groups [wizards] that may use this node", api.BlameUser},
 		{&accounts{single: true}, "root", 4242, fmt.Sprintf("this node runs everything as uid %d (single-user), the job is of root (uid 4242)", os.Getuid()), api.BlameUser},

@@ -52,7 +52,7 @@ func (d *daemon) openPrivate() error {
 		if err != nil {
 			return fmt.Errorf("private_path: %w", err)
 		}
-		private.Image, total, share, what = image, size, privateDiskShare, "the disk of private_path has %s"
+		private.Image, total, share, what = image, size, privateDiskShare, "the disk of private directories has %s"
 	}
 	if p.Size == 0 {
 		p.Size = total / share

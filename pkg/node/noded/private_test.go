@@ -376,7 +376,7 @@ func TestPrivateAtStart(t *testing.T) {
 		{Private{Dirs: []string{base}, Size: 1 << 50}, "private_size: 1024T, and the machine has "},
 		{Private{Dirs: []string{base}, Path: base + "/none"}, "private_path: a file without a name in " + base + "/none: no such file or directory"},
 		{Private{Dirs: []string{base}, Path: "/proc"}, "private_path: a file without a name in /proc: "},
-		{Private{Dirs: []string{base}, Path: disk, Size: 1 << 50}, "private_size: 1024T, and the disk of private_path has "},
+		{Private{Dirs: []string{base}, Path: disk, Size: 1 << 50}, "private_size: 1024T, and the disk of private directories has "},
 	} {
 		d := newDaemon(Options{Private: x.p, Shim: program}, &stateDir{path: base + "/state"})
 		got := ""

@@ -64,7 +64,7 @@ func (a *accounts) resolve(name string, uid, gid uint32) (*account, *api.Refusal
 	case k.account.uid != uid:
 		return nil, refuse(api.BlameUser, "user %s is uid %d here and uid %d at the controller", name, k.account.uid, uid)
 	case uid < a.minUID:
-		return nil, refuse(api.BlameUser, "user %s: uid %d is below min_uid %d of this node", name, uid, a.minUID)
+		return nil, refuse(api.BlameUser, "user %s: uid %d is below %d, the least that runs jobs on this node", name, uid, a.minUID)
 	case len(a.allow) > 0 && !slices.ContainsFunc(k.groups, func(g string) bool { return slices.Contains(a.allow, g) }):
 		return nil, refuse(api.BlameUser, "user %s is in none of the groups %v that may use this node", name, a.allow)
 	}

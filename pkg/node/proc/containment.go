@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"gangd/pkg/core/cmdline/when"
 	"gangd/pkg/core/cpus"
 )
 
@@ -176,7 +177,7 @@ func KillContainment(p Place, wait time.Duration) error {
 			return err
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("processes outlived KILL for %v: %s", wait, describe(c))
+			return fmt.Errorf("processes outlived KILL for %v: %s", when.Words(wait), describe(c))
 		}
 		time.Sleep(pause)
 	}

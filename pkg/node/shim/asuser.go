@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gangd/pkg/api"
+	"gangd/pkg/core/cmdline/when"
 	"gangd/pkg/wire/jobapi"
 )
 
@@ -56,7 +57,7 @@ func (m *member) openAsUser() ([]rankFiles, *api.Refusal) {
 	fds, err := receiveCheck(st.sock, &reply)
 	switch {
 	case err == unix.EAGAIN:
-		return unknown(fmt.Errorf("no answer within %v: is a file server of %s or of the output hanging?", checkWait, m.spec.WorkDir))
+		return unknown(fmt.Errorf("no answer within %v: is a file server of %s or of the output hanging?", when.Words(checkWait), m.spec.WorkDir))
 	case err != nil:
 		return unknown(err)
 	case reply.Refusal != nil:

@@ -277,7 +277,7 @@ func TestWhatFailsIsLogged(t *testing.T) {
 		taken string // a directory where a file should be
 		do    func(*member)
 	}{
-		"write result, will be tried again in 1s: ": {StateFile, func(m *member) { m.file.save([]byte("{}"), true) }},
+		"write result, will be tried again in 1 s: ": {StateFile, func(m *member) { m.file.save([]byte("{}"), true) }},
 		"write state: ":    {StateFile, func(m *member) { m.file.save([]byte("{}"), false) }},
 		"write status: ":   {StatusFile, func(m *member) { stopped(m, api.CauseCancelled); m.announce() }},
 		"link status.3: ":  {stepStatus(3), func(m *member) { m.shareStatus(3) }},

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gangd/pkg/api"
+	"gangd/pkg/core/cmdline/when"
 )
 
 // Private directories are mounts in a mount namespace of the member's own: they are nowhere else, and are
@@ -100,7 +101,7 @@ func (m *member) makeNamespace(inside int, what string) (int, error) {
 	n, err := unix.Read(st.sock, word)
 	switch {
 	case err == unix.EAGAIN:
-		return -1, fmt.Errorf("not mounted within %v", mountsWait)
+		return -1, fmt.Errorf("not mounted within %v", when.Words(mountsWait))
 	case err != nil:
 		return -1, err
 	case n == 0:

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gangd/pkg/api"
+	"gangd/pkg/core/cmdline/when"
 	"gangd/pkg/core/stacks"
 	"gangd/pkg/node/proc"
 )
@@ -345,7 +346,7 @@ func runDebugger(argv, env []string) (out []byte, status string) {
 	_ = r.Close() // a debugger that has more to say than that ends of it
 	ws, _ := waitPID(pid)
 	if !cut.Stop() {
-		return out, fmt.Sprintf("(cut off after %s)\n", debuggerTime)
+		return out, fmt.Sprintf("(cut off after %s)\n", when.Words(debuggerTime))
 	}
 	if ws.ExitStatus() != 0 {
 		return out, fmt.Sprintf("(exit status %d)\n", ws.ExitStatus())

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gangd/pkg/core/checksum"
+	"gangd/pkg/core/cmdline/when"
 )
 
 // stateRetry is how often a result that could not be written is tried again.
@@ -50,7 +51,7 @@ func (s *stateFile) save(b []byte, result bool) {
 	s.holdsResult = true
 	s.unsaved = err != nil
 	if err != nil {
-		logf("write result, will be tried again in %v: %v", stateRetry, err)
+		logf("write result, will be tried again in %v: %v", when.Words(stateRetry), err)
 		s.tryAt = clock(unix.CLOCK_MONOTONIC) + stateRetry
 	}
 }

@@ -136,7 +136,7 @@ func TestTimeLimitWithNotice(t *testing.T) {
 	c := startShim(t, s, "#!/bin/bash\ntrap 'echo noticed' USR1\nwhile :; do sleep 0.05; done\n")
 	_ = c.Send(Command{Go: &Go{}})
 	st := until(t, c, api.PhaseStopped)
-	if st.Stopping != api.CauseTimeout || !st.Noticed || st.Forced || st.Text != "time limit of 1.5s reached" {
+	if st.Stopping != api.CauseTimeout || !st.Noticed || st.Forced || st.Text != "time limit of 1 s reached" {
 		t.Errorf("state %+v", st)
 	}
 	if out := output(t, s, 0); out != "noticed\n" {

@@ -35,7 +35,7 @@ func TestFailures(t *testing.T) {
 	for _, c := range []struct{ body, want string }{
 		{"echo no such outlet >&2; exit 3", "exit status 3: no such outlet"},
 		{"exit 1", "exit status 1"},
-		{"echo waiting; sleep 1000 & sleep 1000", "not done within 300ms: waiting"},
+		{"echo waiting; sleep 1000 & sleep 1000", "not done within 300 ms: waiting"},
 	} {
 		h := Program{hookProgram(t, c.body), 300 * time.Millisecond, nil}
 		if c.want[0] == 'e' {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"unicode"
 
+	"gangd/pkg/core/cmdline/when"
 	"gangd/pkg/wire/trusted"
 )
 
@@ -53,7 +54,7 @@ func (p Program) Check(ctx context.Context, node string) Health {
 	case ctx.Err() != nil:
 		return Health{}
 	case late.Err() != nil:
-		return Health{Sick: fmt.Sprintf("%s was not done within %v", p.Path, p.Timeout), Known: true}
+		return Health{Sick: fmt.Sprintf("%s was not done within %v", p.Path, when.Words(p.Timeout)), Known: true}
 	case err == nil, errors.Is(err, exec.ErrWaitDelay): // it ended with 0, something of it holds the pipe
 		return Health{Known: true}
 	case errors.As(err, &exit) && exit.ExitCode() == tempFail:

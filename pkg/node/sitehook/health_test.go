@@ -44,7 +44,7 @@ func TestLate(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "pid")
 	p := program(t, "sleep 1000 & echo $! >"+file+"; wait")
 	p.Timeout = 300 * time.Millisecond
-	if got := p.Check(context.Background(), "n1"); got != (Health{Sick: p.Path + " was not done within 300ms", Known: true}) {
+	if got := p.Check(context.Background(), "n1"); got != (Health{Sick: p.Path + " was not done within 300 ms", Known: true}) {
 		t.Errorf("%+v", got)
 	}
 	b, err := os.ReadFile(file)

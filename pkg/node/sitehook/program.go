@@ -21,6 +21,7 @@ import (
 	"syscall"
 	"time"
 
+	"gangd/pkg/core/cmdline/when"
 	"gangd/pkg/wire/trusted"
 )
 
@@ -68,7 +69,7 @@ func (p Program) run(ctx context.Context, env, args []string, keep int) (word st
 	if err := trusted.File(p.Path); err != nil {
 		return "", fmt.Errorf("%s is not run: %w", p.Path, err)
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, p.Timeout, fmt.Errorf("not done within %v", p.Timeout))
+	ctx, cancel := context.WithTimeoutCause(ctx, p.Timeout, fmt.Errorf("not done within %v", when.Words(p.Timeout)))
 	defer cancel()
 	cmd := Command(ctx, p.Path, env, args...)
 	out := tail{keep: keep}

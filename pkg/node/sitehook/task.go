@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"time"
 	"unicode"
+
+	"gangd/pkg/core/cmdline/when"
 )
 
 // Task is what is run around each task of a job, as its user and where the task runs: the site's programs,
@@ -131,7 +133,7 @@ func (t *Task) epilog(stderr io.Writer) (status int) {
 }
 
 func runTask(program, hook, label string, timeout time.Duration, env []string, stdout io.Writer) error {
-	ctx, cancel := context.WithTimeoutCause(context.Background(), timeout, fmt.Errorf("not done within %v", timeout))
+	ctx, cancel := context.WithTimeoutCause(context.Background(), timeout, fmt.Errorf("not done within %v", when.Words(timeout)))
 	defer cancel()
 	cmd := Command(ctx, program, nil)
 	cmd.Env = append(slices.Clone(env), "GANG_HOOK="+hook, "SLURM_SCRIPT_CONTEXT="+label)

@@ -72,7 +72,7 @@ func TestTaskFails(t *testing.T) {
 		code  int
 	}{
 		{Task{Prolog: []string{hookProgram(t, "echo export A=1; exit 9")}}, "task prolog: X: exit status 9\n", 9},
-		{Task{Prolog: []string{hookProgram(t, "sleep 1000")}, Timeout: 100 * time.Millisecond}, "task prolog: X: not done within 100ms\n", 1},
+		{Task{Prolog: []string{hookProgram(t, "sleep 1000")}, Timeout: 100 * time.Millisecond}, "task prolog: X: not done within 100 ms\n", 1},
 		{Task{Prolog: []string{hookProgram(t, "kill -9 $$")}}, "task prolog: X: signal: killed\n", 1},
 		{Task{Prolog: []string{"/no/such"}}, "task prolog: X: no such file or directory\n", 1},
 	} {

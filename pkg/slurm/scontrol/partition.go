@@ -31,7 +31,7 @@ var partitionParameters = []parameter[setPartition]{
 	{"DefMemPerCPU", 10, cmdline.Refused, noSuchLimit, nil},
 	{"DefMemPerNode", 10, cmdline.Refused, noSuchLimit, nil},
 	{"DenyAccounts", 5, cmdline.Exact, "not looked at with AllowAccounts", nameList(func(r *api.PartitionRequest) **[]string { return &r.DenyAccounts })},
-	{"DisableRootJobs", 7, cmdline.Refused, "gnoded's min_uid says whose jobs run", nil},
+	{"DisableRootJobs", 7, cmdline.Refused, "each node says whose jobs run there", nil},
 	{"ExclusiveUser", 3, cmdline.Refused, "jobs ask for --exclusive", nil},
 	{"GraceTime", 5, cmdline.Refused, "the grace is the site's or the job's", nil},
 	{"Hidden", 3, cmdline.Refused, "no partition is hidden", nil},
@@ -56,7 +56,7 @@ var partitionParameters = []parameter[setPartition]{
 	{"PriorityJobFactor", 9, cmdline.Refused, "a job's priority is its own", nil},
 	{"QoS", 3, cmdline.Refused, "there is no quality of service", nil},
 	{"ReqResv", 3, cmdline.Refused, "jobs name a reservation", nil},
-	{"RootOnly", 3, cmdline.Refused, "gnoded's min_uid and groups say whose jobs run", nil},
+	{"RootOnly", 3, cmdline.Refused, "each node says whose jobs run there", nil},
 	{"State", 2, cmdline.Exact, "UP, DOWN, DRAIN, INACTIVE", setPartitionState},
 	{"TRESBillingWeights", 3, cmdline.Refused, "nothing is billed", nil},
 }

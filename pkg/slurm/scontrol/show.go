@@ -166,7 +166,7 @@ func ofSite(s *api.Site) [][2]string {
 
 // seconds is a time as show config has it; a part of a second counts as one.
 func seconds(d time.Duration) string {
-	return fmt.Sprintf("%d sec", (d+time.Second-1)/time.Second)
+	return fmt.Sprintf("%d sec", int64((d+time.Second-1)/time.Second))
 }
 
 func (c *call) showConfig(string, string) int {

@@ -421,7 +421,7 @@ func (c *call) movedLimit(q api.JobQuery, delta time.Duration) (time.Duration, e
 	}
 	d := time.Duration(reply.Jobs[0].TimeLimitSeconds)*time.Second + delta
 	if d <= 0 {
-		return 0, &inSlurmsWords{fmt.Sprintf("Invalid time limit specified (%s would be left)", d)}
+		return 0, &inSlurmsWords{"Invalid time limit specified (nothing would be left)"}
 	}
 	return d, nil
 }

@@ -59,7 +59,7 @@ func Strigger(args []string, s cmdline.Streams) int {
 	if err != nil {
 		return cmdline.Exit(err)
 	}
-	s.Errorf("strigger", "gangd runs no programs for what happens: follow gctl events -f --json, "+
-		"or set idle_hook and fence_hook in gangd.toml; of one job gsubmit --signal tells it in time, and gsubmit -d runs another when it has ended")
+	s.Errorf("strigger", "gangd runs no programs for what happens: follow gctl events -f --json; "+
+		"an administrator may name programs for idle and for lost nodes; of one job gsubmit --signal tells it in time, and gsubmit -d runs another when it has ended")
 	return 1
 }

@@ -206,7 +206,7 @@ func (g *Guard) vouched(ctx context.Context, by subject, claim string) Identity 
 	// a host's word gives nobody more than its users have.
 	switch {
 	case g.SingleUser:
-		return refused("this controller serves the person who started it alone (single_user), on its own host")
+		return refused("this controller serves the person who started it alone, on its own host")
 	case uid == 0 || name == "root":
 		return refused("no relay speaks for root; use the controller's host")
 	}

@@ -12,6 +12,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"gangd/pkg/core/cmdline/when"
 )
 
 // How long look-ups take and count.
@@ -39,7 +41,7 @@ type NoAnswer struct {
 }
 
 func (e *NoAnswer) Error() string {
-	return fmt.Sprintf("this host's directory of users does not answer: who %s is could not be looked up within %s", e.What, e.For)
+	return fmt.Sprintf("this host's directory of users does not answer: who %s is could not be looked up within %s", e.What, when.Words(e.For))
 }
 
 // User is somebody as this host knows him.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"gangd/pkg/api"
+	"gangd/pkg/core/cmdline/when"
 )
 
 // errFrame is the peer's fault: a message that makes no sense.
@@ -27,7 +28,7 @@ func decodeFrame(data []byte) (*api.Frame, error) {
 		return nil, fmt.Errorf("%w: hello without a node name", errFrame)
 	}
 	if f.Welcome != nil && f.Welcome.Settings.Heartbeat <= 0 {
-		return nil, fmt.Errorf("%w: welcome with heartbeat %v", errFrame, f.Welcome.Settings.Heartbeat)
+		return nil, fmt.Errorf("%w: welcome with heartbeat %v", errFrame, when.Words(f.Welcome.Settings.Heartbeat))
 	}
 	return f, nil
 }

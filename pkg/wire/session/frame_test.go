@@ -48,7 +48,7 @@ func TestFramesThatMakeNoSense(t *testing.T) {
 		{&api.Frame{Hello: &api.Hello{}}, "hello without a node name"},
 		{&api.Frame{Hello: &api.Hello{Node: "n1"}}, ""},
 		{&api.Frame{Welcome: &beat}, ""},
-		{&api.Frame{Welcome: &still}, "welcome with heartbeat 0s"},
+		{&api.Frame{Welcome: &still}, "welcome with heartbeat 0 s"},
 	} {
 		data, err := json.Marshal(c.f)
 		if err != nil {

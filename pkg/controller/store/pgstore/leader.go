@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"gangd/pkg/controller/store"
+	"gangd/pkg/core/cmdline/when"
 )
 
 // Leader reads the row of who leads.
@@ -138,7 +139,7 @@ func (s *Store) free(l store.Leader, session string, seen store.Leader) error {
 	case seen.Mark != "" && (l.Term != seen.Term || l.Mark != seen.Mark):
 		return fmt.Errorf("%w: controller %q has the seat by now, in term %d", store.ErrLocked, l.Name, l.Term)
 	case seen.Mark == "" && l.Left > 0 && session != s.session:
-		return fmt.Errorf("%w: controller %q leads, for %v more", store.ErrLocked, l.Name, l.Left.Round(time.Millisecond))
+		return fmt.Errorf("%w: controller %q leads, for %v more", store.ErrLocked, l.Name, when.Words(l.Left))
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"gangd/pkg/controller/store"
 	"gangd/pkg/controller/store/internal/sqlstore"
+	"gangd/pkg/core/cmdline/when"
 )
 
 //go:embed migrations/*.sql
@@ -135,7 +136,7 @@ func (s *Store) Doctor(ctx context.Context) (all []string, err error) {
 		all = append(all, "synchronous_commit is remote_write: a standby that loses its power loses what was acknowledged; set synchronous_commit = on")
 	}
 	if skew := sent.Add(took / 2).Sub(time.UnixMicro(int64(now * 1e6))); skew.Abs() > maxSkew+took {
-		all = append(all, fmt.Sprintf("this host's clock is %v ahead of the database's: times of jobs will disagree; keep both by NTP", skew.Round(time.Millisecond)))
+		all = append(all, fmt.Sprintf("this host's clock is %v ahead of the database's: times of jobs will disagree; keep both by NTP", when.Words(skew)))
 	}
 	return all, nil
 }

@@ -201,7 +201,7 @@ func TestNetworkFileSystemsAreRefused(t *testing.T) {
 			unix.Major(uint64(st.Dev)), unix.Minor(uint64(st.Dev)), dir, typ)
 	}
 	refused := func(what string) string {
-		return "state directory " + dir + " is on " + what + ", where locks and fsync can't be relied on; set state_dir to a directory on a local disk"
+		return "state_dir: " + dir + " is on " + what + ", where locks and fsync can't be relied on; name a directory on a local disk"
 	}
 	for _, c := range []struct {
 		magic  int64

@@ -53,7 +53,7 @@ func refuseNetworkFS(dir string, magic int64, mounts string) error {
 		name = remoteFuse(dir, mounts)
 	}
 	if name != "" {
-		return fmt.Errorf("state directory %s is on %s, where locks and fsync can't be relied on; set state_dir to a directory on a local disk", dir, name)
+		return fmt.Errorf("state_dir: %s is on %s, where locks and fsync can't be relied on; name a directory on a local disk", dir, name)
 	}
 	return nil
 }

@@ -16,6 +16,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
+	"gangd/pkg/core/cmdline/when"
 	"gangd/pkg/core/measure"
 	"gangd/pkg/core/table/column"
 	"gangd/pkg/core/table/jobfield"
@@ -187,7 +188,7 @@ func writePlots(w io.Writer, a *api.Attempt) {
 	for i := range a.Measures {
 		x := &a.Measures[i]
 		if x.Series != nil {
-			fmt.Fprintf(w, "  %s, %s a point\n", x.Node, time.Duration(x.Series.Step*float64(time.Second)))
+			fmt.Fprintf(w, "  %s, %s a point\n", x.Node, when.Words(time.Duration(x.Series.Step*float64(time.Second))))
 			fmt.Fprintf(w, "    %-10s %s\n    %-10s %s\n", "CPU", sparkline(x.Series.Use), "memory", sparkline(x.Series.Memory))
 		}
 		for k := range x.Cards {

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"gangd/pkg/core/cmdline/when"
 )
 
 // child is one probe process. It owns two goroutines: one reads its answers, one waits
@@ -108,7 +110,7 @@ func (c *child) ask(ctx context.Context, question string, limit time.Duration) (
 				return a, nil
 			}
 		case <-late.C:
-			return answer{}, fmt.Errorf("gpu probe has not answered within %v", limit)
+			return answer{}, fmt.Errorf("gpu probe has not answered within %v", when.Words(limit))
 		case <-ctx.Done():
 			return answer{}, gaveUp{ctx.Err()}
 		}

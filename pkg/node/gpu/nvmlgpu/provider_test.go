@@ -100,7 +100,7 @@ func TestNoDriverIsNoCards(t *testing.T) {
 // TestBadChildren: each costs the reading that met it and says why; the next one works.
 func TestBadChildren(t *testing.T) {
 	for _, c := range []struct{ play, want string }{
-		{"hang", "gpu probe has not answered within 200ms"},
+		{"hang", "gpu probe has not answered within 200 ms"},
 		{"dies", "gpu probe died: exit status 127: symbol lookup error: nvmlErrorString"},
 		{"garbage", "gpu probe said something else: invalid character 'S' looking for beginning of value"},
 		{"broken", "gpu probe: NVML does not start: status 999"},
@@ -136,7 +136,7 @@ func TestHungChildIsReplaced(t *testing.T) {
 		t.Fatalf("sample: %+v, %v", s, err)
 	}
 	p.o.Limit = 50 * time.Millisecond
-	if _, err := p.Sample(context.Background()); err == nil || err.Error() != "gpu probe has not answered within 50ms" {
+	if _, err := p.Sample(context.Background()); err == nil || err.Error() != "gpu probe has not answered within 50 ms" {
 		t.Fatalf("second sample: %v", err)
 	}
 	p.o.Limit = 0
