@@ -217,7 +217,7 @@ func TestCtrlCBesideRanks(t *testing.T) {
 				t.Errorf("%s: task %s heard %q, want %q", name, task, got, o.heard)
 			}
 		}
-		if said := f.errs.String(); strings.Contains(said, "forcing job termination") != o.twice || strings.Contains(said, "one more within 1 sec to abort") != (o.option != "-X") {
+		if said := f.errs.String(); strings.Contains(said, "grun: ending the step\n") != o.twice || strings.Contains(said, "once more within a second ends the step") != (o.option != "-X") {
 			t.Errorf("%s: grun said\n%s", name, said)
 		}
 	}
