@@ -249,8 +249,9 @@ const (
 	EventAcknowledged     EventType = "notice_acknowledged" // ranks heard of the stop: Acknowledged of Size
 	EventReady            EventType = "ready"               // each of Size ranks said READY=1, Seconds after the start
 	EventCheckpoint       EventType = "checkpoint_saved"
-	EventMemoryKills      EventType = "memory_kills" // the kernel killed processes of a member for want of memory, as Text says
-	EventWarned           EventType = "warned"       // a rank does what it will be stopped for when it goes on
+	EventUnheard          EventType = "notice_unheard" // nobody of a gang that is cancelled or requeued can hear the notice: the stop comes at once
+	EventMemoryKills      EventType = "memory_kills"   // the kernel killed processes of a member for want of memory, as Text says
+	EventWarned           EventType = "warned"         // a rank does what it will be stopped for when it goes on
 	EventEnded            EventType = "ended"
 	EventStallSuspected   EventType = "stall_suspected"   // a rank stopped beating: the cards are looked at
 	EventStallDismissed   EventType = "stall_dismissed"   // they were not idle, or could not be read

@@ -369,6 +369,7 @@ type MemberActual struct {
 	Text      string       `json:"text,omitempty" bound:"any"` // why it is being stopped, in words
 	Trigger   *int         `json:"trigger,omitempty"`          // the rank that a stop of the node's own is about
 	Noticed   bool         `json:"noticed,omitempty"`
+	Deaf      bool         `json:"deaf,omitempty"`   // the notice was given, and no process of it has had a handler for it or looks for its reason
 	Passed    bool         `json:"passed,omitempty"` // the notice was for the script alone, which does not take it: what its steps run shall have it
 	Forced    bool         `json:"forced,omitempty"` // KILL was needed
 	Survivors []Survivor   `json:"survivors,omitempty"`

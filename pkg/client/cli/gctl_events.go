@@ -135,7 +135,7 @@ func gapText(d time.Duration) string {
 
 func eventStyle(ev *api.Event) style {
 	switch ev.Type {
-	case api.EventDrainStarted, api.EventRolledBack, api.EventStaleRefused, api.EventMemberFound, api.EventMemoryKills, api.EventNotice,
+	case api.EventDrainStarted, api.EventRolledBack, api.EventStaleRefused, api.EventMemberFound, api.EventMemoryKills, api.EventNotice, api.EventUnheard,
 		api.EventStallSuspected, api.EventIdleWarned, api.EventWatchBlind, api.EventStacks:
 		return yellow
 	case api.EventEnded:
@@ -174,6 +174,8 @@ func eventText(ev *api.Event) string {
 		return fmt.Sprintf("ready: %s, %.3g s after the start", count(ev.Size, "rank", "ranks"), ev.Seconds)
 	case api.EventAcknowledged:
 		return fmt.Sprintf("stop acknowledged by %d of %d", ev.Acknowledged, ev.Size)
+	case api.EventUnheard:
+		return "notice without a hearer" + because(ev)
 	case api.EventStallSuspected:
 		return "stall suspected" + onNode(ev) + because(ev)
 	case api.EventStallDismissed:

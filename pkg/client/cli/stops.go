@@ -18,6 +18,7 @@ type stop struct {
 	acked, size   int
 	ackedAt       time.Time
 	killed, given []string // nodes whose member needed KILL; was given up without proof
+	unheardAt     time.Time
 	killedAt      time.Time
 	givenAt       time.Time
 	over          time.Time
@@ -57,6 +58,8 @@ func (s *stop) take(ev *api.Event) {
 		}
 	case api.EventAcknowledged:
 		s.acked, s.size, s.ackedAt = ev.Acknowledged, ev.Size, ev.Time
+	case api.EventUnheard:
+		s.unheardAt = ev.Time
 	case api.EventDrainStarted:
 		s.begun, s.why = ev.Time, string(ev.Cause)
 		if ev.Trigger != nil {
@@ -90,6 +93,9 @@ func (s *stop) String() string {
 	}
 	if !s.notice.IsZero() && s.notice.Before(s.begun) {
 		add("stopped %s", clock(s.begun))
+	}
+	if !s.unheardAt.IsZero() {
+		add("nobody listened")
 	}
 	if len(s.killed) > 0 {
 		add("forced %s on %s", clock(s.killedAt), hostlist.Compress(s.killed))

@@ -29,12 +29,17 @@ func TestStopLines(t *testing.T) {
 		{JobID: 3, Epoch: 3, Time: at(51), Type: api.EventDrainStarted, Cause: api.CauseTimeout},
 		{JobID: 3, Epoch: 4, Time: at(52), Type: api.EventStarted},
 		{JobID: 3, Epoch: 5, Time: at(53), Type: api.EventNotice, Signal: "TERM", Cause: api.CauseTimeout},
+		{JobID: 3, Epoch: 6, Time: at(54), Type: api.EventDrainStarted, Cause: api.CauseRequeued},
+		{JobID: 3, Epoch: 6, Time: at(54), Type: api.EventNotice, Signal: "USR1", Cause: api.CauseRequeued},
+		{JobID: 3, Epoch: 6, Time: at(54), Type: api.EventUnheard},
+		{JobID: 3, Epoch: 6, Time: at(55), Type: api.EventDrainCompleted, Outcome: "blocked"},
 	}
 	want := []string{
 		"attempt 1, preempted: stopped 14:02:05, notice USR1 14:02:05, acknowledged 3/4 14:02:07, forced 14:02:20 on n[2-3], over 14:02:20: blocked",
 		"attempt 2, crash of rank 1: stopped 14:02:30, given up 14:02:40 on n2, over 14:02:40: blocked",
 		"attempt 3, timeout: notice TERM 14:02:41, stopped 14:02:51",
 		"attempt 5, timeout: notice TERM 14:02:53",
+		"attempt 6, requeued: stopped 14:02:54, notice USR1 14:02:54, nobody listened, over 14:02:55: blocked",
 	}
 	if got := stopLines(events); !slices.Equal(got, want) {
 		for _, l := range got {

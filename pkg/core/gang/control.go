@@ -51,6 +51,7 @@ func (cl *control) cancel(ev Cancel) Outcome {
 		cl.markCancelled(e, ev.By)
 		e.asker = ev.Asker
 		cl.stops.drainAfter(e, api.CauseCancelled, -1, text, lead(e.job, ev.Now))
+		cl.stops.endUnheard(e) // the notice before the time limit may have been given
 	}
 	return applied()
 }
@@ -74,6 +75,7 @@ func (cl *control) cancelDraining(e *entry, ev Cancel) Outcome {
 	}
 	cl.markCancelled(e, ev.By)
 	cl.stops.drain(e, api.CauseCancelled, -1, "") // recorded as a later cause
+	cl.stops.endUnheard(e)
 	return applied()
 }
 
@@ -181,6 +183,7 @@ func (cl *control) putBack(id int64, c api.Cause, text string, now bool) Outcome
 		cl.launches.rollback(e, text, nil, func(int) bool { return false })
 	default:
 		cl.stops.drainAfter(e, c, -1, text, lead(j, now))
+		cl.stops.endUnheard(e)
 	}
 	return applied()
 }

@@ -45,6 +45,8 @@ type epoch struct {
 	open     int         // ranks with a process that has not exited
 	body     *api.AssignmentBody
 	stuck    map[int]string   // survivors by member
+	deaf     map[int]bool     // members whose processes can't hear the notice. Nodes say it again after a restart
+	heard    bool             // one at least can
 	warned   map[int]string   // what ranks are warned of now
 	ready    map[int]struct{} // ranks that said READY=1, while the gate waits
 	// readyTasks are tasks of its steps that did.

@@ -255,6 +255,7 @@ func (rp *reports) processes(h *host, p place, ma *api.MemberActual) Outcome {
 	}
 	changed := rp.noticed(e, i, ma)
 	changed = rp.ownStop(e, i, ma) || changed
+	changed = rp.stops.deaf(e, i, ma) || changed
 	changed = rp.stops.heeds(e, i, ma) || changed
 	changed = rp.stops.killed(e, i, ma) || changed
 	changed = seenAt(e, i, ma) || changed

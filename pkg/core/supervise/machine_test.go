@@ -634,6 +634,32 @@ func TestNoticeTargets(t *testing.T) {
 	}
 }
 
+// A notice for the script alone may be heard by whoever is there on any node, every other one by who it is for.
+func TestListens(t *testing.T) {
+	shell := Process{PID: 1, Main: true, Shell: true}
+	trap := shell
+	trap.Catches = true
+	saver, deaf, client := Process{PID: 2, Rank: -1, Catches: true}, Process{PID: 3}, Process{PID: 4, Catches: true, Client: true}
+	for _, c := range []struct {
+		name  string
+		scope api.SignalScope
+		batch bool
+		procs []Process
+		want  bool
+	}{
+		{"a program", api.ScopeRanks, false, []Process{shell, saver}, true},
+		{"nobody", api.ScopeRanks, false, []Process{shell, deaf, client}, false},
+		{"the script of an allocation, which is not meant", api.ScopeRanks, true, []Process{trap, deaf}, false},
+		{"the script alone", api.ScopeBatch, true, []Process{trap, deaf}, true},
+		{"a task on a node without the script", api.ScopeBatch, true, []Process{saver}, true},
+		{"nobody on a node without the script", api.ScopeBatch, true, []Process{deaf, client}, false},
+	} {
+		if got := Listens(c.scope, c.batch, c.procs); got != c.want {
+			t.Errorf("%s: %v", c.name, got)
+		}
+	}
+}
+
 // A process hears its stop signal once, and a shell that would die of it after its program.
 func TestStopTargets(t *testing.T) {
 	shell, task, told := Process{PID: 1, Main: true, Shell: true}, Process{PID: 2}, Process{PID: 3, Told: true}

@@ -84,6 +84,16 @@ func NoticeTargets(scope api.SignalScope, batch bool, procs []Process) (pids []i
 	return pids, scope == api.ScopeBatch && len(deaf) > 0
 }
 
+// Listens tells whether a notice has somebody here who can hear it. One for the script alone goes to all others where
+// the script does not take it, on whatever node that is: there anybody counts.
+func Listens(scope api.SignalScope, batch bool, procs []Process) bool {
+	if scope == api.ScopeBatch {
+		return slices.ContainsFunc(procs, func(p Process) bool { return p.Catches && !p.Client })
+	}
+	pids, _ := NoticeTargets(scope, batch, procs)
+	return len(pids) > 0
+}
+
 // StopTargets picks who gets the stop signal now. It comes once: what was told by its step is
 // left alone. Those who wait get it when the rest of their rank is gone, see [Deferred], or when
 // their checkpoint is stored: the bytes would be cut off; or when they have heard the answer.

@@ -95,8 +95,8 @@ var allocationScenarios = []directed{
 			took := s.when(api.EventMemberStopped, 0, 1) - s.when(api.EventDrainStarted, 0, 1)
 			return firstOf(s.ended(0, api.JobCancelled, 1), unless(took < 2*s1, "it was held for %s", took))
 		}},
-	{name: "tasks on other nodes have their lead", seeds: 3,
-		sc: Scenario{Nodes: nodes(2, 2), Calm: 60 * s1, Jobs: with(alloc(Behaviour{For: 90 * s1}, four(saving)), func(j *Job) { j.Lead = 10 * s1 }),
+	{name: "tasks on other nodes have their lead", seeds: 3, // they can hear its notice, and save for longer
+		sc: Scenario{Nodes: nodes(2, 2), Calm: 60 * s1, Jobs: with(alloc(Behaviour{For: 90 * s1}, four(Behaviour{For: 90 * s1, OnTerm: TermSaves, OnNotice: NoticeSaves, Saves: 12 * s1})), func(j *Job) { j.Lead, j.Grace = 10*s1, 20*s1 }),
 			Faults: []Fault{on(api.EventStarted, 1, 3*s1, Fault{Do: Cancel})}},
 		want: func(s *seen) string {
 			took := s.lineOf("gets TERM", 1) - s.when(api.EventDrainStarted, 0, 1)

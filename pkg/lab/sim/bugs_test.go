@@ -270,6 +270,12 @@ var bugs = []bug{
 	{"lead-outlives-script", "the end of a script in a lead leaves the other nodes their lead", []mutate.Change{
 		except("core/gang/report.go", "e.job.Drain != nil && scriptOver(e.job)"),
 	}},
+	{"lead-of-the-deaf", "who cancels or requeues a gang that nobody of can hear its notice waits for the lead", []mutate.Change{
+		or("core/gang/unheard.go", "d == nil || d.Lead == 0 || e.heard"),
+	}},
+	{"deaf-end-all", "the lead before a preemption ends as well where nobody can hear its notice", []mutate.Change{
+		except("core/gang/unheard.go", "!e.job.Cancelled && d.Cause != api.CauseRequeued"),
+	}},
 	{"told-twice", "a task that was told to end by its step is told again when its job ends", []mutate.Change{
 		replace("core/supervise/targets.go", "(!p.Client || p.Main) && !p.Told", "(!p.Client || p.Main) && (!p.Told || bug())"),
 	}},

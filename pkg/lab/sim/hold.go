@@ -44,7 +44,11 @@ func (s *shimProc) pid(pid int) *proc {
 
 // notify gives the notice to those that it is for.
 func (s *shimProc) notify(scope api.SignalScope) {
-	pids, passed := supervise.NoticeTargets(scope, s.spec.batch, s.processes(true))
+	procs := s.processes(true)
+	pids, passed := supervise.NoticeTargets(scope, s.spec.batch, procs)
+	s.heard = s.heard || supervise.Listens(scope, s.spec.batch, procs)
+	s.dirty = s.dirty || s.state.Deaf == s.heard
+	s.state.Deaf = !s.heard
 	s.m.r.truth.noticed(s, scope)
 	for _, pid := range pids {
 		s.pid(pid).notice()

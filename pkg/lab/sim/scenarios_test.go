@@ -513,6 +513,23 @@ var scenarios = slices.Concat([]directed{
 		want: func(s *seen) string {
 			return firstOf(s.ended(0, api.JobTimeout, 2), unless(len(s.jobs[0].Used) == 0, "charged %v", s.jobs[0].Used), s.ended(1, api.JobCompleted, 1))
 		}},
+	{name: "a lead that nobody can hear of is not waited for, but before a preemption", seeds: 6,
+		sc: Scenario{Nodes: nodes(2, 1), Calm: 60 * s1, Jobs: []Job{{At: s1, Ranks: 2, Nodes: 2, Lead: 20 * s1, Runs: Behaviour{For: 90 * s1}}}},
+		vary: func(i int, sc *Scenario) {
+			sc.Faults = []Fault{on(api.EventStarted, 1, 3*s1, []Fault{{Do: Cancel}, {Do: Requeue}, {Do: Preempt}}[i%3])}
+		},
+		want: func(s *seen) string {
+			at := slices.IndexFunc(s.events, func(ev api.Event) bool { return ev.Type == api.EventDrainStarted })
+			if at < 0 {
+				return "it was not stopped"
+			}
+			cause := s.events[at].Cause
+			lead, unheard := s.when(api.EventDrainCompleted, 0, 1)-s.when(api.EventDrainStarted, 0, 1), s.count(api.EventUnheard, 0)
+			if cause == api.CausePreempted {
+				return unless(lead > 19*s1 && unheard == 0, "%s: the stop took %s, %d times nobody listened", cause, lead, unheard)
+			}
+			return unless(lead < s1 && unheard == 1, "%s: the stop took %s, %d times nobody listened", cause, lead, unheard)
+		}},
 	{name: "the leading role ends the gang",
 		sc:   Scenario{Nodes: nodes(2, 2), Jobs: []Job{{At: s1, Ranks: 3, Lead0: true, Runs: Behaviour{For: 3 * s1, Skew: 20 * s1, OnTerm: TermSaves}}}},
 		want: func(s *seen) string { return s.ended(0, api.JobCompleted, 1) }},

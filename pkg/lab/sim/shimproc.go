@@ -49,6 +49,7 @@ type shimProc struct {
 	steps     []*launcher
 	lastStep  int // -1: none was started
 	stepsOver bool
+	heard     bool // somebody here could hear the notice
 	voices    []*voice
 	grace     time.Duration // the shortest that was promised
 	leaseAt   time.Duration // boot clock, 0: none
@@ -274,6 +275,7 @@ func (s *shimProc) do(a supervise.Act) {
 			s.step(supervise.Occupied{Steps: s.stepsLive()})
 		}
 	case supervise.Recant:
+		s.heard, s.state.Deaf = false, false
 		s.m.r.truth.recanted(s)
 	case supervise.Stuck:
 		s.state.Phase, s.state.Survivors = api.PhaseStuck, nil

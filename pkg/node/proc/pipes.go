@@ -1,7 +1,9 @@
 package proc
 
 import (
+	"bytes"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -27,6 +29,32 @@ func HasSocket(pid int) bool {
 	for _, name := range names {
 		if to, err := os.Readlink(dir + name); err == nil && strings.HasPrefix(to, "socket:") {
 			return true
+		}
+	}
+	return false
+}
+
+// Watches reports whether a process has one of these paths open, or is told by inotify of what changes in the
+// directory with that number.
+func Watches(pid int, paths []string, inode uint64) bool {
+	dir := "/proc/" + strconv.Itoa(pid) + "/"
+	f, err := os.Open(dir + "fd")
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	names, _ := f.Readdirnames(waiterLook)
+	watch := []byte(" ino:" + strconv.FormatUint(inode, 16) + " ")
+	for _, name := range names {
+		to, err := os.Readlink(dir + "fd/" + name)
+		switch {
+		case err != nil:
+		case slices.Contains(paths, to):
+			return true
+		case to == "anon_inode:inotify":
+			if b, err := os.ReadFile(dir + "fdinfo/" + name); err == nil && bytes.Contains(b, watch) {
+				return true
+			}
 		}
 	}
 	return false

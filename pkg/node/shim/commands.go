@@ -165,6 +165,7 @@ func (m *member) notify(name string, scope api.SignalScope) {
 	procs := m.processes(sig, m.ofAll)
 	pids, passed := supervise.NoticeTargets(scope, m.spec.Batch, procs)
 	m.offerLater(sig, scope, procs)
+	m.hears(scope, procs)
 	for _, pid := range pids {
 		if pid != m.asker.by.PID {
 			send(pid, sig)

@@ -39,6 +39,7 @@ type member struct {
 	holding   []heldShell
 	asker     asker
 	offer     offer
+	heard     bool // somebody here could hear the notice
 	orders    orders
 	jobs      jobSockets
 	empty     *emptyDir // of this process; nil: it serves no other member
@@ -258,6 +259,7 @@ func (m *member) do(act supervise.Act) {
 	case supervise.Finish:
 		m.finish()
 	case supervise.Recant:
+		m.heard, m.state.Deaf = false, false
 		m.recant()
 	case supervise.Tell:
 		m.dirty = true

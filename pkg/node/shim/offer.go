@@ -1,12 +1,15 @@
 package shim
 
 import (
+	"path/filepath"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/supervise"
+	"gangd/pkg/node/proc"
 )
 
 // A program that installs its handler after the notice was given, because it still imported its modules then, has
@@ -37,7 +40,10 @@ func (m *member) offerAgain() {
 	}
 	m.offer.at = t + offerEvery
 	told := false
-	for _, pid := range m.noticeTargets(m.offer.sig, m.offer.scope) {
+	procs := m.processes(m.offer.sig, m.ofAll)
+	m.hears(m.offer.scope, procs)
+	pids, _ := supervise.NoticeTargets(m.offer.scope, m.spec.Batch, procs)
+	for _, pid := range pids {
 		if !m.offer.deaf[pid] {
 			continue
 		}
@@ -50,9 +56,25 @@ func (m *member) offerAgain() {
 	}
 }
 
-func (m *member) noticeTargets(sig unix.Signal, scope api.SignalScope) []int {
-	pids, _ := supervise.NoticeTargets(scope, m.spec.Batch, m.processes(sig, m.ofAll))
-	return pids
+// hears notes whether anybody can make use of the lead: who has a handler, or looks for the reason of the end without
+// one. Where nobody of a gang can, a lead that its owner waits for is waited for in vain. Who has heard once may have told
+// the others.
+func (m *member) hears(scope api.SignalScope, procs []supervise.Process) {
+	m.heard = m.heard || supervise.Listens(scope, m.spec.Batch, procs)
+	deaf := !m.heard && !m.watched(procs)
+	m.dirty = m.dirty || deaf != m.state.Deaf
+	m.state.Deaf = deaf
+}
+
+// watched: a process has the directory of [StatusFile], or that file, open, or is told by the kernel of what changes there.
+func (m *member) watched(procs []supervise.Process) bool {
+	var dir unix.Stat_t
+	if err := unix.Stat(".", &dir); err != nil {
+		logf("the directory of the member: %v", err)
+		return true
+	}
+	paths := []string{m.spec.Dir, filepath.Join(m.spec.Dir, StatusFile)}
+	return slices.ContainsFunc(procs, func(p supervise.Process) bool { return proc.Watches(p.PID, paths, dir.Ino) })
 }
 
 // offerLater keeps who did not take the notice just now.

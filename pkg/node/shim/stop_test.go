@@ -413,3 +413,38 @@ print("told", n, flush=True)
 		t.Errorf("state %+v, output %q", st.Ranks[0], out)
 	}
 }
+
+// TestWhoCanHearTheNotice: a member says that it is deaf to its notice where no process has a handler for it and none watches for its
+// reason, and takes that back when one has.
+func TestWhoCanHearTheNotice(t *testing.T) {
+	for name, c := range map[string]struct {
+		script string
+		deaf   bool
+		late   bool // it hears after all
+	}{
+		"nobody":          {"touch up; sleep 1000\n", true, false},
+		"a trap":          {"trap 'echo told' USR1; touch up; sleep 1000\n", false, false},
+		"open directory":  {"exec 9<\"${GANG_STATUS_FILE%/*}\"; touch up; sleep 1000\n", false, false},
+		"a trap, later":   {"touch up; while [ ! -e \"$GANG_STATUS_FILE\" ]; do sleep 0.05; done; sleep 0.2; trap 'echo told' USR1; while :; do sleep 0.1; done\n", true, true},
+		"open dir, later": {"touch up; while [ ! -e \"$GANG_STATUS_FILE\" ]; do sleep 0.05; done; sleep 0.2; exec 9<\"${GANG_STATUS_FILE%/*}\"; sleep 1000\n", true, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := testSpec(t, 1)
+			s.Notice = &api.Notice{Signal: "USR1", Lead: time.Minute, Scope: api.ScopeRanks}
+			conn := startShim(t, s, "#!/bin/bash\n"+c.script)
+			_ = conn.Send(Command{Go: &Go{}})
+			until(t, conn, api.PhaseRunning)
+			await(t, filepath.Join(s.WorkDir, "up"))
+			_ = conn.Send(Command{Stop: &api.Stop{Cause: api.CauseCancelled, Signal: "TERM", Lead: time.Minute, Grace: time.Minute}})
+			if st := untilState(t, conn, func(st *State) bool { return st.Noticed }); st.Deaf != c.deaf {
+				t.Errorf("deaf: %v", st.Deaf)
+			}
+			if c.late {
+				untilState(t, conn, func(st *State) bool { return !st.Deaf })
+			}
+			_ = conn.Send(Command{Stop: &api.Stop{Cause: api.CauseCancelled, Signal: "TERM"}})
+			until(t, conn, api.PhaseStopped)
+		})
+	}
+}
