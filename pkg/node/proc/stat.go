@@ -152,8 +152,9 @@ func BootID() string {
 	return string(bytes.TrimSpace(buf[:n]))
 }
 
-// Starved is for how long a process could run and had no CPU, since it was started; 0 where the kernel does not say.
-func Starved(pid int) time.Duration {
+// Scheduled is for how long a process was on a CPU, and for how long it could run and had none, since it was started; known is
+// false where the kernel does not say.
+func Scheduled(pid int) (ran, starved time.Duration, known bool) {
 	var buf [80]byte
 	f := bytes.Fields(buf[:readFile("/proc/"+strconv.Itoa(pid)+"/schedstat", buf[:])]) // on the CPU, waiting for it, slices
 	if len(f) < 2 {

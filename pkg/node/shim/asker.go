@@ -23,24 +23,30 @@ type asker struct {
 	by    api.Asker
 	chain []awaiting    // who asked, and upwards who waits for whom
 	since time.Duration // when the others were told, monotonic
-	heard time.Duration // when who asked was seen to have had its answer; 0: not yet
+	most  time.Duration // longest that any of them waits
+	heard bool          // who asked was seen to have had its answer
 	told  map[int]bool  // who was there when the stop came
 }
 
 // awaiting is one of those.
 type awaiting struct {
-	pid     int
-	gone    time.Duration // when it was seen to have ended; 0: not yet
-	starved time.Duration // how long it had waited for a CPU when the others were told
-	let     bool          // it is told like any other
+	pid  int
+	gone bool // it was seen to have ended
+	let  bool // it is told like any other
+	// had is how much time it had for what is its turn now. For how long it could run and had no CPU is none of that: on a
+	// machine that has much to do an interpreter needs seconds to end.
+	had          time.Duration
+	seen         time.Duration // at the last look
+	ran, starved time.Duration // until then
 }
 
+// What each of them has time for: to hear its answer; then to end with it; who waits for that, to make something of it. All of
+// it together takes no longer than answerMost by the clock, and no more than half of the grace.
 const (
-	answerWait = 500 * time.Millisecond // longest that a stop waits for an answer
-	answerRead = 250 * time.Millisecond // to end with the answer, and for who waits for that to see it
-	// answerMost bounds all of it together with the time for which a process could run and was not let: where a machine
-	// has much to do, that is no time in which it could have read its answer.
-	answerMost = 1500 * time.Millisecond
+	answerWait = 500 * time.Millisecond
+	answerRead = 250 * time.Millisecond
+	answerUsed = 500 * time.Millisecond
+	answerMost = 5 * time.Second
 )
 
 func (m *member) asked(a api.Asker) {
@@ -50,8 +56,8 @@ func (m *member) asked(a api.Asker) {
 }
 
 // begin finds who asked and who is above, as far as they are of this member.
-func (a *asker) begin(stats map[int]proc.Stat, t time.Duration) {
-	a.since = t
+func (a *asker) begin(stats map[int]proc.Stat, t, grace time.Duration) {
+	a.since, a.most = t, min(answerMost, grace/2)
 	here := false
 	if a.by.Above == "" { // by an older controller
 		for p := stats[a.by.PID]; stats[p.PPID].PID > 0; p = stats[p.PPID] {
@@ -63,10 +69,11 @@ func (a *asker) begin(stats map[int]proc.Stat, t time.Duration) {
 		if err != nil {
 			break
 		}
-		w := awaiting{pid: pid}
+		w := awaiting{pid: pid, seen: t}
 		if _, lives := stats[pid]; lives {
-			here, w.starved = true, proc.Starved(pid)
-		} else if w.gone = t; here {
+			here = true
+			w.ran, w.starved, _ = proc.Scheduled(pid)
+		} else if w.gone = true; here {
 			break // the rest are not of this member
 		}
 		a.chain = append(a.chain, w)
@@ -89,7 +96,8 @@ func (m *member) markAsks(procs []supervise.Process, stats map[int]proc.Stat, si
 	}
 	t := clock(unix.CLOCK_MONOTONIC)
 	if a.chain == nil {
-		if a.begin(stats, t); a.chain == nil {
+		o, _ := m.mach.Outlook(now())
+		if a.begin(stats, t, o.Left); a.chain == nil {
 			return
 		}
 	}
@@ -97,14 +105,19 @@ func (m *member) markAsks(procs []supervise.Process, stats map[int]proc.Stat, si
 	for i := range a.chain {
 		w := &a.chain[i]
 		s, lives := stats[w.pid]
-		switch {
-		case lives && i == 0 && a.heard == 0 && !proc.HasSocket(w.pid):
-			a.heard = t
-		case !lives && w.gone == 0:
-			w.gone = t
+		if !lives {
+			if !w.gone && i+1 < len(a.chain) {
+				a.chain[i+1].had = 0 // it is the next one's turn
+			}
+			w.gone = true
+			continue
 		}
-		if lives && !w.let {
-			w.let = !a.waits(i, &s, t)
+		w.look(s.State, t)
+		if i == 0 && !a.heard && !proc.HasSocket(w.pid) {
+			a.heard, w.had = true, 0
+		}
+		if !w.let {
+			w.let = !a.waits(i, t)
 			waits[w.pid] = !w.let
 		}
 	}
@@ -117,20 +130,32 @@ func (m *member) markAsks(procs []supervise.Process, stats map[int]proc.Stat, si
 }
 
 // waits says whether one of them is not to be told yet.
-func (a *asker) waits(i int, s *proc.Stat, t time.Duration) bool {
-	w, from, most := &a.chain[i], a.since, answerWait
+func (a *asker) waits(i int, t time.Duration) bool {
+	most := answerUsed
 	switch {
-	case i == 0 && a.heard > 0:
-		from, most = a.heard, answerRead
-	case i > 0 && a.chain[i-1].gone == 0:
-		return !a.chain[i-1].let
-	case i > 0:
-		from, most = a.chain[i-1].gone, answerRead
-	}
-	if t-a.since >= answerMost {
+	case t-a.since >= a.most:
 		return false
+	case i == 0 && !a.heard:
+		most = answerWait
+	case i == 0:
+		most = answerRead
+	case !a.chain[i-1].gone:
+		return !a.chain[i-1].let
 	}
-	return s.State == 'R' || t-from-max(proc.Starved(w.pid)-w.starved, 0) < most
+	return a.chain[i].had < most
+}
+
+// look counts the time since the last one, as far as it was the process's own.
+func (w *awaiting) look(state byte, t time.Duration) {
+	ran, starved, known := proc.Scheduled(w.pid)
+	switch {
+	case known && state == 'R': // for how long it waits by now the kernel says when it is over
+		w.had += ran - w.ran
+	case state == 'D': // a disk, or what was swapped out, keeps it waiting
+	default:
+		w.had += max(t-w.seen-(starved-w.starved), 0)
+	}
+	w.seen, w.ran, w.starved = t, ran, starved
 }
 
 // tellBorn gives the signal to what a process that was let run on has started meanwhile. The process is stopped first, until
