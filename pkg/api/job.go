@@ -192,8 +192,10 @@ type Attempt struct {
 	// Efficiency sums them up; nil: nothing is known.
 	Efficiency *Efficiency `json:"efficiency,omitempty"`
 	// Text is what ended it, where something went wrong by itself. Cause, TriggerRank and Text are judged when all of it is
-	// over; StartedBy is what was reported first, where that was something else.
+	// over; StartedBy is what was reported first, where that was something else. TiedRanks ended so near to the trigger that any of
+	// them may have been the first.
 	Text      string         `json:"text,omitempty"`
+	TiedRanks []int          `json:"tied_ranks,omitempty"`
 	StartedBy *AttemptReport `json:"started_by,omitempty"`
 	// Ends are when its ranks ended, in the order of ranks, where something went wrong and there are several.
 	Ends []AttemptEnd `json:"ends,omitempty"`
@@ -247,11 +249,11 @@ const (
 	EventSignalled        EventType = "signalled"
 	EventMessage          EventType = "message"             // Text: what a person has to say of the job
 	EventAcknowledged     EventType = "notice_acknowledged" // ranks heard of the stop: Acknowledged of Size
+	EventUnheard          EventType = "notice_unheard"      // nobody of a gang that is cancelled or requeued can hear the notice: the stop comes at once
 	EventReady            EventType = "ready"               // each of Size ranks said READY=1, Seconds after the start
 	EventCheckpoint       EventType = "checkpoint_saved"
-	EventUnheard          EventType = "notice_unheard" // nobody of a gang that is cancelled or requeued can hear the notice: the stop comes at once
-	EventMemoryKills      EventType = "memory_kills"   // the kernel killed processes of a member for want of memory, as Text says
-	EventWarned           EventType = "warned"         // a rank does what it will be stopped for when it goes on
+	EventMemoryKills      EventType = "memory_kills" // the kernel killed processes of a member for want of memory, as Text says
+	EventWarned           EventType = "warned"       // a rank does what it will be stopped for when it goes on
 	EventEnded            EventType = "ended"
 	EventStallSuspected   EventType = "stall_suspected"   // a rank stopped beating: the cards are looked at
 	EventStallDismissed   EventType = "stall_dismissed"   // they were not idle, or could not be read

@@ -483,9 +483,11 @@ type RankActual struct {
 	Used         *RankUsed `json:"used,omitempty"`                // by itself and what it waited for; nil: not known
 	Ended        time.Time `json:"ended,omitzero"`
 	// Late is how long its supervisor was kept waiting for a CPU before it saw the end: it may have been so much earlier.
-	Late  time.Duration `json:"late_ns,omitempty" bound:"0ns.."`
-	Own   bool          `json:"own,omitempty"`               // it ended before a stop of its member had begun: a true result
-	Error string        `json:"error,omitempty" bound:"any"` // why it could not be started (ExitCode 127 or 126)
+	Late time.Duration `json:"late_ns,omitempty" bound:"0ns.."`
+	Own  bool          `json:"own,omitempty"` // it ended before a stop of its member had begun: a true result
+	// ProgramFailed: when the stop came its shell ran a program that had just failed, and had not seen it yet.
+	ProgramFailed bool   `json:"program_failed,omitempty"`
+	Error         string `json:"error,omitempty" bound:"any"` // why it could not be started (ExitCode 127 or 126)
 	// OutStart, ErrStart: how much the files already had when the attempt began.
 	OutStart int64 `json:"out_start,omitempty"`
 	ErrStart int64 `json:"err_start,omitempty"`

@@ -412,7 +412,7 @@ func attempt(spec *api.Spec, r *gang.EpochRow, number int) api.Attempt {
 	if r.Trigger >= 0 && r.Cause != api.CauseCompleted {
 		a.TriggerRank, a.TriggerRole = &r.Trigger, spec.RoleName(r.Trigger)
 	}
-	a.Text = r.Text
+	a.Text, a.TiedRanks = r.Text, r.Tied
 	if by := r.StartedBy; by != nil {
 		a.StartedBy = &api.AttemptReport{Cause: by.Cause, Text: by.Text}
 		if by.Trigger >= 0 {

@@ -27,6 +27,7 @@ const (
 	EvidenceLimit  Evidence = "limit"  // a member has stopped itself at the time limit, and its peers have seen that before they did so themselves
 	EvidenceMemory Evidence = "memory" // the kernel, or its node, ended something for want of memory
 	EvidenceEnd    Evidence = "end"    // a rank ended by itself, and not well
+	EvidenceShell  Evidence = "shell"  // the same of what its shell ran when it was stopped: it may have been first
 )
 
 // Report is one reason why an epoch had to end.
@@ -125,18 +126,18 @@ func (st *stops) killed(e *entry, i int, ma *api.MemberActual) bool {
 	return true
 }
 
-// culprit says what ended the epoch of a drain.
-func (st *stops) culprit(j *Job) (out Report) {
+// culprit says what ended the epoch of a drain, and which ranks may as well be the trigger.
+func (st *stops) culprit(j *Job) (out Report, tied []int) {
 	d := j.Drain
 	out = Report{Cause: d.Cause, Trigger: d.Trigger, Text: d.Text}
 	switch {
 	case d.Cause == api.CauseCompleted:
 		if m := killedMember(j); m != nil {
-			return ofKills(j, m)
+			return ofKills(j, m), nil
 		}
-		return out
+		return out, nil
 	case len(d.Reports) == 0:
-		return out
+		return out, nil
 	}
 	of := func(kind Evidence) (all []Report) {
 		for _, r := range d.Reports {
@@ -148,19 +149,19 @@ func (st *stops) culprit(j *Job) (out Report) {
 	}
 	for _, kind := range []Evidence{EvidenceLost, EvidenceCard, EvidenceLimit} {
 		if all := of(kind); len(all) > 0 {
-			return all[0]
+			return all[0], nil
 		}
 	}
 	if d.Reports[0].Evidence == "" {
-		return out
+		return out, nil
 	}
 	if all := of(EvidenceMemory); len(all) > 0 {
-		return st.earliest(j, all)
+		return st.earliest(j, all, nil)
 	}
 	if m := killedMember(j); m != nil {
-		return ofKills(j, m)
+		return ofKills(j, m), nil
 	}
-	return st.earliest(j, of(EvidenceEnd))
+	return st.earliest(j, of(EvidenceEnd), of(EvidenceShell))
 }
 
 // killedMember is the first of which something was killed before anything stopped it; nil: there is none.
@@ -191,18 +192,19 @@ func whoOf(j *Job, m *Member) string {
 // peer takes to see a closed socket and to leave.
 const sameMoment = 2 * time.Millisecond
 
-// earliest is the report on the rank that ended first, by the clocks of their supervisors. Who can't be told from it is named.
-func (st *stops) earliest(j *Job, all []Report) Report {
+// earliest is the report on the rank that ended first, by the clocks of their supervisors. Who can't be told from it is named,
+// and tied with it; so are those who may have ended first and were stopped.
+func (st *stops) earliest(j *Job, all, maybe []Report) (first Report, tied []int) {
 	slices.SortStableFunc(all, func(a, b Report) int {
 		return cmp.Or(st.endOf(j, a.Trigger).Compare(st.endOf(j, b.Trigger)), cmp.Compare(a.Trigger, b.Trigger))
 	})
-	first := all[0]
+	first = all[0]
 	var near []string
 	var apart time.Duration
-	for _, r := range all[1:] {
-		if d := st.endOf(j, r.Trigger).Sub(st.endOf(j, first.Trigger)); d <= st.doubt(j, first, r) {
-			near = append(near, fmt.Sprint(r.Trigger))
-			apart = d
+	for _, r := range slices.Concat(all[1:], maybe) {
+		if d := st.endOf(j, r.Trigger).Sub(st.endOf(j, first.Trigger)); r.Evidence == EvidenceShell || d <= st.doubt(j, first, r) {
+			near, tied = append(near, fmt.Sprint(r.Trigger)), append(tied, r.Trigger)
+			apart = max(apart, d)
 		}
 	}
 	switch {
@@ -212,7 +214,7 @@ func (st *stops) earliest(j *Job, all []Report) Report {
 	case len(near) > 0:
 		first.Text = fmt.Sprintf("rank %d, or %s: %s ms apart; %s", first.Trigger, strings.Join(near, ", "), milliseconds(apart), first.Text)
 	}
-	return first
+	return first, tied
 }
 
 func milliseconds(d time.Duration) string { return fmt.Sprintf("%.1f", float64(d.Microseconds())/1000) }

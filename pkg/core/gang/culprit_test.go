@@ -2,6 +2,7 @@ package gang
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -176,6 +177,25 @@ func TestTiesAreTold(t *testing.T) {
 		if v := b.w.Job(id).Verdict; v == nil || v.Trigger != 1 || v.Text != want {
 			t.Errorf("%+v: %+v", c, v)
 		}
+		if tied := b.w.Take().Epochs[0].Tied; c.tie != slices.Equal(tied, []int{0}) || !c.tie && tied != nil {
+			t.Errorf("%+v: tied with %v", c, tied)
+		}
+	}
+}
+
+// TestAShellThatHasNotSeenItsProgramFail: it is stopped like a peer, and may have been first all the same.
+func TestAShellThatHasNotSeenItsProgramFail(t *testing.T) {
+	b, id := fourNodes(t, time.Millisecond/4)
+	b.phase(id, "n1", api.PhaseStopped, endedAt(0, 9, 0))
+	shell := exit(1, 143)
+	shell.Ended, shell.ProgramFailed = epoch0.Add(30*time.Millisecond), true
+	b.say("n2", api.MemberActual{MemberKey: b.key(id), Phase: api.PhaseStopped, Stopping: api.CauseCrash, Ranks: []api.RankActual{shell}})
+	b.ack(id)
+	if v := b.w.Job(id).Verdict; v == nil || v.Trigger != 0 || v.Text != "rank 0, or 1: 30.0 ms apart; rank 0 exited with code 9" {
+		t.Errorf("%+v", v)
+	}
+	if row := b.w.Take().Epochs[0]; !slices.Equal(row.Tied, []int{1}) {
+		t.Errorf("tied with %v", row.Tied)
 	}
 }
 

@@ -223,7 +223,8 @@ func (st *stops) maybeComplete(e *entry) {
 		st.workIsDone(e)
 	}
 	st.compare(e, true)
-	d, why := *j.Drain, st.culprit(j)
+	d := *j.Drain
+	why, tied := st.culprit(j)
 	d.Cause, d.Trigger, d.Text = why.Cause, why.Trigger, withStacks(j.Drain, why.Text)
 	j.Drain = &d
 	if len(d.Reports) > 0 {
@@ -240,7 +241,7 @@ func (st *stops) maybeComplete(e *entry) {
 	row := epochRow(j)
 	row.Ended, row.Cause, row.Trigger, row.Stacks = st.clock.now.Wall, cause, d.Trigger, d.Stacks
 	if len(d.Reports) > 0 {
-		row.Text, row.Ends = d.Text, st.ends(j)
+		row.Text, row.Tied, row.Ends = d.Text, tied, st.ends(j)
 		if by := d.Reports[0]; by.Cause != why.Cause || by.Trigger != why.Trigger {
 			row.StartedBy = &by
 		}

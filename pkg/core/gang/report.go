@@ -412,8 +412,12 @@ func (rp *reports) exits(e *entry, i int, ma *api.MemberActual) (failed []*api.R
 		changed = true
 		// One word may carry both an end and the stop that came after it.
 		rp.exited(e, i, ra, ownEnd(ma, ra))
-		if ra.ExitCode != 0 && (e.job.Drain == nil || ownEnd(ma, ra)) {
+		switch {
+		case ra.ExitCode == 0:
+		case e.job.Drain == nil || ownEnd(ma, ra):
 			failed = append(failed, ra)
+		case ra.ProgramFailed:
+			rp.stops.accident(e, Report{Evidence: EvidenceShell, Cause: api.CauseCrash, Trigger: ra.Rank, Text: exitText(e.job, ra)})
 		}
 	}
 	slices.SortFunc(failed, earlier)

@@ -339,7 +339,8 @@ func (ss *steps) judged(j *Job) *Job {
 	if j.Drain == nil || len(j.Drain.Reports) == 0 {
 		return j
 	}
-	as, d, why := j.Copy(), *j.Drain, ss.stops.culprit(j)
+	as, d := j.Copy(), *j.Drain
+	why, _ := ss.stops.culprit(j)
 	d.Cause, d.Trigger, d.Text = why.Cause, why.Trigger, why.Text
 	as.Drain = &d
 	return as

@@ -482,6 +482,7 @@ type EpochRow struct {
 	VRAMPeak  int64 // the most that a rank was seen using on one card, bytes; 0: not known
 	Booking   *Booking
 	Text      string      // what ended it, where that was an accident
+	Tied      []int       // ranks that may as well be the trigger
 	StartedBy *Report     // what its drain was begun for, where that is not what has ended it
 	Ends      []EpochEnd  // when its ranks ended, where that was an accident
 	Stacks    *api.Stacks // where its processes were before they were stopped for a hang or at the time limit; nil: nobody has looked

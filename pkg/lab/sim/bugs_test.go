@@ -174,7 +174,7 @@ var bugs = []bug{
 		insert("core/gang/report.go", "\tchanged = rp.ownStop(e, i, ma) || changed\n", "\tif bug() {\n\t\tif failed, _ := rp.exits(e, i, ma); failed != nil {\n\t\t\trp.stops.drain(e, crashCause(failed[0]), failed[0].Rank, exitText(e.job, failed[0]))\n\t\t}\n\t}\n"),
 	}},
 	{"last-failure-blamed", "of several ranks that failed by themselves the last one is the trigger", []mutate.Change{
-		insert("core/gang/culprit.go", "\tfirst := all[0]\n", "\tif bug() {\n\t\tslices.Reverse(all)\n\t}\n"),
+		insert("core/gang/culprit.go", "\tfirst = all[0]\n", "\tif bug() {\n\t\tslices.Reverse(all)\n\t}\n"),
 	}},
 	{"no-requeue-protects", "a gang that may not run again can't be preempted", []mutate.Change{
 		insert("core/gang/control.go", "\tdefault:\n\t\tcl.stops.drainAfter(e, c, -1, text,", "\tcase limit(cl.set, j.Spec, c) == 0 && bug():\n\t\treturn ignored(\"\")\n"),

@@ -3,7 +3,6 @@ package sim
 import (
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"time"
 
@@ -293,9 +292,6 @@ func (t *truth) committed(ch *gang.Changes) {
 	}
 }
 
-// saysTie is how people are told that nobody knows which of several ended first: what is checked here is what they read.
-var saysTie = regexp.MustCompile(`^rank \d+, or `)
-
 // blamed: who is charged with a crash has failed by himself, and did not leave because another had. Where it is said that
 // two can't be told apart one of them has.
 func (t *truth) blamed(row *gang.EpochRow) {
@@ -307,11 +303,8 @@ func (t *truth) blamed(row *gang.EpochRow) {
 	if a == nil || !a.job.Runs.Peers || t.culprits[k] {
 		return
 	}
-	tie := saysTie.MatchString(row.Text)
-	for rank := range row.Slots {
-		if tie && t.culprits[exitKey{row.Job, row.Epoch, rank}] {
-			return
-		}
+	if slices.ContainsFunc(row.Tied, func(rank int) bool { return t.culprits[exitKey{row.Job, row.Epoch, rank}] }) {
+		return
 	}
 	t.r.fail("I23", "rank %d of job %d epoch %d is blamed (%s), which has only left because another had", row.Trigger, row.Job, row.Epoch, row.Text)
 }

@@ -16,6 +16,22 @@ type Stat struct {
 	CPU                      time.Duration // its own, and of the children that it waited for
 }
 
+// HasFailedChild reports whether a process has a child that did not end well and that it has not waited for yet.
+func HasFailedChild(pid int) bool {
+	var buf [4096]byte
+	name := strconv.Itoa(pid)
+	children := bytes.Fields(buf[:readFile("/proc/"+name+"/task/"+name+"/children", buf[:])])
+	for _, child := range children {
+		var line [512]byte
+		b := line[:readFile("/proc/"+string(child)+"/stat", line[:])]
+		f := bytes.Fields(b[bytes.LastIndexByte(b, ')')+1:])
+		if len(f) >= 50 && f[0][0] == 'Z' && atoi(f[49]) != 0 { // as wait(2) gives it
+			return true
+		}
+	}
+	return false
+}
+
 // tick is what the kernel counts times of processes in, on every architecture: USER_HZ.
 const tick = time.Second / 100
 
@@ -158,8 +174,7 @@ func Scheduled(pid int) (ran, starved time.Duration, known bool) {
 	var buf [80]byte
 	f := bytes.Fields(buf[:readFile("/proc/"+strconv.Itoa(pid)+"/schedstat", buf[:])]) // on the CPU, waiting for it, slices
 	if len(f) < 2 {
-		return 0
+		return 0, 0, false
 	}
-	ns, _ := strconv.ParseInt(string(f[1]), 10, 64)
-	return time.Duration(ns)
+	return time.Duration(atoi(f[0])), time.Duration(atoi(f[1])), true
 }

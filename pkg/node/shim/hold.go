@@ -193,6 +193,7 @@ func (m *member) stop(name string) {
 		m.holding = append(m.holding, heldShell{rank: p.Rank, pid: p.PID, runs: p.Saves || p.Asks, sig: sig, at: at + heldFirst, step: heldFirst})
 	}
 	heard := make([]int, len(now))
+	m.foresee(now, wait, sig)
 	for i, p := range now {
 		heard[i] = p.PID
 		deliver(p.PID, sig)

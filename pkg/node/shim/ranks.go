@@ -28,7 +28,11 @@ type rank struct {
 	pidfd int // -1: the kernel has none
 	ended bool
 	end   *rankEnd // how it ended, before its epilog; nil: it has not
-	left  used     // by processes of its session that came to this process, because their parent had ended
+	// What was seen of it before the stop signal, see [member.foresee].
+	endedBy unix.Signal   // that which it has no handler for, 0: it has, or had none
+	failed  bool          // what its shell ran
+	kept    time.Duration // for how long its shell could run and had no CPU, when it had ended
+	left    used          // by processes of its session that came to this process, because their parent had ended
 }
 
 // rankEnd is the end of a rank's own process.
@@ -215,6 +219,7 @@ func (m *member) reap() {
 		var ws syscall.WaitStatus
 		var ru syscall.Rusage
 		next, session := m.nextEnded()
+		m.lookAtShells()
 		pid, err := syscall.Wait4(next, &ws, syscall.WNOHANG, &ru)
 		if err == syscall.EINTR {
 			continue
@@ -244,7 +249,7 @@ func (m *member) reap() {
 				r.pidfd = -1
 			}
 			if r.end == nil {
-				r.end = &rankEnd{ws: ws, at: time.Now(), late: m.order.late(), own: m.mach.Cause() == ""}
+				r.end = &rankEnd{ws: ws, at: time.Now(), late: max(m.order.late(), r.kept), own: m.mach.Cause() == "" || r.decided(ws) && !m.mach.Noticed()}
 				r.end.used.add(&ru)
 				if m.startEpilog(i) {
 					continue // the rank is over with that
@@ -371,7 +376,7 @@ func (m *member) ended(i int) {
 		rec.ExitCode = 128 + rec.Signal
 	}
 	m.shortage(rec)
-	rec.Own = r.end.own
+	rec.Own, rec.ProgramFailed = r.end.own, r.failed && !r.end.own
 	m.durable = true
 	m.exits = append(m.exits, rec.Rank)
 }

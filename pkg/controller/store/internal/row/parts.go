@@ -69,6 +69,7 @@ type epoch struct {
 	Booking   *booking  `json:"booking,omitempty"`
 
 	Text      string      `json:"text,omitempty"`
+	Tied      []int       `json:"tied,omitempty"`
 	StartedBy *report     `json:"started_by,omitempty"`
 	Ends      []epochEnd  `json:"ends,omitempty"`
 	Stacks    *api.Stacks `json:"stacks,omitempty"`
@@ -85,7 +86,7 @@ type epochEnd struct {
 func Epoch(e *gang.EpochRow) ([]byte, error) {
 	r := epoch{Started: e.Started, Ended: e.Ended, Cause: e.Cause, Trigger: e.Trigger, ExitCodes: e.ExitCodes, Signals: e.Signals,
 		OutStarts: e.OutStarts, ErrStarts: e.ErrStarts, VRAMPeak: e.VRAMPeak, Booking: encodeBooking(e.Booking),
-		Text: e.Text, StartedBy: (*report)(e.StartedBy), Ends: each(e.Ends, func(x gang.EpochEnd) epochEnd { return epochEnd(x) }), Stacks: e.Stacks}
+		Text: e.Text, Tied: e.Tied, StartedBy: (*report)(e.StartedBy), Ends: each(e.Ends, func(x gang.EpochEnd) epochEnd { return epochEnd(x) }), Stacks: e.Stacks}
 	for _, s := range e.Slots {
 		r.Slots = append(r.Slots, slot(s))
 	}
@@ -100,7 +101,7 @@ func DecodeEpoch(jobID int64, number int, data []byte) (gang.EpochRow, error) {
 	}
 	e := gang.EpochRow{Job: jobID, Epoch: number, Started: r.Started, Ended: r.Ended, Cause: r.Cause,
 		Trigger: r.Trigger, ExitCodes: r.ExitCodes, Signals: r.Signals, OutStarts: r.OutStarts, ErrStarts: r.ErrStarts, VRAMPeak: r.VRAMPeak, Booking: decodeBooking(r.Booking),
-		Text: r.Text, StartedBy: (*gang.Report)(r.StartedBy), Ends: each(r.Ends, func(x epochEnd) gang.EpochEnd { return gang.EpochEnd(x) }), Stacks: r.Stacks}
+		Text: r.Text, Tied: r.Tied, StartedBy: (*gang.Report)(r.StartedBy), Ends: each(r.Ends, func(x epochEnd) gang.EpochEnd { return gang.EpochEnd(x) }), Stacks: r.Stacks}
 	for _, s := range r.Slots {
 		e.Slots = append(e.Slots, cluster.Slot(s))
 	}

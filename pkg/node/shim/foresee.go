@@ -1,0 +1,77 @@
+package shim
+
+import (
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"gangd/pkg/core/supervise"
+	"gangd/pkg/node/proc"
+)
+
+// A rank that is on its way out when the stop comes has ended by itself, though its supervisor sees that only after the stop: on a
+// machine that has much to do its peers may have seen it long before. So it is looked before the signal.
+
+// foresee notes what can be told of ranks before they get the stop signal: of a process that would be ended by it, any other end is its
+// own; and what a shell has run may have failed, which the shell has not seen yet.
+func (m *member) foresee(now, wait []supervise.Process, sig unix.Signal) {
+	for _, list := range [][]supervise.Process{now, wait} {
+		for _, p := range list {
+			if !p.Main {
+				continue
+			}
+			for i := range m.ranks {
+				r := &m.ranks[i]
+				if !r.live() || r.pid != p.PID {
+					continue
+				}
+				if s := proc.ReadSignals(p.PID); endsBy(sig) && !s.Takes(sig) && !s.Ignores(sig) && !p.Asks && !p.Saves && !p.Client {
+					r.endedBy = sig
+				}
+				r.failed = p.Shell && proc.HasFailedChild(p.PID)
+			}
+		}
+	}
+}
+
+// endsBy tells whether a signal ends who has no handler for it.
+func endsBy(sig unix.Signal) bool {
+	switch sig {
+	case unix.SIGCHLD, unix.SIGCONT, unix.SIGURG, unix.SIGWINCH, unix.SIGSTOP, unix.SIGTSTP, unix.SIGTTIN, unix.SIGTTOU:
+		return false
+	}
+	return true
+}
+
+// decided: the bad end of a rank that came after its stop signal is not of that. KILL is the end of a grace.
+func (r *rank) decided(ws syscall.WaitStatus) bool {
+	return r.endedBy != 0 && ws != 0 && !(ws.Signaled() && (ws.Signal() == r.endedBy || ws.Signal() == unix.SIGKILL))
+}
+
+// keptMost bounds for how long a shell is believed to have been kept waiting at its end: what is known is how long it was in
+// all of its life, of which it slept the most.
+const keptMost = 200 * time.Millisecond
+
+// lookAtShells reads how long the shells of a gang's ranks that have ended were kept waiting for a CPU, before they are waited for. A shell
+// sees the end of its program, and ends, when it is let: by then peers may have left, seen a closed socket, and ended.
+func (m *member) lookAtShells() {
+	if !m.inGang() || proc.EndedChild() == 0 {
+		return
+	}
+	for i := range m.ranks {
+		r := &m.ranks[i]
+		if !r.live() || r.end != nil {
+			continue
+		}
+		if s, ok := proc.ReadStat(r.pid); ok && s.Dead() && isShell(s.Comm) {
+			_, starved, _ := proc.Scheduled(r.pid)
+			r.kept = min(starved, keptMost)
+		}
+	}
+}
+
+// inGang: there are ranks elsewhere, or others here.
+func (m *member) inGang() bool {
+	return !m.spec.Batch && len(m.spec.Ranks) > 0 && (len(m.spec.Ranks) > 1 || !m.spec.Whole)
+}
