@@ -6,7 +6,7 @@ LDFLAGS  = -s -w -X gangd/pkg/api.Version=$(VERSION)
 CC_FOUND := $(shell command -v $(or $(CC),gcc) >/dev/null 2>&1 && echo 1 || echo 0)
 PURE     = $(filter-out ./cmd/gnoded,$(wildcard ./cmd/*))
 
-.PHONY: help build install test check vuln size unit race e2e controllers chaos vm properties recipe fuzz sim model mutants bench scale compare traces sensitivity uplot axe stacks browser demo clean
+.PHONY: help build install test check vuln size unit race e2e controllers ends chaos vm properties recipe fuzz sim model mutants bench scale compare traces sensitivity uplot axe stacks browser demo clean
 .DEFAULT_GOAL := build
 
 help: ## list the targets
@@ -63,6 +63,10 @@ controllers: build ## two controllers and their database under load: each thing 
 
 model: ## every order of what can happen to two controllers, a node and its process, minutes: DEPTH (10) events
 	go test -count=1 -v -timeout 2h ./pkg/lab/model -model.depth=$(or $(DEPTH),10)
+ends: build ## how gangs end: who hears, who is blamed, what was used, what is saved, what epilogs hold; as root, half an hour
+	@cd e2e && e() { GANG_E2E_CHAOS=1 GANG_E2E_ROUNDS=$$1 go test -count=1 -timeout 2h -v . -run "^($$2)$$"; } && \
+	  e 8 TestWhoEndsItsOwnJobHearsTheAnswer && e 20 'TestWhoIsBlamed|TestSavesSurviveTheStop|TestEndIsToldBeforeTheEpilog' && \
+	  e 1 'TestKillsForMemoryAreSeen|TestWhatWasUsedHoweverItEnded'
 
 VM ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/gangd/vm
 chaos: build ## hosts that really break, as root, minutes: all of e2e, and a table of what was found
