@@ -5,10 +5,11 @@
 package output
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
-	"strings"
+	"slices"
 	"sync"
 
 	"gangd/pkg/core/cmdline"
@@ -49,14 +50,14 @@ func (o *Writer) Failed() error {
 	return o.err
 }
 
-// Finish gives the exit status of a command that would end with this one and has said this on
-// stderr: what it could not write is said once, and is no success.
-func (o *Writer) Finish(name string, status int, said string, stderr io.Writer) int {
+// Finish gives the exit status of a command that would end with this one and has told of these errors
+// on stderr: what it could not write is said once, and is no success.
+func (o *Writer) Finish(name string, status int, told []error, stderr io.Writer) int {
 	err := o.Failed()
 	if err == nil {
 		return status
 	}
-	if !strings.Contains(said, err.Error()) {
+	if !slices.ContainsFunc(told, func(said error) bool { return errors.Is(said, err) }) {
 		fmt.Fprintf(stderr, "%s: standard output: %v\n", name, err)
 	}
 	return max(status, 1)
@@ -67,7 +68,7 @@ func File(w io.Writer) (*os.File, bool) {
 	switch through := w.(type) {
 	case *Writer:
 		w = through.w
-	case *firstWords:
+	case *teller:
 		w = through.w
 	}
 	f, ok := w.(*os.File)
@@ -76,21 +77,23 @@ func File(w io.Writer) (*os.File, bool) {
 
 // Run runs a command with its standard streams, and gives its exit status.
 func Run(name string, run func([]string, cmdline.Streams) int, args []string, s cmdline.Streams) int {
-	out, errs := New(s.Out), &firstWords{w: s.Err}
+	out, errs := New(s.Out), &teller{w: s.Err}
 	status := run(args, cmdline.Streams{In: s.In, Out: out, Err: errs})
-	return out.Finish(name, status, string(errs.kept), s.Err)
+	return out.Finish(name, status, errs.told, s.Err)
 }
 
-// firstWords keeps the beginning of what a command says on stderr.
-type firstWords struct {
+// teller is the stderr of a command, which hears from [cmdline.Streams.Errorf] what errors are told of there.
+type teller struct {
 	w    io.Writer
 	mu   sync.Mutex
-	kept []byte
+	told []error
 }
 
-func (f *firstWords) Write(b []byte) (int, error) {
-	f.mu.Lock()
-	f.kept = append(f.kept, b[:min(len(b), max(0, 4096-len(f.kept)))]...)
-	f.mu.Unlock()
-	return f.w.Write(b)
+func (t *teller) Write(b []byte) (int, error) { return t.w.Write(b) }
+
+// Tells takes in that an error is told of.
+func (t *teller) Tells(err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.told = append(t.told, err)
 }

@@ -31,6 +31,13 @@ func TestOutputErrors(t *testing.T) {
 			return status
 		}
 	}
+	tells := func(status int, format string) func([]string, cmdline.Streams) int {
+		return func(_ []string, s cmdline.Streams) int {
+			_, err := fmt.Fprintln(s.Out, "line")
+			s.Errorf("x", format, fmt.Errorf("the table: %w", err))
+			return status
+		}
+	}
 	const word = "x: standard output: no space left on device\n"
 	for _, c := range []struct {
 		name   string
@@ -43,7 +50,8 @@ func TestOutputErrors(t *testing.T) {
 		{"nothing is written", prints(0, 0, ""), 0, 0, ""},
 		{"the last line is not", prints(2, 0, ""), 1, 1, word},
 		{"a failure keeps its status", prints(1, 3, "x: no job 7\n"), 0, 3, "x: no job 7\n" + word},
-		{"what was said is not said again", prints(1, 1, "x: no space left on device\n"), 0, 1, "x: no space left on device\n"},
+		{"what was said is not said again", tells(1, "%v"), 0, 1, "x: error: the table: no space left on device\n"},
+		{"words that are the same say nothing of it", prints(1, 1, "x: /scratch: no space left on device\n"), 0, 1, "x: /scratch: no space left on device\n" + word},
 	} {
 		var errs bytes.Buffer
 		status := Run("x", c.run, nil, cmdline.Streams{Out: &fullDisk{after: c.room}, Err: &errs})

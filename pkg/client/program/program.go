@@ -39,7 +39,7 @@ func Run(cmd *cobra.Command, args []string, stdout, stderr io.Writer) int {
 	if text := errorText(err); text != "" {
 		fmt.Fprintf(stderr, "%s: %s\n", cmd.Name(), text)
 	}
-	return out.Finish(cmd.Name(), ExitCode(err), errorText(err), stderr)
+	return out.Finish(cmd.Name(), ExitCode(err), []error{err}, stderr)
 }
 
 // UsageError is a mistake on the command line itself: an unknown option, a bad value, a

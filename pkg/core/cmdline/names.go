@@ -57,8 +57,16 @@ func Called(argv0 string) string {
 	return ""
 }
 
-// Errorf prints "squeue: error: text", as Slurm's log does.
+// Errorf prints "squeue: error: text", as Slurm's log does. Where somebody wants to know of which errors a command has told, he
+// hears of those among args.
 func (s Streams) Errorf(name, format string, args ...any) {
+	if t, ok := s.Err.(interface{ Tells(error) }); ok {
+		for _, a := range args {
+			if err, ok := a.(error); ok {
+				t.Tells(err)
+			}
+		}
+	}
 	fmt.Fprintf(s.Err, name+": error: "+format+"\n", args...)
 }
 
