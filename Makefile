@@ -63,6 +63,7 @@ controllers: build ## two controllers and their database under load: each thing 
 
 model: ## every order of what can happen to two controllers, a node and its process, minutes: DEPTH (10) events
 	go test -count=1 -v -timeout 2h ./pkg/lab/model -model.depth=$(or $(DEPTH),10)
+
 ends: build ## how gangs end: who hears, who is blamed, what was used, what is saved, what epilogs hold; as root, half an hour
 	@cd e2e && e() { GANG_E2E_CHAOS=1 GANG_E2E_ROUNDS=$$1 go test -count=1 -timeout 2h -v . -run "^($$2)$$"; } && \
 	  e 8 TestWhoEndsItsOwnJobHearsTheAnswer && e 20 'TestWhoIsBlamed|TestSavesSurviveTheStop|TestEndIsToldBeforeTheEpilog' && \
