@@ -30,17 +30,19 @@ func New(w io.Writer) *Writer { return &Writer{w: w} }
 func (o *Writer) Write(b []byte) (int, error) {
 	n, err := o.w.Write(b)
 	if err != nil {
-		o.fail(err)
+		err = o.fail(err)
 	}
 	return n, err
 }
 
-func (o *Writer) fail(err error) {
+// fail keeps the first error, which is that of every write that fails: who tells of one of them has told of it.
+func (o *Writer) fail(err error) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.err == nil {
 		o.err = err
 	}
+	return o.err
 }
 
 // Failed is the first error of a write; nil: there was none.

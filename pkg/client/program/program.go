@@ -36,10 +36,12 @@ func Run(cmd *cobra.Command, args []string, stdout, stderr io.Writer) int {
 	cmd.SetOut(out)
 	cmd.SetErr(stderr)
 	err := cmd.ExecuteContext(context.Background())
+	var told []error
 	if text := errorText(err); text != "" {
 		fmt.Fprintf(stderr, "%s: %s\n", cmd.Name(), text)
+		told = append(told, err)
 	}
-	return out.Finish(cmd.Name(), ExitCode(err), []error{err}, stderr)
+	return out.Finish(cmd.Name(), ExitCode(err), told, stderr)
 }
 
 // UsageError is a mistake on the command line itself: an unknown option, a bad value, a
