@@ -265,8 +265,7 @@ var drawnFlows = []drawnFlow{
 		s.frames <- "event: use\ndata: " + string(frame) + "\n\n"
 		b.until(`window.shown`)
 		b.eval(`window.shown - window.came`, &took)
-		// The figures of the others come in slices, when there is time.
-		b.until(`[...document.querySelectorAll('.node .c.given')].every((c) => ['0.52', '0.53', '0.83'].includes(c.style.getPropertyValue('--b')))`)
+		// The figures of the others come in slices, when there is time: until then the page is not at rest.
 		b.rest()
 		b.eval(`window.tasks`, &task)
 		t.Logf("shown %v ms after it came, longest task %v ms", took, task)
