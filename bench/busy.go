@@ -39,7 +39,8 @@ func longArray(m *meter) ([]figure, error) {
 			return nil, err
 		}
 	}
-	return []figure{{name: fmt.Sprintf("array of %s, to its last end", thousands(m.elements)), value: time.Since(t).Seconds(), unit: "s", need: need{forks: aTrue.forks * float64(m.elements) / 1000}}}, nil
+	return []figure{{name: fmt.Sprintf("array of %s, to its last end", thousands(m.elements)), value: time.Since(t).Seconds(), unit: "s",
+		need: need{forks: aTrue.forks * float64(m.elements) / 1000}}}, nil
 }
 
 // busy times one submission after the other over the socket, and gqueue, in quiet, while 5,000 submissions a second
@@ -50,7 +51,8 @@ func busy(m *meter) ([]figure, error) {
 		return nil, nil
 	}
 	b := &busyMeter{meter: m, c: client.NewAt(filepath.Join(g.dir, "run", "gangd.sock")), queue: filepath.Join(g.bin, "gqueue"),
-		spec: api.Spec{Name: "busy", Size: 1, Launch: api.LaunchRanks, CPUsPerRank: 1, WorkDir: m.dir, Script: []byte("#!/bin/sh\nexit 0\n"), Env: os.Environ()}}
+		spec: api.Spec{Name: "busy", Size: 1, Launch: api.LaunchRanks, CPUsPerRank: 1, WorkDir: m.dir, Script: []byte("#!/bin/sh\nexit 0\n"),
+			Env: os.Environ()}}
 	if err := b.occupy(); err != nil {
 		return nil, err
 	}
@@ -76,7 +78,8 @@ func busy(m *meter) ([]figure, error) {
 	if err != nil {
 		return nil, err
 	}
-	out = append(append(out, full...), figure{name: "p99 while " + thousands(b.waiting) + " wait, in p50s of quiet", value: full[1].value / idle, unit: "x"})
+	out = append(append(out, full...), figure{name: "p99 while " + thousands(b.waiting) + " wait, in p50s of quiet",
+		value: full[1].value / idle, unit: "x"})
 	return out, m.cancelAll()
 }
 

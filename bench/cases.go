@@ -203,7 +203,8 @@ func startLatency(m *meter) ([]figure, error) {
 	var last, skew []float64
 	for i := range m.runs {
 		prefix := filepath.Join(m.dir, fmt.Sprintf("start%d.", i))
-		path, err := m.script(`date +%s%N > ` + prefix + `${SLURM_PROCID}.new && mv ` + prefix + `${SLURM_PROCID}.new ` + prefix + `${SLURM_PROCID}`)
+		path, err := m.script(`date +%s%N > ` + prefix + `${SLURM_PROCID}.new && mv ` + prefix + `${SLURM_PROCID}.new ` + prefix +
+			`${SLURM_PROCID}`)
 		if err != nil {
 			return nil, err
 		}
@@ -337,7 +338,8 @@ func oneByOne(m *meter) ([]figure, error) {
 	if err := m.idle(); err != nil {
 		return nil, err
 	}
-	return []figure{{name: "jobs of /bin/true, a submission each, end to end", value: float64(n) / time.Since(t).Seconds(), unit: "/s", higher: true, need: need{forks: aTrue.forks, programs: each}}}, nil
+	return []figure{{name: "jobs of /bin/true, a submission each, end to end", value: float64(n) / time.Since(t).Seconds(), unit: "/s",
+		higher: true, need: need{forks: aTrue.forks, programs: each}}}, nil
 }
 
 // queueTable times the queue command over a thousand waiting jobs.

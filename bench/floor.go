@@ -149,6 +149,7 @@ func (f floor) and(o floor) floor {
 }
 
 func (f floor) String() string {
-	return fmt.Sprintf("this machine: fork and exec %.2f ms, fdatasync of 4 KiB %.2f ms, a trip through a socket %.3f ms, an empty Go program %.2f ms",
+	return fmt.Sprintf("this machine: fork and exec %.2f ms, fdatasync of 4 KiB %.2f ms, a trip through a socket %.3f ms, an empty Go "+
+		"program %.2f ms",
 		f.fork, f.sync, f.trip, f.program)
 }

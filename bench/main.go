@@ -57,7 +57,8 @@ func main() {
 	runs := flag.Int("n", 40, "repetitions of the latency cases")
 	jobs := flag.Int("jobs", 500, "jobs of the throughput case")
 	only := flag.String("only", "", "measure one system only, by its name")
-	beside := flag.String("beside", "slurm", "what gangd is measured beside, a comma list: slurm, postgres (gangd with its state there), prolog (gangd with one of 10 ms), or a directory of other programs of gangd")
+	beside := flag.String("beside", "slurm", "what gangd is measured beside, a comma list: slurm, postgres (gangd with its state there), "+
+		"prolog (gangd with one of 10 ms), or a directory of other programs of gangd")
 	elements := flag.Int("array", 10000, "elements of the long array")
 	waiting := flag.Int("waiting", 100000, "jobs that wait in the busy case")
 	turns := flag.Int("turns", 1, "how often each case is measured on each system, in turns")

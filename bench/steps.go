@@ -30,7 +30,8 @@ func steps(m *meter) ([]figure, error) {
 			return nil, err
 		}
 		return []figure{first, whole,
-			{name: fmt.Sprintf("srun, output of %d tasks", streamTasks), value: streamTasks * streamBytes / took * 1000 / (1 << 20), unit: "MiB/s", higher: true},
+			{name: fmt.Sprintf("srun, output of %d tasks", streamTasks), value: streamTasks * streamBytes / took * 1000 / (1 << 20), unit: "MiB/s",
+				higher: true},
 		}, nil
 	})
 }
@@ -84,7 +85,8 @@ func (m *meter) inAllocation(measure func(srun, id string) ([]figure, error)) ([
 
 // step runs one and reads lines of its output, then the rest; times in milliseconds.
 func (m *meter) step(srun, job string, tasks int, script string, lines int) (first, whole float64, err error) {
-	args := []string{"--jobid=" + job, fmt.Sprintf("-N%d", min(tasks, 4)), fmt.Sprintf("-n%d", tasks), "--overcommit", "--mpi=none", "sh", "-c", script}
+	args := []string{"--jobid=" + job, fmt.Sprintf("-N%d", min(tasks, 4)), fmt.Sprintf("-n%d", tasks), "--overcommit", "--mpi=none", "sh",
+		"-c", script}
 	cmd := exec.CommandContext(m.ctx, srun, args...)
 	cmd.Env, cmd.Dir = append(os.Environ(), m.sys.env()...), m.dir
 	out, err := cmd.StdoutPipe()

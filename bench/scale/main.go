@@ -9,7 +9,8 @@
 //	go run ./bench/scale -nodes 8 -ended 1000000 -single
 //
 // For the sessions it prints how long they take to settle, what gangd costs then, how many broke while nothing
-// happened, and what a standstill of gangd did to nodes and to ranks that run; for jobs of one rank, which end at once, how many went through in a second; for each gang what its
+// happened, and what a standstill of gangd did to nodes and to ranks that run; for jobs of one rank, which end at once, how many went
+// through in a second; for each gang what its
 // start and its end cost: bytes that all nodes together read, CPU of gangd; for jobs that wait and jobs that have ended what
 // gangd has in memory, what lists of them and a restart take, and what it costs that the ended ones leave its memory.
 package main
@@ -51,13 +52,15 @@ func main() {
 	flag.Parse()
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer cancel()
-	if err := run(ctx, *bin, *nodes, *cards, *gangs, *idle, *stop, *held, *busy, *jobs, *waiting, *ended, *single, *clients, *profile); err != nil {
+	if err := run(ctx, *bin, *nodes, *cards, *gangs, *idle, *stop, *held, *busy, *jobs, *waiting, *ended, *single, *clients,
+		*profile); err != nil {
 		fmt.Fprintln(os.Stderr, "scale:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, bin string, nodes, cards int, widths string, idle, stop time.Duration, held, busy, jobs, waiting, ended int, single bool, clients int, keep bool) (err error) {
+func run(ctx context.Context, bin string, nodes, cards int, widths string, idle, stop time.Duration, held, busy, jobs, waiting, ended int,
+	single bool, clients int, keep bool) (err error) {
 	g, err := newGangd(bin)
 	if err != nil {
 		return err
@@ -211,12 +214,14 @@ func (m *meter) start(ctx context.Context, nodes, cards int) (ref api.JobRef, er
 	began := time.Now()
 	defer func() {
 		if err == nil {
-			fmt.Printf("%34s  %.2f s from the submission to the last of %d starts on %d nodes\n", "", m.seen.lastStart().Sub(began).Seconds(), nodes*cards, nodes)
+			fmt.Printf("%34s  %.2f s from the submission to the last of %d starts on %d nodes\n", "", m.seen.lastStart().Sub(began).Seconds(),
+				nodes*cards, nodes)
 		}
 	}()
 	err = m.row(fmt.Sprintf("start of %d x %d", nodes, cards), func() error {
-		r, err := c.Submit(ctx, &api.SubmitRequest{Spec: api.Spec{Name: "wide", Size: nodes * cards, RanksPerNode: cards, GPUsPerRank: 1, CPUsPerRank: 1,
-			Launch: api.LaunchRanks, Script: []byte("#!/bin/sh\n"), WorkDir: "/tmp"}})
+		r, err := c.Submit(ctx, &api.SubmitRequest{Spec: api.Spec{Name: "wide", Size: nodes * cards, RanksPerNode: cards, GPUsPerRank: 1,
+			CPUsPerRank: 1,
+			Launch:      api.LaunchRanks, Script: []byte("#!/bin/sh\n"), WorkDir: "/tmp"}})
 		if err != nil {
 			return err
 		}
@@ -238,7 +243,8 @@ func (m *meter) jobs(ctx context.Context, jobs, clients int) error {
 	cpu, began := m.gangd.cpu(), time.Now()
 	if err := m.row(fmt.Sprintf("%d jobs by %d clients", jobs, clients), func() error {
 		if err := m.submit(ctx, jobs, clients, func(int) api.Spec {
-			return api.Spec{Name: short, Size: 1, GPUsPerRank: 1, CPUsPerRank: 1, Launch: api.LaunchRanks, Script: []byte("#!/bin/sh\n"), WorkDir: "/tmp"}
+			return api.Spec{Name: short, Size: 1, GPUsPerRank: 1, CPUsPerRank: 1, Launch: api.LaunchRanks, Script: []byte("#!/bin/sh\n"),
+				WorkDir: "/tmp"}
 		}); err != nil {
 			return err
 		}
@@ -247,7 +253,8 @@ func (m *meter) jobs(ctx context.Context, jobs, clients int) error {
 		return err
 	}
 	took := time.Since(began)
-	fmt.Printf("%34s  %.0f jobs/s, %.2f ms of gangd's CPU a job\n", "", float64(jobs)/took.Seconds(), (m.gangd.cpu()-cpu).Seconds()*1000/float64(jobs))
+	fmt.Printf("%34s  %.0f jobs/s, %.2f ms of gangd's CPU a job\n", "", float64(jobs)/took.Seconds(),
+		(m.gangd.cpu()-cpu).Seconds()*1000/float64(jobs))
 	return nil
 }
 
@@ -285,7 +292,8 @@ func (m *meter) row(what string, do func() error) error {
 		return fmt.Errorf("%s: %w", what, err)
 	}
 	fmt.Printf(rowFormat, what, fmt.Sprintf("%.2f s", time.Since(began).Seconds()), fmt.Sprintf("%.2f s", (m.gangd.cpu()-cpu).Seconds()),
-		fmt.Sprintf("%.1f MB", float64(readBytes()-read)/1e6), fmt.Sprintf("%d MB", m.gangd.memory()>>20), strconv.FormatInt(m.seen.downs.Load()-downs, 10))
+		fmt.Sprintf("%.1f MB", float64(readBytes()-read)/1e6), fmt.Sprintf("%d MB", m.gangd.memory()>>20),
+		strconv.FormatInt(m.seen.downs.Load()-downs, 10))
 	return nil
 }
 
@@ -345,7 +353,8 @@ func newGangd(bin string) (*gangd, error) {
 // start lets it run until it answers. Ended jobs stay in its memory for so long.
 func (g *gangd) start(ctx context.Context, keepEnded time.Duration) error {
 	config := filepath.Join(g.dir, "gangd.toml")
-	text := fmt.Sprintf("state_dir = %q\nsocket = %q\nuser_jobs = 0\nuser_bytes = 0\nkeep_ended = %q\n", filepath.Join(g.dir, "state"), g.socket, keepEnded)
+	text := fmt.Sprintf("state_dir = %q\nsocket = %q\nuser_jobs = 0\nuser_bytes = 0\nkeep_ended = %q\n", filepath.Join(g.dir, "state"),
+		g.socket, keepEnded)
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		return err
 	}

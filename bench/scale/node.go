@@ -52,10 +52,12 @@ func (s *seen) lastStart() time.Time { return time.Unix(0, s.started.Load()) }
 func newNode(socket string, i, cards int, s *seen) *node {
 	name := fmt.Sprintf("n%05d", i)
 	n := &node{seen: s, members: map[api.MemberKey]*member{}, changed: map[api.MemberKey]bool{},
-		hello: api.Hello{Node: name, StateID: name, Version: api.Version, BootID: name, Address: fmt.Sprintf("10.%d.%d.%d", i>>16, i>>8&255, i&255),
+		hello: api.Hello{Node: name, StateID: name, Version: api.Version, BootID: name, Address: fmt.Sprintf("10.%d.%d.%d", i>>16, i>>8&255,
+			i&255),
 			Containment: "fake", CPUs: 128, MemoryBytes: 1 << 40}}
 	for c := range cards {
-		n.hello.Cards = append(n.hello.Cards, api.CardInfo{Index: c, UUID: fmt.Sprintf("GPU-%08x-%04x-4000-8000-%012x", i, c, i), Model: "NVIDIA H100 80GB HBM3",
+		n.hello.Cards = append(n.hello.Cards, api.CardInfo{Index: c, UUID: fmt.Sprintf("GPU-%08x-%04x-4000-8000-%012x", i, c, i),
+			Model:     "NVIDIA H100 80GB HBM3",
 			VRAMBytes: cardBytes, NUMA: c * 2 / cards})
 	}
 	n.client = session.NewClient(session.Options{Controllers: []string{"unix:" + socket}, Agent: n, Log: slog.New(slog.DiscardHandler)})

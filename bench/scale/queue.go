@@ -21,7 +21,8 @@ func (m *meter) waiting(ctx context.Context, jobs, clients int) error {
 	if err := m.row(fmt.Sprintf("%d jobs of 1 to 64 ranks wait", jobs), func() error {
 		return m.submit(ctx, jobs, clients, func(i int) api.Spec {
 			return api.Spec{Name: fmt.Sprintf("wait-%d", i), Size: 1 + i%64, GPUsPerRank: 1, CPUsPerRank: 1, Launch: api.LaunchRanks,
-				Script: fmt.Appendf(nil, "#!/bin/sh\nexec ./train --run %d\n", i), WorkDir: "/tmp", Env: environment, TimeLimit: time.Duration(1+i%10) * time.Hour}
+				Script: fmt.Appendf(nil, "#!/bin/sh\nexec ./train --run %d\n", i), WorkDir: "/tmp", Env: environment,
+				TimeLimit: time.Duration(1+i%10) * time.Hour}
 		})
 	}); err != nil {
 		return err
@@ -119,7 +120,8 @@ func (m *meter) ask(args ...string) error {
 		return fmt.Errorf("%s: %w", strings.Join(args, " "), err)
 	}
 	use := cmd.ProcessState.SysUsage().(*syscall.Rusage)
-	fmt.Printf("%34s  %d MB written, %d MB of its own memory, gangd's grew by %d MB at most\n", "", out.n>>20, use.Maxrss>>10, (m.gangd.peak()-before)>>20)
+	fmt.Printf("%34s  %d MB written, %d MB of its own memory, gangd's grew by %d MB at most\n", "", out.n>>20, use.Maxrss>>10,
+		(m.gangd.peak()-before)>>20)
 	return nil
 }
 

@@ -32,7 +32,8 @@ func controllerCommand() *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(program.Timeout(controllerNewCommand()), controllerJoinCommand(), program.Timeout(controllerListCommand()), program.Timeout(controllerRemoveCommand()))
+	cmd.AddCommand(program.Timeout(controllerNewCommand()), controllerJoinCommand(), program.Timeout(controllerListCommand()),
+		program.Timeout(controllerRemoveCommand()))
 	return cmd
 }
 
@@ -84,7 +85,8 @@ func controllerJoinCommand() *cobra.Command {
 			if err := controller.JoinOthers(ctx, cfg, slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil)), line); err != nil {
 				return err
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "joined as controller %s, reached at %s\nnow start gangd here, and see: gangd controller list\n", cfg.Name, strings.Join(cfg.Advertise, ", "))
+			fmt.Fprintf(cmd.OutOrStdout(), "joined as controller %s, reached at %s\nnow start gangd here, and see: gangd controller list\n",
+				cfg.Name, strings.Join(cfg.Advertise, ", "))
 			return nil
 		},
 	}

@@ -78,7 +78,8 @@ func devCommand() *cobra.Command {
 				return err
 			}
 			for _, node := range bare {
-				fmt.Fprintf(cmd.ErrOrStderr(), "gangd: --gpus=auto: %s has no card: this machine has no NVIDIA driver, or none of its cards may be used (log/%s.log says which); simulated ones: --gpus=8x80G\n", node, node)
+				fmt.Fprintf(cmd.ErrOrStderr(), "gangd: --gpus=auto: %s has no card: this machine has no NVIDIA driver, or none of its cards may be "+
+					"used (log/%s.log says which); simulated ones: --gpus=8x80G\n", node, node)
 			}
 			if o.Web != "" {
 				link, err := c.Link(ctx)
@@ -99,8 +100,10 @@ func devCommand() *cobra.Command {
 	f.BoolVar(&o.Postgres, "postgres", false, "keep the state in a PostgreSQL in DIR instead of SQLite")
 	f.StringVar(&o.Web, "web", "", "serve the page at `ADDR` (without one: "+dev.DefaultWeb+"), and print a link that logs in")
 	f.Lookup("web").NoOptDefVal = dev.DefaultWeb
-	f.StringVar(&o.GPUs, "gpus", "8x80G", "simulated cards of each node, `CARDS`: 8x80G, 2xH100:80G/7+4x24G; or of one node after the other: 4x24G,8x80G; auto: those of this machine")
-	f.BoolVar(&isolate, "isolate", false, "give each node a host name and a network of its own, as root (default: where there are several, with simulated cards)")
+	f.StringVar(&o.GPUs, "gpus", "8x80G", "simulated cards of each node, `CARDS`: 8x80G, 2xH100:80G/7+4x24G; or of one node after the "+
+		"other: 4x24G,8x80G; auto: those of this machine")
+	f.BoolVar(&isolate, "isolate", false, "give each node a host name and a network of its own, as root (default: where there are several, "+
+		"with simulated cards)")
 	f.IntVar(&o.CPUs, "cpus", 0, "CPU slots of each node (default: this machine's, at least 8)")
 	f.StringVar(&o.Dir, "dir", "", "the cluster's `DIR` (default: $GANG_DIR, else a fresh one in the temporary directory)")
 	f.StringArrayVar(&o.Set, "set", nil, "a setting of gangd or of the nodes, `KEY=VALUE`; may be repeated")

@@ -62,7 +62,8 @@ func command() *cobra.Command {
 	cmd.Flags().StringVar(&file, "config", "", "configuration `FILE` (TOML), see gangd.toml(5)")
 	cmd.Flags().StringArrayVar(&set, "set", nil, "override one setting, `KEY=VALUE`; may be repeated")
 	cmd.Flags().BoolVar(&accept, "accept-store", false, "take a store that is older than what nodes have seen, instead of holding")
-	cmd.AddCommand(devCommand(), linksCommand(), slurmCompletionCommand(), tokenCommand(), controllerCommand(), program.Timeout(verifyCommand()), program.Timeout(backupCommand()), storeCommand(), importConfCommand())
+	cmd.AddCommand(devCommand(), linksCommand(), slurmCompletionCommand(), tokenCommand(), controllerCommand(),
+		program.Timeout(verifyCommand()), program.Timeout(backupCommand()), storeCommand(), importConfCommand())
 	return cmd
 }
 

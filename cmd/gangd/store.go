@@ -56,7 +56,8 @@ func storeCommand() *cobra.Command {
 	cmd.Flags().StringVar(&from, "from", "", "`STORE` to read")
 	cmd.Flags().StringVar(&to, "to", "", "`STORE` to fill, which must be empty")
 	cmd.Flags().BoolVar(&quiet, "no-progress", false, "no status line on a terminal")
-	parent := &cobra.Command{Use: "store", Short: "copy a store between SQLite and PostgreSQL", Example: cmd.Example, Args: cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
+	parent := &cobra.Command{Use: "store", Short: "copy a store between SQLite and PostgreSQL", Example: cmd.Example, Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
 	parent.AddCommand(cmd)
 	return parent
 }

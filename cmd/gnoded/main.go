@@ -105,7 +105,8 @@ func serve(ctx context.Context, cfg *config.Node, signs *lifesign.Signs, log *sl
 		return err
 	}
 	defer way.stop()
-	passOn := relay.Options{Socket: cfg.Socket, Controllers: known, TLS: way.tls, Log: log, Optional: !cfg.SocketAsked, Private: cfg.Dir != "" || os.Geteuid() != 0 && !cfg.Login, Alone: cfg.Login}
+	passOn := relay.Options{Socket: cfg.Socket, Controllers: known, TLS: way.tls, Log: log, Optional: !cfg.SocketAsked,
+		Private: cfg.Dir != "" || os.Geteuid() != 0 && !cfg.Login, Alone: cfg.Login}
 	if cfg.Login {
 		passOn.Ready = signs.Ready
 		return relay.Run(ctx, passOn)
@@ -155,11 +156,14 @@ func serveNode(ctx context.Context, cfg *config.Node, way *way, signs *lifesign.
 		Health: noded.Health{Program: sitehook.Program{Path: cfg.HealthProgram, Timeout: cfg.HealthTimeout}, Interval: cfg.HealthInterval},
 		Needs:  noded.Needs{Cards: cfg.ExpectCards, Memory: cfg.ExpectMemory, Mounts: cfg.RequireMounts, Names: cfg.RequireNames},
 		Containers: noded.Containers{On: cfg.Containers, Images: cfg.ContainerImages, Mounts: cfg.ContainerMounts, Within: cfg.ContainerDirs,
-			Import: noded.Import{Driver: cfg.ContainerDriver, Registries: cfg.Registries, Cache: cfg.ContainerCache, High: cfg.CacheHigh, Low: cfg.CacheLow, Timeout: cfg.ImportTimeout}},
+			Import: noded.Import{Driver: cfg.ContainerDriver, Registries: cfg.Registries, Cache: cfg.ContainerCache, High: cfg.CacheHigh,
+				Low: cfg.CacheLow, Timeout: cfg.ImportTimeout}},
 		Private: noded.Private{Dirs: cfg.PrivateDirs, Path: cfg.PrivatePath, Size: cfg.PrivateSize},
-		Hooks:   noded.Hooks{Prolog: cfg.Prolog, Epilog: cfg.Epilog, TaskProlog: cfg.TaskProlog, TaskEpilog: cfg.TaskEpilog, Timeout: cfg.HookTimeout},
-		Shim:    shimBeside(bin), BinDir: bin, Commands: cfg.Socket, Log: log, Signs: signs,
-		CPUSets:    noded.CPUs{Bind: cfg.CPUBind == "cores" || cfg.CPUBind == "auto" && cfg.Dir == "", Must: cfg.CPUBind == "cores", Near: cfg.MemoryNear, Only: only},
+		Hooks: noded.Hooks{Prolog: cfg.Prolog, Epilog: cfg.Epilog, TaskProlog: cfg.TaskProlog, TaskEpilog: cfg.TaskEpilog,
+			Timeout: cfg.HookTimeout},
+		Shim: shimBeside(bin), BinDir: bin, Commands: cfg.Socket, Log: log, Signs: signs,
+		CPUSets: noded.CPUs{Bind: cfg.CPUBind == "cores" || cfg.CPUBind == "auto" && cfg.Dir == "", Must: cfg.CPUBind == "cores",
+			Near: cfg.MemoryNear, Only: only},
 		CgroupBase: cfg.Cgroup, JobLimits: limits, Processes: int64(cfg.Processes),
 		Controllers: cfg.Controllers, TLS: way.tls, Enrol: way.enrol, Owned: owned}
 	return noded.Run(ctx, o)
@@ -217,9 +221,11 @@ func rightRole(cfg *config.Node) error {
 	case err != nil:
 		return err
 	case cfg.Login && !login:
-		return fmt.Errorf("%s holds a node's certificate, and this is to be a login host; join again with a line from gangd token new --login --node=%s", tlsDir(cfg), cfg.Name)
+		return fmt.Errorf("%s holds a node's certificate, and this is to be a login host; join again with a line from gangd token new --login "+
+			"--node=%s", tlsDir(cfg), cfg.Name)
 	case !cfg.Login && login:
-		return fmt.Errorf("%s holds a login host's certificate, which can't run jobs; set login = true, or join again with a line from gangd token new --node=%s", tlsDir(cfg), cfg.Name)
+		return fmt.Errorf("%s holds a login host's certificate, which can't run jobs; set login = true, or join again with a line from gangd "+
+			"token new --node=%s", tlsDir(cfg), cfg.Name)
 	}
 	return nil
 }
@@ -228,7 +234,8 @@ func rightRole(cfg *config.Node) error {
 // starts by hand.
 func shimBeside(bin string) string {
 	const name = "gshim"
-	if installed := filepath.Join(filepath.Dir(bin), "libexec", "gangd", name); !executable(filepath.Join(bin, name)) && executable(installed) {
+	if installed := filepath.Join(filepath.Dir(bin), "libexec", "gangd", name); !executable(filepath.Join(bin, name)) &&
+		executable(installed) {
 		return installed
 	}
 	return filepath.Join(bin, name)

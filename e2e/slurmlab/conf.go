@@ -79,7 +79,8 @@ func slurmConf(o Options, host string, ports []int) string {
 	}
 	b.WriteString(o.More)
 	for i := 1; i <= o.Nodes; i++ {
-		fmt.Fprintf(&b, "NodeName=n%d NodeHostname=%s NodeAddr=127.0.0.1 Port=%d CPUs=%d Sockets=1 CoresPerSocket=%[4]d ThreadsPerCore=1 RealMemory=%d State=UNKNOWN%s%s\n",
+		fmt.Fprintf(&b, "NodeName=n%d NodeHostname=%s NodeAddr=127.0.0.1 Port=%d CPUs=%d Sockets=1 CoresPerSocket=%[4]d ThreadsPerCore=1 "+
+			"RealMemory=%d State=UNKNOWN%s%s\n",
 			i, host, ports[i], o.CPUs, o.Memory, gres, words(o.NodeWords))
 	}
 	fmt.Fprintf(&b, "PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP%s\n", words(o.PartitionWords))

@@ -1,7 +1,8 @@
 // Package tally counts what end-to-end tests have done to a cluster and what they have found,
 // over several packages and processes, for the table that `make chaos` prints.
 //
-// Each count, and each test skipped for what the machine lacks, is a line appended to the file that GANG_E2E_TABLE names, written at once, so
+// Each count, and each test skipped for what the machine lacks, is a line appended to the file that GANG_E2E_TABLE names, written at once,
+// so
 // that a run that is cut short has counted what it did; scripts/chaos-table sums them up.
 // Without that variable nothing is written.
 package tally

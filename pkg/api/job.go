@@ -8,97 +8,102 @@ import (
 
 // Job is a job as `gqueue --json` prints it.
 type Job struct {
-	JobID            int64            `json:"job_id"`
-	ArrayJobID       int64            `json:"array_job_id,omitempty"`
-	ArrayIndex       *int             `json:"array_index,omitempty"`
-	ArrayLimit       int              `json:"array_limit,omitempty"` // the %4 of 0-15%4
-	Name             string           `json:"name"`
-	User             string           `json:"user"`
-	UID              uint32           `json:"uid"`
-	GID              uint32           `json:"gid"`
-	Account          string           `json:"account"`
-	Partition        string           `json:"partition"`
-	State            JobState         `json:"state"`
-	StateCode        string           `json:"state_code"`
-	Reason           string           `json:"reason"` // Slurm's word: Resources, Priority, JobHeldUser ...
-	Why              string           `json:"why"`    // the arithmetic
-	Priority         int64            `json:"priority"`
-	Cron             *Cron            `json:"cron,omitempty"` // it comes again by a cron table
-	Held             string           `json:"held,omitempty"` // "user" or "admin"
-	Size             int              `json:"size"`
-	Launch           Launch           `json:"launch"`
-	Epoch            int              `json:"epoch"`
-	RestartCount     int              `json:"restart_count"`
-	Budgets          map[Cause]Budget `json:"budgets"`
-	Cause            Cause            `json:"cause"`
-	TriggerRank      *int             `json:"trigger_rank,omitempty"`
-	Verdict          string           `json:"verdict,omitempty"` // one sentence about how it ended
-	CancelledBy      string           `json:"cancelled_by,omitempty"`
-	ExitCode         *int             `json:"exit_code"`
-	Signal           int              `json:"signal,omitempty"` // that ended it, 0: none
-	SubmitTime       time.Time        `json:"submit_time"`
-	EligibleTime     time.Time        `json:"eligible_time,omitzero"`
-	StartTime        time.Time        `json:"start_time,omitzero"`
-	ExpectedStart    time.Time        `json:"expected_start_time,omitzero"` // of a waiting job, when asked for
-	ExpectedSure     bool             `json:"expected_sure,omitempty"`      // at the latest then, by time limits; nobody may come before
-	QueuePlace       int              `json:"queue_place,omitempty"`        // of a waiting job, when asked for: 1 is next; 0: it is none that could start
-	QueueLength      int              `json:"queue_length,omitempty"`       // of how many
-	Prepared         int              `json:"prepared,omitempty"`           // ranks of a job that is being started whose nodes are ready for them
-	EndTime          time.Time        `json:"end_time,omitzero"`
-	Epilog           []string         `json:"epilog,omitempty"`                 // nodes on which the site's epilog runs after its last attempt
-	TimeLimitSeconds int64            `json:"time_limit_seconds"`               // of a started gang what its limit was cut to; 0: unlimited
-	MaxTimeTotal     int64            `json:"max_time_total_seconds,omitempty"` // of all runs together, where the limit of one is no end
-	RanSeconds       int64            `json:"ran_seconds,omitempty"`            // of that, used by runs that have ended
-	TimeMinSeconds   int64            `json:"time_min_seconds,omitempty"`       // down to this the limit may be cut at a start, 0: not
-	Deadline         time.Time        `json:"deadline,omitzero"`
-	SafeUntil        time.Time        `json:"safe_until,omitzero"` // of a running gang: it is not preempted before
-	SafeBy           string           `json:"safe_by,omitempty"`   // what says so: min-run, preempt_min_run, protect_done (until it ends)
-	GraceSeconds     int64            `json:"grace_seconds"`
-	Notice           *NoticeView      `json:"notice,omitempty"`
-	VRAMBytes        int64            `json:"vram_bytes"`
-	GPUsPerRank      int              `json:"gpus_per_rank"`
-	GPUsPerNode      int              `json:"gpus_per_node,omitempty"` // asked for by node instead
-	Cards            int              `json:"cards"`                   // of all ranks together, as asked for; where the number of nodes is open, of the fewest
-	CPUsPerRank      int              `json:"cpus_per_rank"`
-	NodeCPUs         []int            `json:"node_cpus,omitempty"`             // of each of Nodes, which it has to itself; none: what its ranks ask for
-	MemoryBytes      int64            `json:"memory_bytes"`                    // per rank
-	MemoryPerNode    int64            `json:"memory_per_node_bytes,omitempty"` // asked for by node instead
-	TmpPerNode       int64            `json:"tmp_per_node_bytes,omitempty"`    // temporary space
-	Shape            CPUShape         `json:"shape,omitzero"`                  // what each of its nodes has at least
-	Nodes            []string         `json:"nodes"`
-	MinNodes         int              `json:"min_nodes,omitempty"`      // the fewest nodes it can start on, 0: unknown
-	RanksPerNode     int              `json:"ranks_per_node,omitempty"` // as asked for, 0: any
-	NodeList         []string         `json:"node_list,omitempty"`      // only these, as asked for
-	Exclude          []string         `json:"exclude,omitempty"`        // never these, as asked for
-	Constraint       string           `json:"constraint,omitempty"`
-	Prefer           string           `json:"prefer,omitempty"` // features that are tried before Constraint
-	Reservation      string           `json:"reservation,omitempty"`
-	Switches         int              `json:"switches,omitempty"` // below at most so many, 0: any number
-	Exclusive        bool             `json:"exclusive,omitempty"`
-	Share            bool             `json:"share,omitempty"`
-	Nice             int64            `json:"nice,omitempty"`
+	JobID         int64            `json:"job_id"`
+	ArrayJobID    int64            `json:"array_job_id,omitempty"`
+	ArrayIndex    *int             `json:"array_index,omitempty"`
+	ArrayLimit    int              `json:"array_limit,omitempty"` // the %4 of 0-15%4
+	Name          string           `json:"name"`
+	User          string           `json:"user"`
+	UID           uint32           `json:"uid"`
+	GID           uint32           `json:"gid"`
+	Account       string           `json:"account"`
+	Partition     string           `json:"partition"`
+	State         JobState         `json:"state"`
+	StateCode     string           `json:"state_code"`
+	Reason        string           `json:"reason"` // Slurm's word: Resources, Priority, JobHeldUser ...
+	Why           string           `json:"why"`    // the arithmetic
+	Priority      int64            `json:"priority"`
+	Cron          *Cron            `json:"cron,omitempty"` // it comes again by a cron table
+	Held          string           `json:"held,omitempty"` // "user" or "admin"
+	Size          int              `json:"size"`
+	Launch        Launch           `json:"launch"`
+	Epoch         int              `json:"epoch"`
+	RestartCount  int              `json:"restart_count"`
+	Budgets       map[Cause]Budget `json:"budgets"`
+	Cause         Cause            `json:"cause"`
+	TriggerRank   *int             `json:"trigger_rank,omitempty"`
+	Verdict       string           `json:"verdict,omitempty"` // one sentence about how it ended
+	CancelledBy   string           `json:"cancelled_by,omitempty"`
+	ExitCode      *int             `json:"exit_code"`
+	Signal        int              `json:"signal,omitempty"` // that ended it, 0: none
+	SubmitTime    time.Time        `json:"submit_time"`
+	EligibleTime  time.Time        `json:"eligible_time,omitzero"`
+	StartTime     time.Time        `json:"start_time,omitzero"`
+	ExpectedStart time.Time        `json:"expected_start_time,omitzero"` // of a waiting job, when asked for
+	ExpectedSure  bool             `json:"expected_sure,omitempty"`      // at the latest then, by time limits; nobody may come before
+	// of a waiting job, when asked for: 1 is next; 0: it is none that could start
+	QueuePlace  int `json:"queue_place,omitempty"`
+	QueueLength int `json:"queue_length,omitempty"` // of how many
+	// ranks of a job that is being started whose nodes are ready for them
+	Prepared         int         `json:"prepared,omitempty"`
+	EndTime          time.Time   `json:"end_time,omitzero"`
+	Epilog           []string    `json:"epilog,omitempty"`                 // nodes on which the site's epilog runs after its last attempt
+	TimeLimitSeconds int64       `json:"time_limit_seconds"`               // of a started gang what its limit was cut to; 0: unlimited
+	MaxTimeTotal     int64       `json:"max_time_total_seconds,omitempty"` // of all runs together, where the limit of one is no end
+	RanSeconds       int64       `json:"ran_seconds,omitempty"`            // of that, used by runs that have ended
+	TimeMinSeconds   int64       `json:"time_min_seconds,omitempty"`       // down to this the limit may be cut at a start, 0: not
+	Deadline         time.Time   `json:"deadline,omitzero"`
+	SafeUntil        time.Time   `json:"safe_until,omitzero"` // of a running gang: it is not preempted before
+	SafeBy           string      `json:"safe_by,omitempty"`   // what says so: min-run, preempt_min_run, protect_done (until it ends)
+	GraceSeconds     int64       `json:"grace_seconds"`
+	Notice           *NoticeView `json:"notice,omitempty"`
+	VRAMBytes        int64       `json:"vram_bytes"`
+	GPUsPerRank      int         `json:"gpus_per_rank"`
+	GPUsPerNode      int         `json:"gpus_per_node,omitempty"` // asked for by node instead
+	// of all ranks together, as asked for; where the number of nodes is open, of the fewest
+	Cards       int `json:"cards"`
+	CPUsPerRank int `json:"cpus_per_rank"`
+	// of each of Nodes, which it has to itself; none: what its ranks ask for
+	NodeCPUs      []int    `json:"node_cpus,omitempty"`
+	MemoryBytes   int64    `json:"memory_bytes"`                    // per rank
+	MemoryPerNode int64    `json:"memory_per_node_bytes,omitempty"` // asked for by node instead
+	TmpPerNode    int64    `json:"tmp_per_node_bytes,omitempty"`    // temporary space
+	Shape         CPUShape `json:"shape,omitzero"`                  // what each of its nodes has at least
+	Nodes         []string `json:"nodes"`
+	MinNodes      int      `json:"min_nodes,omitempty"`      // the fewest nodes it can start on, 0: unknown
+	RanksPerNode  int      `json:"ranks_per_node,omitempty"` // as asked for, 0: any
+	NodeList      []string `json:"node_list,omitempty"`      // only these, as asked for
+	Exclude       []string `json:"exclude,omitempty"`        // never these, as asked for
+	Constraint    string   `json:"constraint,omitempty"`
+	Prefer        string   `json:"prefer,omitempty"` // features that are tried before Constraint
+	Reservation   string   `json:"reservation,omitempty"`
+	Switches      int      `json:"switches,omitempty"` // below at most so many, 0: any number
+	Exclusive     bool     `json:"exclusive,omitempty"`
+	Share         bool     `json:"share,omitempty"`
+	Nice          int64    `json:"nice,omitempty"`
 	AsAsked
-	Status         string         `json:"status,omitempty"`       // what rank 0 said last (STATUS=), or how far the import of its image is
-	Acknowledged   int            `json:"acknowledged,omitempty"` // ranks that said they heard of the stop under way
-	Ready          *Readiness     `json:"ready,omitempty"`
-	Checkpoint     *Checkpoint    `json:"checkpoint,omitempty"`
-	TaskCheckpoint *Checkpoint    `json:"task_checkpoint,omitempty"` // of the tasks of a step, beside that of a batch script
-	WorkDir        string         `json:"work_dir"`
-	Command        string         `json:"command"`
-	StdOut         string         `json:"std_out"`                          // pattern as asked for or defaulted
-	StdErr         string         `json:"std_err,omitempty"`                // empty: with the output
-	StdIn          string         `json:"std_in,omitempty"`                 // empty: /dev/null
-	Image          string         `json:"container_image,omitempty"`        // as asked for; empty: no container
-	ImageDigest    string         `json:"container_image_digest,omitempty"` // of what was imported for the first attempt, which later ones run too
-	SubmitHost     string         `json:"submit_host,omitempty"`
-	Dependency     string         `json:"dependency,omitempty"` // the part that is not met: "afterok:12(unfulfilled)"
-	Asked          *Asked         `json:"asked,omitempty"`      // the words it was asked for in
-	Words          []string       `json:"words,omitempty"`      // see [Spec].Words
-	Roles          []Role         `json:"roles,omitempty"`      // none: all ranks ask for the same
-	Components     []JobComponent `json:"components,omitempty"` // of a heterogeneous job, in the order of its roles
-	Component      *int           `json:"-"`                    // it is this one of them, see [Job.Part]
-	Ranks          []Rank         `json:"ranks"`
-	Steps          []Step         `json:"steps,omitempty"` // that run in its current epoch
+	Status         string      `json:"status,omitempty"`       // what rank 0 said last (STATUS=), or how far the import of its image is
+	Acknowledged   int         `json:"acknowledged,omitempty"` // ranks that said they heard of the stop under way
+	Ready          *Readiness  `json:"ready,omitempty"`
+	Checkpoint     *Checkpoint `json:"checkpoint,omitempty"`
+	TaskCheckpoint *Checkpoint `json:"task_checkpoint,omitempty"` // of the tasks of a step, beside that of a batch script
+	WorkDir        string      `json:"work_dir"`
+	Command        string      `json:"command"`
+	StdOut         string      `json:"std_out"`                   // pattern as asked for or defaulted
+	StdErr         string      `json:"std_err,omitempty"`         // empty: with the output
+	StdIn          string      `json:"std_in,omitempty"`          // empty: /dev/null
+	Image          string      `json:"container_image,omitempty"` // as asked for; empty: no container
+	// of what was imported for the first attempt, which later ones run too
+	ImageDigest string         `json:"container_image_digest,omitempty"`
+	SubmitHost  string         `json:"submit_host,omitempty"`
+	Dependency  string         `json:"dependency,omitempty"` // the part that is not met: "afterok:12(unfulfilled)"
+	Asked       *Asked         `json:"asked,omitempty"`      // the words it was asked for in
+	Words       []string       `json:"words,omitempty"`      // see [Spec].Words
+	Roles       []Role         `json:"roles,omitempty"`      // none: all ranks ask for the same
+	Components  []JobComponent `json:"components,omitempty"` // of a heterogeneous job, in the order of its roles
+	Component   *int           `json:"-"`                    // it is this one of them, see [Job.Part]
+	Ranks       []Rank         `json:"ranks"`
+	Steps       []Step         `json:"steps,omitempty"` // that run in its current epoch
 
 	// Of its watchdogs.
 	LastBeat            time.Time `json:"last_beat,omitzero"`              // of the rank that has been silent longest
@@ -230,36 +235,39 @@ type EventType string
 
 // The event types of the outside contract.
 const (
-	EventSubmitted        EventType = "submitted"
-	EventReserved         EventType = "reserved"
-	EventPrepared         EventType = "prepared"
-	EventRolledBack       EventType = "rolled_back"
-	EventStarted          EventType = "started"
-	EventNotice           EventType = "notice"
-	EventRankExited       EventType = "rank_exited"
-	EventDrainStarted     EventType = "drain_started"
-	EventMemberStopped    EventType = "member_stopped"
-	EventDrainCompleted   EventType = "drain_completed"
-	EventStaleRefused     EventType = "stale_refused"
-	EventMemberFound      EventType = "member_found" // its node's record of it is missing or damaged, as Text says; what lives of it is held to be it
-	EventHeld             EventType = "held"
-	EventReleased         EventType = "released"
-	EventRequeued         EventType = "requeued" // it had ended, and waits again under its number
-	EventUpdated          EventType = "updated"  // Text: what is different
-	EventSignalled        EventType = "signalled"
-	EventMessage          EventType = "message"             // Text: what a person has to say of the job
-	EventAcknowledged     EventType = "notice_acknowledged" // ranks heard of the stop: Acknowledged of Size
-	EventUnheard          EventType = "notice_unheard"      // nobody of a gang that is cancelled or requeued can hear the notice: the stop comes at once
-	EventReady            EventType = "ready"               // each of Size ranks said READY=1, Seconds after the start
-	EventCheckpoint       EventType = "checkpoint_saved"
-	EventMemoryKills      EventType = "memory_kills" // the kernel killed processes of a member for want of memory, as Text says
-	EventWarned           EventType = "warned"       // a rank does what it will be stopped for when it goes on
-	EventEnded            EventType = "ended"
-	EventStallSuspected   EventType = "stall_suspected"   // a rank stopped beating: the cards are looked at
-	EventStallDismissed   EventType = "stall_dismissed"   // they were not idle, or could not be read
-	EventIdleWarned       EventType = "idle_warned"       // the cards have been idle for the site's limit
-	EventIdleOver         EventType = "idle_over"         // a warned gang works again
-	EventStacks           EventType = "stacks"            // where the processes of a gang that hangs, or has used up its time, were, and who is not where the others are
+	EventSubmitted      EventType = "submitted"
+	EventReserved       EventType = "reserved"
+	EventPrepared       EventType = "prepared"
+	EventRolledBack     EventType = "rolled_back"
+	EventStarted        EventType = "started"
+	EventNotice         EventType = "notice"
+	EventRankExited     EventType = "rank_exited"
+	EventDrainStarted   EventType = "drain_started"
+	EventMemberStopped  EventType = "member_stopped"
+	EventDrainCompleted EventType = "drain_completed"
+	EventStaleRefused   EventType = "stale_refused"
+	// its node's record of it is missing or damaged, as Text says; what lives of it is held to be it
+	EventMemberFound  EventType = "member_found"
+	EventHeld         EventType = "held"
+	EventReleased     EventType = "released"
+	EventRequeued     EventType = "requeued" // it had ended, and waits again under its number
+	EventUpdated      EventType = "updated"  // Text: what is different
+	EventSignalled    EventType = "signalled"
+	EventMessage      EventType = "message"             // Text: what a person has to say of the job
+	EventAcknowledged EventType = "notice_acknowledged" // ranks heard of the stop: Acknowledged of Size
+	// nobody of a gang that is cancelled or requeued can hear the notice: the stop comes at once
+	EventUnheard        EventType = "notice_unheard"
+	EventReady          EventType = "ready" // each of Size ranks said READY=1, Seconds after the start
+	EventCheckpoint     EventType = "checkpoint_saved"
+	EventMemoryKills    EventType = "memory_kills" // the kernel killed processes of a member for want of memory, as Text says
+	EventWarned         EventType = "warned"       // a rank does what it will be stopped for when it goes on
+	EventEnded          EventType = "ended"
+	EventStallSuspected EventType = "stall_suspected" // a rank stopped beating: the cards are looked at
+	EventStallDismissed EventType = "stall_dismissed" // they were not idle, or could not be read
+	EventIdleWarned     EventType = "idle_warned"     // the cards have been idle for the site's limit
+	EventIdleOver       EventType = "idle_over"       // a warned gang works again
+	// where the processes of a gang that hangs, or has used up its time, were, and who is not where the others are
+	EventStacks           EventType = "stacks"
 	EventWatchBlind       EventType = "watchdog_blind"    // for too long nothing could be told of the cards, or of a silent rank
 	EventTimeLimitNear    EventType = "time_limit_near"   // Percent of the time limit is over, of which somebody asked to be told
 	EventDependencyFailed EventType = "dependency_failed" // it can never be met, and the job waits for a person
@@ -276,7 +284,8 @@ const (
 	EventNodeForgotten EventType = "node_forgotten" // a person took a lost node out of the cluster
 	EventNodeFenced    EventType = "node_fenced"    // a person's word, or the lease: nothing runs there any more
 	EventCardState     EventType = "card_state"     // a card was quarantined, or is fine again
-	EventNodeHealth    EventType = "node_health"    // its health program, or what it lacks, took the node out of service; without Text: it is back
+	// its health program, or what it lacks, took the node out of service; without Text: it is back
+	EventNodeHealth EventType = "node_health"
 )
 
 // The event types of a reservation's story; their JobID is 0, and Text says the rest.

@@ -60,7 +60,8 @@ func ParseJobRef(s string) (JobRef, error) {
 		job, component, _ := strings.Cut(s, "+")
 		_, bad := parseID(component)
 		if id, err := parseID(job); err == nil && bad == nil && id > 0 {
-			return JobRef{}, &Error{Code: CodeInvalid, Message: fmt.Sprintf("%s is a component: those of a heterogeneous job are one gang", s), Hint: "give the id of all of it: " + job}
+			return JobRef{}, &Error{Code: CodeInvalid, Message: fmt.Sprintf("%s is a component: those of a heterogeneous job are one gang", s),
+				Hint: "give the id of all of it: " + job}
 		}
 		return JobRef{}, Errorf(CodeInvalid, "invalid job id %q: want 12, 12_3, 12_[1-3], 10-20 or @", s)
 	}

@@ -37,8 +37,9 @@ type Deal struct {
 
 // NewLayout is the layout of a gang.
 func NewLayout(nodes []Place, ranks []RankPlace) *Layout {
-	l := &Layout{Names: series(nodes, func(p *Place) string { return p.Name }), Addresses: series(nodes, func(p *Place) string { return p.Address }),
-		Ranks: deals(ranks)}
+	l := &Layout{Names: series(nodes, func(p *Place) string { return p.Name }),
+		Addresses: series(nodes, func(p *Place) string { return p.Address }),
+		Ranks:     deals(ranks)}
 	if slices.ContainsFunc(nodes, func(p Place) bool { return p.Switches != "" }) {
 		l.Switches = series(nodes, func(p *Place) string { return p.Switches })
 	}

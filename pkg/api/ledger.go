@@ -21,7 +21,8 @@ type LedgerKey struct {
 
 // Compare orders by day, then by the other words in their order.
 func (k LedgerKey) Compare(o LedgerKey) int {
-	return cmp.Or(cmp.Compare(k.Day, o.Day), cmp.Compare(k.User, o.User), cmp.Compare(k.Account, o.Account), cmp.Compare(k.Partition, o.Partition),
+	return cmp.Or(cmp.Compare(k.Day, o.Day), cmp.Compare(k.User, o.User), cmp.Compare(k.Account, o.Account),
+		cmp.Compare(k.Partition, o.Partition),
 		cmp.Compare(k.CardType, o.CardType), cmp.Compare(k.Cause, o.Cause))
 }
 

@@ -43,22 +43,24 @@ type Card struct {
 
 // Node is a node as `ginfo --json` prints it.
 type Node struct {
-	Name        string     `json:"name"`
-	State       NodeState  `json:"state"`
-	Reason      string     `json:"reason"`
-	Silent      bool       `json:"silent,omitempty"`     // it is lost, and Reason says nothing else
-	Strikes     int        `json:"strikes,omitempty"`    // launches that failed there and speak against it; Reason names the last one where nothing else is wrong
-	DrainUser   string     `json:"drain_user,omitempty"` // who drained it, "gangd" after failed launches
-	DrainTime   time.Time  `json:"drain_time,omitzero"`
-	DrainBy     time.Time  `json:"drain_by,omitzero"` // what runs there is stopped then, to run elsewhere
-	Down        bool       `json:"down,omitempty"`    // a person counts it as lost: what ran there failed with the node
-	Address     string     `json:"address"`
-	BootID      string     `json:"boot_id"`
-	LostSince   time.Time  `json:"lost_since,omitzero"`
-	LastSeen    time.Time  `json:"last_seen,omitzero"`
-	Containment string     `json:"containment"`
-	Containers  []string   `json:"containers,omitempty"` // what brings images to jobs there, with versions: "dir", "podman 4.3.1"; empty: jobs run in none
-	Devices     string     `json:"devices,omitempty"`    // "enforced", or why other gangs' cards can be opened; empty: no cards
+	Name   string    `json:"name"`
+	State  NodeState `json:"state"`
+	Reason string    `json:"reason"`
+	Silent bool      `json:"silent,omitempty"` // it is lost, and Reason says nothing else
+	// launches that failed there and speak against it; Reason names the last one where nothing else is wrong
+	Strikes     int       `json:"strikes,omitempty"`
+	DrainUser   string    `json:"drain_user,omitempty"` // who drained it, "gangd" after failed launches
+	DrainTime   time.Time `json:"drain_time,omitzero"`
+	DrainBy     time.Time `json:"drain_by,omitzero"` // what runs there is stopped then, to run elsewhere
+	Down        bool      `json:"down,omitempty"`    // a person counts it as lost: what ran there failed with the node
+	Address     string    `json:"address"`
+	BootID      string    `json:"boot_id"`
+	LostSince   time.Time `json:"lost_since,omitzero"`
+	LastSeen    time.Time `json:"last_seen,omitzero"`
+	Containment string    `json:"containment"`
+	// what brings images to jobs there, with versions: "dir", "podman 4.3.1"; empty: jobs run in none
+	Containers  []string   `json:"containers,omitempty"`
+	Devices     string     `json:"devices,omitempty"` // "enforced", or why other gangs' cards can be opened; empty: no cards
 	Limits      NodeLimits `json:"limits,omitzero"`
 	Version     string     `json:"version"`
 	Partitions  []string   `json:"partitions"`
@@ -204,7 +206,8 @@ type Site struct {
 	InvalidDependency string        `json:"invalid_dependency"` // "cancel" or "wait"
 	SlurmVersion      string        `json:"slurm_version"`      // one of [SlurmVersions]
 	Pools             []Pool        `json:"pools,omitempty"`    // what there is altogether, in the order of the configuration
-	Operator          string        `json:"operator,omitempty"` // who may do all, besides root: the first of `admins`, or who the cluster is for
+	// who may do all, besides root: the first of `admins`, or who the cluster is for
+	Operator string `json:"operator,omitempty"`
 }
 
 // PingReply is `gctl ping --json`.

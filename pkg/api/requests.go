@@ -19,9 +19,10 @@ type JobQuery struct {
 	All        bool       `json:"all,omitempty"`                  // ended ones that are still in memory too
 	Past       bool       `json:"past,omitempty"`                 // of Refs, those of the history too
 	NoRanks    bool       `json:"no_ranks,omitempty"`             // leave ranks[] out
-	Cleaning   bool       `json:"cleaning,omitempty"`             // those that have ended and on a node of which the site's epilog still runs are COMPLETING
-	Start      bool       `json:"start,omitempty"`                // say of waiting jobs when they are expected to start
-	Lines      bool       `json:"lines,omitempty"`                // only what the usual table shows, as [LinesType]
+	// those that have ended and on a node of which the site's epilog still runs are COMPLETING
+	Cleaning bool `json:"cleaning,omitempty"`
+	Start    bool `json:"start,omitempty"` // say of waiting jobs when they are expected to start
+	Lines    bool `json:"lines,omitempty"` // only what the usual table shows, as [LinesType]
 }
 
 // HistoryQuery is the body of POST /v1/history: jobs with their attempts, ended ones too.
@@ -229,8 +230,10 @@ const (
 // SpecParts is how each part is taken over from another spec.
 var SpecParts = map[SpecPart]func(to, from *Spec){
 	PartResources: func(to, from *Spec) {
-		to.Size, to.CPUsPerRank, to.MemoryPerRank, to.MemoryPerNode, to.TmpPerNode = from.Size, from.CPUsPerRank, from.MemoryPerRank, from.MemoryPerNode, from.TmpPerNode
-		to.GPUsPerRank, to.GPUsPerNode, to.GPUType, to.MinCompute, to.VRAMBytes, to.Share = from.GPUsPerRank, from.GPUsPerNode, from.GPUType, from.MinCompute, from.VRAMBytes, from.Share
+		to.Size, to.CPUsPerRank, to.MemoryPerRank, to.MemoryPerNode, to.TmpPerNode =
+			from.Size, from.CPUsPerRank, from.MemoryPerRank, from.MemoryPerNode, from.TmpPerNode
+		to.GPUsPerRank, to.GPUsPerNode, to.GPUType, to.MinCompute, to.VRAMBytes, to.Share =
+			from.GPUsPerRank, from.GPUsPerNode, from.GPUType, from.MinCompute, from.VRAMBytes, from.Share
 		to.CPUBind, to.ThreadsPerCore, to.Shape, to.Asked, to.Words = from.CPUBind, from.ThreadsPerCore, from.Shape, from.Asked, from.Words
 		to.RanksPerNode, to.MinNodes, to.MaxNodes, to.Exclusive = from.RanksPerNode, from.MinNodes, from.MaxNodes, from.Exclusive
 		to.Pools = from.Pools

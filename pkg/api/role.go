@@ -144,7 +144,8 @@ func (j *Job) Part(i int) Job {
 	}
 	if i < len(j.Roles) {
 		r := &j.Roles[i]
-		part.CPUsPerRank, part.MemoryBytes, part.GPUsPerRank, part.VRAMBytes, part.Constraint = r.CPUsPerRank, r.MemoryPerRank, r.GPUsPerRank, r.VRAMBytes, r.Constraint
+		part.CPUsPerRank, part.MemoryBytes, part.GPUsPerRank, part.VRAMBytes, part.Constraint =
+			r.CPUsPerRank, r.MemoryPerRank, r.GPUsPerRank, r.VRAMBytes, r.Constraint
 		if o := r.Component; o != nil {
 			part.GPUsPerNode, part.MemoryPerNode, part.RanksPerNode = o.GPUsPerNode, o.MemoryPerNode, o.RanksPerNode
 			part.NodeList, part.Exclude, part.Asked, part.Shape = o.NodeList, o.Exclude, o.Asked, o.Shape

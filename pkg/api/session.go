@@ -98,9 +98,10 @@ func Repeatable(method, path string) bool {
 
 // Hello opens a session: who the node is and all that it has.
 type Hello struct {
-	Protocol    int        `json:"protocol"`
-	Node        string     `json:"node" bound:"len=255"`
-	StateID     string     `json:"state_id,omitempty" bound:"len=255"` // of the node's state directory, made once: tells a restart from an impostor
+	Protocol int    `json:"protocol"`
+	Node     string `json:"node" bound:"len=255"`
+	// of the node's state directory, made once: tells a restart from an impostor
+	StateID     string     `json:"state_id,omitempty" bound:"len=255"`
 	Version     string     `json:"version" bound:"len=256"`
 	BootID      string     `json:"boot_id"`
 	Address     string     `json:"address"` // where ranks of other nodes reach this one
@@ -260,11 +261,12 @@ type AssignmentBody struct {
 	TimeLimit    time.Duration `json:"time_limit_ns,omitempty"` // 0: none
 	Grace        time.Duration `json:"grace_ns"`
 	Checkpoint   int           `json:"checkpoint_epoch,omitempty"` // whose checkpoints are handed over; 0: none
-	Image        string        `json:"image,omitempty"`            // digest of the image that the first epoch ran; empty: whatever its name means now
-	Watch        Watch         `json:"watch,omitzero"`
-	Ports        string        `json:"ports,omitempty"` // reserved for the gang on each node: "12000-12003"
-	Nodes        []Place       `json:"nodes,omitempty"` // the gang's nodes in the order of their first rank
-	Ranks        []RankPlace   `json:"ranks,omitempty"` // the whole gang, by rank
+	// digest of the image that the first epoch ran; empty: whatever its name means now
+	Image string      `json:"image,omitempty"`
+	Watch Watch       `json:"watch,omitzero"`
+	Ports string      `json:"ports,omitempty"` // reserved for the gang on each node: "12000-12003"
+	Nodes []Place     `json:"nodes,omitempty"` // the gang's nodes in the order of their first rank
+	Ranks []RankPlace `json:"ranks,omitempty"` // the whole gang, by rank
 	// Part takes the place of Nodes and Ranks on the way to a node that says [Hello].Layouts.
 	Part *GangPart `json:"part,omitempty"`
 	// Layout is what a Part of it begins with, made once for all nodes; nil: Nodes and Ranks are sent.
@@ -361,16 +363,18 @@ const (
 // MemberActual is what a node has of one member.
 type MemberActual struct {
 	MemberKey
-	Phase     MemberPhase  `json:"phase"`
-	Port      int          `json:"port,omitempty"` // rendezvous port, from the node of rank 0
-	Refusal   *Refusal     `json:"refusal,omitempty"`
-	Ranks     []RankActual `json:"ranks,omitempty"`            // those of this node that were started
-	Stopping  Cause        `json:"stopping,omitempty"`         // the stop that is under way, also one of its own (timeout)
-	Text      string       `json:"text,omitempty" bound:"any"` // why it is being stopped, in words
-	Trigger   *int         `json:"trigger,omitempty"`          // the rank that a stop of the node's own is about
-	Noticed   bool         `json:"noticed,omitempty"`
-	Deaf      bool         `json:"deaf,omitempty"`   // the notice was given, and no process of it has had a handler for it or looks for its reason
-	Passed    bool         `json:"passed,omitempty"` // the notice was for the script alone, which does not take it: what its steps run shall have it
+	Phase    MemberPhase  `json:"phase"`
+	Port     int          `json:"port,omitempty"` // rendezvous port, from the node of rank 0
+	Refusal  *Refusal     `json:"refusal,omitempty"`
+	Ranks    []RankActual `json:"ranks,omitempty"`            // those of this node that were started
+	Stopping Cause        `json:"stopping,omitempty"`         // the stop that is under way, also one of its own (timeout)
+	Text     string       `json:"text,omitempty" bound:"any"` // why it is being stopped, in words
+	Trigger  *int         `json:"trigger,omitempty"`          // the rank that a stop of the node's own is about
+	Noticed  bool         `json:"noticed,omitempty"`
+	// the notice was given, and no process of it has had a handler for it or looks for its reason
+	Deaf bool `json:"deaf,omitempty"`
+	// the notice was for the script alone, which does not take it: what its steps run shall have it
+	Passed    bool         `json:"passed,omitempty"`
 	Forced    bool         `json:"forced,omitempty"` // KILL was needed
 	Survivors []Survivor   `json:"survivors,omitempty"`
 	Found     string       `json:"found,omitempty" bound:"any"` // what of its node's record of it is missing or damaged; empty: nothing
@@ -475,13 +479,14 @@ type RankActual struct {
 	MemoryUsed  int64 `json:"memory_used,omitempty"`
 	HostOOM     bool  `json:"host_oom,omitempty"`
 	// ForksRefused: so many forks of its member were refused, because it had ProcessesMax.
-	ForksRefused int       `json:"forks_refused,omitempty"`
-	ProcessesMax int64     `json:"processes_max,omitempty"`
-	CUDAOOM      bool      `json:"cuda_oom,omitempty"`            // it ended because a card had no memory left for it, by the last lines of its output
-	Warning      string    `json:"warning,omitempty" bound:"any"` // what it was warned of and still does
-	VRAMPeak     int64     `json:"vram_peak,omitempty"`           // the most VRAM that it was seen using on one card, bytes
-	Used         *RankUsed `json:"used,omitempty"`                // by itself and what it waited for; nil: not known
-	Ended        time.Time `json:"ended,omitzero"`
+	ForksRefused int   `json:"forks_refused,omitempty"`
+	ProcessesMax int64 `json:"processes_max,omitempty"`
+	// it ended because a card had no memory left for it, by the last lines of its output
+	CUDAOOM  bool      `json:"cuda_oom,omitempty"`
+	Warning  string    `json:"warning,omitempty" bound:"any"` // what it was warned of and still does
+	VRAMPeak int64     `json:"vram_peak,omitempty"`           // the most VRAM that it was seen using on one card, bytes
+	Used     *RankUsed `json:"used,omitempty"`                // by itself and what it waited for; nil: not known
+	Ended    time.Time `json:"ended,omitzero"`
 	// Late is how long its supervisor was kept waiting for a CPU before it saw the end: it may have been so much earlier.
 	Late time.Duration `json:"late_ns,omitempty" bound:"0ns.."`
 	Own  bool          `json:"own,omitempty"` // it ended before a stop of its member had begun: a true result

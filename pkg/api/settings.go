@@ -54,14 +54,22 @@ type Settings struct {
 	InvalidDependency    string        `json:"invalid_dependency" mapstructure:"invalid_dependency"` // "cancel" or "wait"
 	SlurmVersion         string        `json:"slurm_version" mapstructure:"slurm_version"`           // one of [SlurmVersions]
 	PropagateLimits      string        `json:"propagate_limits" mapstructure:"propagate_limits"`     // as --propagate: ALL, NONE, or names
-	CardNames            string        `json:"card_names" mapstructure:"card_names"`                 // [CardsByUUID], [CardsByNumber] or [CardsAuto]
-	Ports                string        `json:"ports" mapstructure:"ports"`                           // "FIRST-LAST", see [PortRange]; empty: none
-	UserJobs             int           `json:"user_jobs" mapstructure:"user_jobs"`                   // of one user that have not ended; 0: no cap
-	UserBytes            int64         `json:"user_bytes" mapstructure:"user_bytes"`                 // their scripts, environments and options; 0: no cap
-	MaxJobs              int           `json:"max_jobs" mapstructure:"max_jobs"`                     // of everybody that have not ended; 0: no cap
-	KeepEnded            time.Duration `json:"keep_ended" mapstructure:"keep_ended"`                 // ended jobs stay in memory (and in gqueue -t all) so long
-	HistoryKeep          time.Duration `json:"history_keep" mapstructure:"history_keep"`             // ended jobs stay in the store so long; 0: for ever
-	HistoryJobs          int           `json:"history_jobs" mapstructure:"history_jobs"`             // so many of those that ended last stay; 0: all
+	// [CardsByUUID], [CardsByNumber] or [CardsAuto]
+	CardNames string `json:"card_names" mapstructure:"card_names"`
+	// "FIRST-LAST", see [PortRange]; empty: none
+	Ports string `json:"ports" mapstructure:"ports"`
+	// of one user that have not ended; 0: no cap
+	UserJobs int `json:"user_jobs" mapstructure:"user_jobs"`
+	// their scripts, environments and options; 0: no cap
+	UserBytes int64 `json:"user_bytes" mapstructure:"user_bytes"`
+	// of everybody that have not ended; 0: no cap
+	MaxJobs int `json:"max_jobs" mapstructure:"max_jobs"`
+	// ended jobs stay in memory (and in gqueue -t all) so long
+	KeepEnded time.Duration `json:"keep_ended" mapstructure:"keep_ended"`
+	// ended jobs stay in the store so long; 0: for ever
+	HistoryKeep time.Duration `json:"history_keep" mapstructure:"history_keep"`
+	// so many of those that ended last stay; 0: all
+	HistoryJobs int `json:"history_jobs" mapstructure:"history_jobs"`
 }
 
 // DefaultSettings are the values of a site that sets nothing.

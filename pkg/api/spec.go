@@ -30,16 +30,18 @@ type Spec struct {
 	Launch Launch `json:"launch"`
 	Roles  []Role `json:"roles,omitempty"` // none: all ranks do the same
 
-	CPUsPerRank   int    `json:"cpus_per_rank" bound:"..65536"`                      // >= 1: a rank without figures still takes a slot
-	MemoryPerRank int64  `json:"memory_per_rank,omitempty" bound:"..70368744177664"` // bytes, 0: no figure
-	MemoryPerNode int64  `json:"memory_per_node,omitempty" bound:"..70368744177664"` // bytes for each member, 0: no figure
-	TmpPerNode    int64  `json:"tmp_per_node,omitempty" bound:"..70368744177664"`    // bytes of temporary space for each member, 0: what its node gives to each
-	GPUsPerRank   int    `json:"gpus_per_rank,omitempty" bound:"..65536"`
-	GPUsPerNode   int    `json:"gpus_per_node,omitempty" bound:"..65536"`       // cards of each member as a whole; excludes GPUsPerRank
-	GPUType       string `json:"gpu_type,omitempty"`                            // "", "a100" or "a100|h100", matched without case as part of the model's name
-	MinCompute    string `json:"min_compute,omitempty"`                         // least CUDA compute capability of a card: "8.0"
-	VRAMBytes     int64  `json:"vram_bytes,omitempty" bound:"..70368744177664"` // per card, 0: no figure
-	Share         bool   `json:"share,omitempty"`                               // may share a card while VRAM fits; needs VRAMBytes
+	CPUsPerRank   int   `json:"cpus_per_rank" bound:"..65536"`                      // >= 1: a rank without figures still takes a slot
+	MemoryPerRank int64 `json:"memory_per_rank,omitempty" bound:"..70368744177664"` // bytes, 0: no figure
+	MemoryPerNode int64 `json:"memory_per_node,omitempty" bound:"..70368744177664"` // bytes for each member, 0: no figure
+	// bytes of temporary space for each member, 0: what its node gives to each
+	TmpPerNode  int64 `json:"tmp_per_node,omitempty" bound:"..70368744177664"`
+	GPUsPerRank int   `json:"gpus_per_rank,omitempty" bound:"..65536"`
+	GPUsPerNode int   `json:"gpus_per_node,omitempty" bound:"..65536"` // cards of each member as a whole; excludes GPUsPerRank
+	// "", "a100" or "a100|h100", matched without case as part of the model's name
+	GPUType    string `json:"gpu_type,omitempty"`
+	MinCompute string `json:"min_compute,omitempty"`                         // least CUDA compute capability of a card: "8.0"
+	VRAMBytes  int64  `json:"vram_bytes,omitempty" bound:"..70368744177664"` // per card, 0: no figure
+	Share      bool   `json:"share,omitempty"`                               // may share a card while VRAM fits; needs VRAMBytes
 
 	// CPUBind is which of its member's CPUs a rank may use: "" or [BindCores], its own; [BindNUMA],
 	// those at the same NUMA nodes; [BindNone], all. ThreadsPerCore 1: one thread of each core, 0: all.
@@ -236,15 +238,17 @@ type Asked struct {
 	CardsBy       string `json:"cards_by,omitempty"` // the option that counted the cards: gres, gpus-per-task
 	CPUsPerGPU    int    `json:"cpus_per_gpu,omitempty" bound:"..65536"`
 	CPUsPerTask   int    `json:"cpus_per_task,omitempty" bound:"..65536"`
-	Tasks         int    `json:"tasks,omitempty" bound:"..65536"` // where ranks are not its tasks: more of them (--overcommit), or fewer that share out cards unevenly
+	// where ranks are not its tasks: more of them (--overcommit), or fewer that share out cards unevenly
+	Tasks int `json:"tasks,omitempty" bound:"..65536"`
 	// ByWords: of what was asked for its script, and the command of salloc, are told what Told says and no more. Clients before
 	// did not say; their scripts are told what the figures come to.
 	ByWords bool     `json:"by_words,omitempty"`
 	Told    []string `json:"told,omitempty" bound:"n=64"` // NAME=value, in Slurm's words
 	// TasksLeft: nobody asked for a number of tasks, so that a node has one for each CPUsPerTask of its CPUs.
-	TasksLeft bool  `json:"tasks_left,omitempty"`
-	Spread    bool  `json:"spread,omitempty"`                            // cards in all, and no word of nodes or tasks: where no node has so many they may be of several
-	TmpDisk   int64 `json:"tmp_disk,omitempty" bound:"..70368744177664"` // of clients before [Spec].TmpPerNode: not counted
+	TasksLeft bool `json:"tasks_left,omitempty"`
+	// cards in all, and no word of nodes or tasks: where no node has so many they may be of several
+	Spread  bool  `json:"spread,omitempty"`
+	TmpDisk int64 `json:"tmp_disk,omitempty" bound:"..70368744177664"` // of clients before [Spec].TmpPerNode: not counted
 }
 
 // TasksOf is how many tasks a batch job of so many ranks on so many nodes has, as its script is told.
@@ -266,12 +270,14 @@ func (a *Asked) tasksOf(ranks, nodes int) int {
 // Container is an image and what of the node is shown in it. A node that can't do it takes no such
 // job: it has the feature [FeatureContainer].
 type Container struct {
-	Image    string           `json:"image" bound:"text"` // as pkg/core/container writes it: the absolute path of an unpacked or packed image, docker://HOST/NAME:TAG, docker-archive:FILE
+	// as pkg/core/container writes it: the absolute path of an unpacked or packed image, docker://HOST/NAME:TAG, docker-archive:FILE
+	Image    string           `json:"image" bound:"text"`
 	Mounts   []ContainerMount `json:"mounts,omitempty" bound:"n=256"`
-	WorkDir  string           `json:"work_dir,omitempty" bound:"text"`     // where ranks start, inside; empty: the job's working directory
-	Home     bool             `json:"home,omitempty"`                      // the user's home directory is shown
-	ReadOnly bool             `json:"read_only,omitempty"`                 // nothing can be written but what is mounted
-	Env      []string         `json:"env,omitempty" bound:"n=512 len=255"` // names of variables that keep the job's value where the image has one
+	WorkDir  string           `json:"work_dir,omitempty" bound:"text"` // where ranks start, inside; empty: the job's working directory
+	Home     bool             `json:"home,omitempty"`                  // the user's home directory is shown
+	ReadOnly bool             `json:"read_only,omitempty"`             // nothing can be written but what is mounted
+	// names of variables that keep the job's value where the image has one
+	Env []string `json:"env,omitempty" bound:"n=512 len=255"`
 }
 
 // ContainerMount shows a directory or file of the node inside.

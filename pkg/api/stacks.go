@@ -89,8 +89,9 @@ type OddProcess struct {
 type Stacks struct {
 	Time time.Time `json:"time"` // of the comparison
 	// Kind is what most of those are that were compared; empty: there was nothing to compare.
-	Kind   string       `json:"kind,omitempty"`
-	Groups []StackGroup `json:"groups,omitempty"` // who are in the same place, the largest first; in what is shown of attempts they are left out
+	Kind string `json:"kind,omitempty"`
+	// who are in the same place, the largest first; in what is shown of attempts they are left out
+	Groups []StackGroup `json:"groups,omitempty"`
 	// Odd are those that are named, by rank and task; none: nobody.
 	Odd []OddProcess `json:"odd,omitempty"`
 	// Missing are ranks of which nothing was seen, Unreached the nodes that did not answer.

@@ -17,7 +17,8 @@ const mebi = 1 << 20
 
 // Use takes what moves out of a node, and gives it.
 func (n *Node) Use() NodeUse {
-	u := NodeUse{Cards: make([][]int64, len(n.Cards)), CPUsUsed: n.CPUsUsed, MemoryUsed: n.MemoryUsed, TmpUsed: n.TmpUsed, Exclusive: n.Exclusive, Jobs: n.Jobs}
+	u := NodeUse{Cards: make([][]int64, len(n.Cards)), CPUsUsed: n.CPUsUsed, MemoryUsed: n.MemoryUsed, TmpUsed: n.TmpUsed,
+		Exclusive: n.Exclusive, Jobs: n.Jobs}
 	n.CPUsUsed, n.MemoryUsed, n.TmpUsed, n.Exclusive, n.Jobs = 0, 0, 0, false, []int64{}
 	for i := range n.Cards {
 		c := &n.Cards[i]

@@ -49,7 +49,8 @@ type UnreachableError struct {
 func (e *UnreachableError) Error() string {
 	var s *silentError
 	if errors.As(e.Err, &s) {
-		return fmt.Sprintf("the controller at %s gave no answer within %s: it hangs or is overloaded (gctl ping); --timeout=TIME or %s=TIME waits longer", e.Socket, when.Words(s.For), cmdline.TimeoutEnv)
+		return fmt.Sprintf("the controller at %s gave no answer within %s: it hangs or is overloaded (gctl ping); --timeout=TIME or %s=TIME "+
+			"waits longer", e.Socket, when.Words(s.For), cmdline.TimeoutEnv)
 	}
 	cause := e.Err.Error()
 	var op *net.OpError
@@ -65,7 +66,8 @@ func hint() string {
 	case os.Getenv("GANG_DIR") != "":
 		return "is gangd running? (gctl ping, gangd dev)"
 	case os.Getenv("GANG_JOB_ID") != "":
-		return fmt.Sprintf("in a job the relay of its node answers there: ask an admin to see on %s that gnoded runs (systemctl status gnoded) and that /etc/gangd/gnoded.toml does not say socket = \"none\"",
+		return fmt.Sprintf("in a job the relay of its node answers there: ask an admin to see on %s that gnoded runs (systemctl status "+
+			"gnoded) and that /etc/gangd/gnoded.toml does not say socket = \"none\"",
 			cmp.Or(os.Getenv("SLURMD_NODENAME"), "this node"))
 	}
 	return "set GANG_DIR to the directory of your cluster, or start one: gangd dev"
@@ -380,7 +382,8 @@ func (c *Client) RetryOutbox(ctx context.Context) error {
 // Ledger sums up what was used.
 func (c *Client) Ledger(ctx context.Context, q *api.LedgerQuery) (*api.LedgerReply, error) {
 	v := url.Values{}
-	for name, list := range map[string][]string{"by": q.By, "user": q.Users, "account": q.Accounts, "partition": q.Partitions, "card_type": q.CardTypes, "cause": q.Cause} {
+	for name, list := range map[string][]string{"by": q.By, "user": q.Users, "account": q.Accounts, "partition": q.Partitions,
+		"card_type": q.CardTypes, "cause": q.Cause} {
 		if len(list) > 0 {
 			v[name] = list
 		}
@@ -442,7 +445,8 @@ func (c *Client) last(ctx context.Context, method, path string, in, out any) err
 }
 
 // reply makes a call, by [Client.call] or [Client.last], and gives what was answered.
-func reply[T any](ctx context.Context, call func(ctx context.Context, method, path string, in, out any) error, method, path string, in any) (*T, error) {
+func reply[T any](ctx context.Context, call func(ctx context.Context, method, path string, in, out any) error, method, path string,
+	in any) (*T, error) {
 	out := new(T)
 	return out, call(ctx, method, path, in, out)
 }

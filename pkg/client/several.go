@@ -78,7 +78,8 @@ func (c *Client) ask(ctx context.Context, limit time.Duration, m manner, method,
 		return a.res, a.err
 	}
 	twice := path == submitPath || api.Repeatable(method, path)
-	q := question{call: call, queue: sockets, fresh: len(sockets), twice: twice, answers: make(chan answered), under: map[string]context.CancelFunc{},
+	q := question{call: call, queue: sockets, fresh: len(sockets), twice: twice, answers: make(chan answered),
+		under: map[string]context.CancelFunc{},
 		// A wait or a stream of which nothing comes yet is in order.
 		hurry: twice && (m == brief || method == "POST")}
 	a := q.ask(ctx)

@@ -100,7 +100,8 @@ type response struct {
 }
 
 // exchange sends one request and reads the head of its answer. What limit and alive are: see [line].
-func exchange(ctx context.Context, socket, method, path string, body []byte, limit time.Duration, alive func(time.Duration) error) (*response, error) {
+func exchange(ctx context.Context, socket, method, path string, body []byte, limit time.Duration,
+	alive func(time.Duration) error) (*response, error) {
 	d := net.Dialer{Timeout: limit}
 	conn, err := d.DialContext(ctx, "unix", socket)
 	if op := net.Error(nil); errors.As(err, &op) && op.Timeout() && ctx.Err() == nil {

@@ -246,7 +246,8 @@ func (p *process) openIssuer() error {
 		}
 		p.guard.Cut(node)
 	})
-	p.srv.Tokens, p.srv.Revoke, p.srv.Join, p.srv.Renew = p.issuer.TokenHandler(), p.issuer.RevokeHandler(), p.issuer.JoinHandler(), p.issuer.RenewHandler()
+	p.srv.Tokens, p.srv.Revoke, p.srv.Join, p.srv.Renew =
+		p.issuer.TokenHandler(), p.issuer.RevokeHandler(), p.issuer.JoinHandler(), p.issuer.RenewHandler()
 	p.srv.JoinController = p.issuer.ControllerHandler()
 	return err
 }

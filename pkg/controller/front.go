@@ -46,7 +46,8 @@ func (f *front) lead() {
 		f.p.issuer.Admit = f.office.Admit
 	} else {
 		f.p.srv.RemoveController = func(context.Context, string) error {
-			return api.Errorf(api.CodeConflict, "controllers without listen, as those of gangd dev, can't be taken off the list: none could join again")
+			return api.Errorf(api.CodeConflict, "controllers without listen, as those of gangd dev, can't be taken off the list: none could join "+
+				"again")
 		}
 	}
 	h := f.p.srv.Handler()
@@ -144,7 +145,8 @@ func (f *front) refuse(w http.ResponseWriter, hint string) {
 	}
 	e := &api.Error{Code: api.CodeNotLeader, Message: "no controller leads at the moment", Hint: hint, Word: word}
 	if last := f.office.Barred(); last != nil {
-		e.Message = fmt.Sprintf("no controller leads: %s led last, and %s has joined too late for all nodes to know of it", last.Name, f.p.cfg.Name)
+		e.Message = fmt.Sprintf("no controller leads: %s led last, and %s has joined too late for all nodes to know of it", last.Name,
+			f.p.cfg.Name)
 		e.Hint = "start gangd again on the host of controller " + last.Name
 	}
 	if since, why := f.by.st.Away(); !since.IsZero() {

@@ -73,7 +73,8 @@ func (f *front) controllers(ctx context.Context) (*api.ControllersReply, error) 
 		return nil, err
 	}
 	_, term := f.office.Seat()
-	out := &api.ControllersReply{SchemaVersion: api.SchemaVersion, Version: uint64(l.Version), Term: term, Controllers: make([]api.ControllerState, len(l.All))}
+	out := &api.ControllersReply{SchemaVersion: api.SchemaVersion, Version: uint64(l.Version), Term: term,
+		Controllers: make([]api.ControllerState, len(l.All))}
 	var asked sync.WaitGroup
 	for i := range l.All {
 		asked.Go(func() { out.Controllers[i] = f.stateOf(ctx, &l.All[i]) })

@@ -109,14 +109,16 @@ func (g *page) listener(calls http.Handler) (listener, error) {
 		g.url = pageURL(cfg.WebListen, l.Addr(), g.tls != nil)
 	}
 	door := auth.NewDoor(pageConns)
-	site, err := web.New(web.Options{Calls: calls, User: g.p.guard.User, Lookup: people.Here.ByName, Key: g.key, Guest: cfg.WebGuest == "queue", URL: g.url, Log: g.p.log, Known: door.Known, Ended: g.over})
+	site, err := web.New(web.Options{Calls: calls, User: g.p.guard.User, Lookup: people.Here.ByName, Key: g.key,
+		Guest: cfg.WebGuest == "queue", URL: g.url, Log: g.p.log, Known: door.Known, Ended: g.over})
 	if err != nil {
 		_ = l.Close()
 		return listener{}, err
 	}
 	g.link = site.Links()
 	hs := &http.Server{Handler: site, TLSConfig: g.tls, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
-		MaxHeaderBytes: 16 << 10, ConnState: door.ConnState, ConnContext: door.ConnContext, ErrorLog: slog.NewLogLogger(g.p.log.Handler(), slog.LevelDebug)}
+		MaxHeaderBytes: 16 << 10, ConnState: door.ConnState, ConnContext: door.ConnContext, ErrorLog: slog.NewLogLogger(g.p.log.Handler(),
+			slog.LevelDebug)}
 	g.p.log.Info("page", "url", g.url)
 	serve := func() error { return hs.Serve(l) }
 	if g.tls != nil {

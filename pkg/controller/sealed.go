@@ -154,7 +154,8 @@ func openVault(ctx context.Context, st store.Shared, cfg *config.Controller) (*s
 		return nil, nil, &api.Error{Code: api.CodeConflict, Message: "other controllers lead by this database, and this host has not joined them",
 			Hint: "on the host of one of them: gangd controller new; and here: gangd controller join LINE"}
 	case key != nil && !shared && own[auth.CAName] == nil:
-		return nil, nil, fmt.Errorf("the database has no keys of a cluster, and %s was made for one that had: is it the right database? Put pki/ of a backup into %s, or remove that file to begin a new cluster, which all nodes have to join",
+		return nil, nil, fmt.Errorf("the database has no keys of a cluster, and %s was made for one that had: is it the right database? Put "+
+			"pki/ of a backup into %s, or remove that file to begin a new cluster, which all nodes have to join",
 			sealKeyPath(cfg.StateDir), cfg.StateDir)
 	case key == nil:
 		key, made = make([]byte, sealKeySize), true
@@ -174,7 +175,8 @@ func openVault(ctx context.Context, st store.Shared, cfg *config.Controller) (*s
 		err = errors.Join(err, os.Remove(sealKeyPath(cfg.StateDir)))
 	}
 	if errors.Is(err, errSealed) {
-		err = fmt.Errorf("%w (%s); join them again: gangd controller new on the host of one of them, and here gangd controller join LINE", err, sealKeyPath(cfg.StateDir))
+		err = fmt.Errorf("%w (%s); join them again: gangd controller new on the host of one of them, and here gangd controller join LINE", err,
+			sealKeyPath(cfg.StateDir))
 	}
 	return v, key, err
 }
@@ -189,7 +191,8 @@ func (s *sealed) moveIn(files auth.Files, own map[string][]byte) error {
 	mine, has := own[auth.CAName]
 	switch {
 	case there && has && !bytes.Equal(ca, mine):
-		return fmt.Errorf("%s is another authority than that of the controllers in the database: move the directory away", filepath.Join(string(files), auth.CAName))
+		return fmt.Errorf("%s is another authority than that of the controllers in the database: move the directory away",
+			filepath.Join(string(files), auth.CAName))
 	case !there && has:
 		for name, data := range own {
 			if name == auth.CAName {
@@ -216,9 +219,11 @@ func (s *sealed) moveIn(files auth.Files, own map[string][]byte) error {
 func JoinOthers(ctx context.Context, cfg *config.Controller, log *slog.Logger, line string) error {
 	switch {
 	case cfg.Database == "":
-		return &api.Error{Code: api.CodeInvalid, Message: "the configuration names no database, which controllers share", Hint: "set database in gangd.toml, as on the other's host"}
+		return &api.Error{Code: api.CodeInvalid, Message: "the configuration names no database, which controllers share",
+			Hint: "set database in gangd.toml, as on the other's host"}
 	case cfg.Listen == "":
-		return &api.Error{Code: api.CodeInvalid, Message: "the configuration has no address for nodes", Hint: `set listen = ":7420" in gangd.toml`}
+		return &api.Error{Code: api.CodeInvalid, Message: "the configuration has no address for nodes",
+			Hint: `set listen = ":7420" in gangd.toml`}
 	}
 	if err := keepSecrets(cfg.StateDir); err != nil {
 		return err
@@ -245,7 +250,8 @@ func JoinOthers(ctx context.Context, cfg *config.Controller, log *slog.Logger, l
 		return err
 	}
 	if _, err := v.Get(); err != nil {
-		return &api.Error{Code: api.CodeConflict, Message: "the database that this configuration names is not that of the controller that made the line: its keys were sealed with another key"}
+		return &api.Error{Code: api.CodeConflict, Message: "the database that this configuration names is not that of the controller that " +
+			"made the line: its keys were sealed with another key"}
 	}
 	return writeSealKey(cfg.StateDir, key)
 }

@@ -61,7 +61,8 @@ func resolve(dir, longest string) (layout, error) {
 	l := layout{abs}
 	socket := filepath.Join(l.state(longest), "m", longMember, shim.SocketFile)
 	if over := len(socket) - maxSocket; over > 0 {
-		return layout{}, fmt.Errorf("the directory's path is too long: %s has %d bytes, and with %d nodes at most %d leave room for unix sockets, which end at %d; choose a shorter one, such as --dir=/tmp/gang",
+		return layout{}, fmt.Errorf("the directory's path is too long: %s has %d bytes, and with %d nodes at most %d leave room for unix "+
+			"sockets, which end at %d; choose a shorter one, such as --dir=/tmp/gang",
 			abs, len(abs), number(longest), len(abs)-over, maxSocket)
 	}
 	return l, nil

@@ -180,7 +180,8 @@ func (o *Options) checkCards() error {
 		}
 	}
 	if real > 1 {
-		return api.Errorf(api.CodeInvalid, "--gpus=%s: the cards of this machine can be one node's, not those of %d; want --nodes=1, or others for the rest: --gpus=auto,8x80G", o.GPUs, real)
+		return api.Errorf(api.CodeInvalid, "--gpus=%s: the cards of this machine can be one node's, not those of %d; want --nodes=1, or "+
+			"others for the rest: --gpus=auto,8x80G", o.GPUs, real)
 	}
 	return nil
 }
@@ -232,7 +233,8 @@ func (l layout) vacant() error {
 	if len(running) == 0 {
 		return nil
 	}
-	return api.Errorf(api.CodeConflict, "a cluster runs in %s already: %s; use it with export GANG_DIR=%s, or end it: gangd dev --stop --dir=%s",
+	return api.Errorf(api.CodeConflict, "a cluster runs in %s already: %s; use it with export GANG_DIR=%s, or end it: gangd dev --stop "+
+		"--dir=%s",
 		l.dir, strings.Join(running, ", "), Quote(l.dir), Quote(l.dir))
 }
 

@@ -14,12 +14,15 @@ type clash struct {
 }
 
 var clashes = map[script.Clash]clash{
-	script.ClashCPUs:        {"--cpus-per-gpu is mutually exclusive with --cpus-per-task", false},
-	script.ClashSockets:     {"--gpus-per-socket option requires --sockets-per-node specification", false},
-	script.ClashSocketCount: {"Failed to validate job spec. Based on --gres=gpu/--gpus-per-node and --gpus-per-socket required number of sockets differ from --sockets-per-node.", false},
-	script.ClashOrder:       {"Failed to ensure --gpus >= --gres=gpu/--gpus-per-node >= --gpus-per-socket", false},
-	script.ClashTasksOfNode: {"Failed to validate job spec. Based on --gres=gpu/--gpus-per-node and --gpus-per-task requested number of tasks per node differ from --ntasks-per-node.", false},
-	script.ClashTasks:       {"Failed to validate job spec. Based on --gpus and --gpus-per-task number of requested tasks differ from -n/--ntasks.", false},
+	script.ClashCPUs:    {"--cpus-per-gpu is mutually exclusive with --cpus-per-task", false},
+	script.ClashSockets: {"--gpus-per-socket option requires --sockets-per-node specification", false},
+	script.ClashSocketCount: {"Failed to validate job spec. Based on --gres=gpu/--gpus-per-node and --gpus-per-socket required number of " +
+		"sockets differ from --sockets-per-node.", false},
+	script.ClashOrder: {"Failed to ensure --gpus >= --gres=gpu/--gpus-per-node >= --gpus-per-socket", false},
+	script.ClashTasksOfNode: {"Failed to validate job spec. Based on --gres=gpu/--gpus-per-node and --gpus-per-task requested number of " +
+		"tasks per node differ from --ntasks-per-node.", false},
+	script.ClashTasks: {"Failed to validate job spec. Based on --gpus and --gpus-per-task number of requested tasks differ from " +
+		"-n/--ntasks.", false},
 	script.ClashFewer:       {"Failed to validate job spec, --gpus < -N", false},
 	script.ClashPartOfNode:  {"Failed to validate job spec, --gres=gpu/--gpus-per-node not multiple of --gpus-per-task", false},
 	script.ClashNotByNode:   {"Failed to validate job spec, --gpus is not multiple of --gres=gpu/--gpus-per-node", false},
@@ -32,7 +35,8 @@ var clashes = map[script.Clash]clash{
 // ([NotSatisfied]), or there is no such rule in it. Early: it is all that sbatch says.
 func Clash(e *script.Error) (line string, early bool) {
 	if n := e.Nodes; e.Clash == script.ClashNodes {
-		return fmt.Sprintf("Failed to validate job spec. Based on --gpu and --gres=gpu/--gpus-per-node required nodes (%d) doesn't fall between min_nodes (%d) and max_nodes (%d) boundaries.", n.Nodes, n.Min, n.Max), false
+		return fmt.Sprintf("Failed to validate job spec. Based on --gpu and --gres=gpu/--gpus-per-node required nodes (%d) doesn't fall "+
+			"between min_nodes (%d) and max_nodes (%d) boundaries.", n.Nodes, n.Min, n.Max), false
 	}
 	c := clashes[e.Clash]
 	return c.text, c.early

@@ -13,7 +13,8 @@
 //
 // Invariants:
 //   - What is printed on stdout and the exit status are those of the Slurm that is spoken ([Spoken]), taken from the real
-//     programs of 22.05 and, where later ones differ, from their sources (e2e/beside compares them, and says of each difference why it is). What Slurm has and
+//     programs of 22.05 and, where later ones differ, from their sources (e2e/beside compares them, and says of each difference why it is).
+//     What Slurm has and
 //     gangd has not is refused by name or answered as Slurm answers where the feature is off;
 //     nothing is ignored in silence.
 //   - Every option of every command stands in a table of its package with the list it is

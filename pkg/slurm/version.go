@@ -131,7 +131,8 @@ func documentRow[T any](kind, help string, at func(*T) *Document) cmdline.Option
 
 // JSONRow is --json.
 func JSONRow[T any](at func(*T) *Document) cmdline.Option[T] {
-	return documentRow("json", "in the shape of a data parser of the Slurm that is spoken, list names them; fields that gangd has nothing of are null, not set or empty", at)
+	return documentRow("json", "in the shape of a data parser of the Slurm that is spoken, list names them; fields that gangd has nothing "+
+		"of are null, not set or empty", at)
 }
 
 // YAMLRow is --yaml.

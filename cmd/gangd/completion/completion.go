@@ -75,7 +75,8 @@ func Write(w io.Writer) error {
 	}
 	b.WriteString(tail)
 	keywords := scontrol.Keywords()
-	fmt.Fprintf(&b, "_gangd_slurm_keywords=%q\n_gangd_slurm_entities=%q\n", strings.Join(offered(keywords[0]), " "), strings.Join(offered(keywords[1]), " "))
+	fmt.Fprintf(&b, "_gangd_slurm_keywords=%q\n_gangd_slurm_entities=%q\n", strings.Join(offered(keywords[0]), " "),
+		strings.Join(offered(keywords[1]), " "))
 	fmt.Fprintf(&b, "complete -F _gangd_slurm %s\n", strings.Join(names, " "))
 	_, err := io.WriteString(w, b.String())
 	return err
@@ -102,7 +103,8 @@ func writeCommand(b *strings.Builder, c *command) {
 		words = append(words, word)
 	}
 	slices.Sort(words)
-	fmt.Fprintf(b, "\t%s)\n\t\t_options=%q\n\t\t_words=%s\n\t\tcase $2 in\n", c.name, strings.Join(slices.Compact(words), " "), cmp.Or(c.words, "none"))
+	fmt.Fprintf(b, "\t%s)\n\t\t_options=%q\n\t\t_words=%s\n\t\tcase $2 in\n", c.name, strings.Join(slices.Compact(words), " "),
+		cmp.Or(c.words, "none"))
 	for _, k := range []string{"file", "job", "node", "nodestate", "none", "partition", "reservation", "state", "step", "user"} {
 		if all := byKind[k]; len(all) > 0 {
 			slices.Sort(all)

@@ -77,7 +77,8 @@ _gangd_slurm_scontrol() {
 	0.*) names=$_gangd_slurm_keywords ;;
 	1.show.*) names=$_gangd_slurm_entities ;;
 	1.write.*) names=batch_script ;;
-	*.show.job | *.show.jobs | 2.write.* | *.hold.* | *.uhold.* | *.holdu.* | *.release.* | *.requeue.* | *.requeuehold.* | 1.notify.* | 1.wait_job.* | 1.listpids.*)
+	*.show.job | *.show.jobs | 2.write.* | *.hold.* | *.uhold.* | *.holdu.* | *.release.* | \
+	*.requeue.* | *.requeuehold.* | 1.notify.* | 1.wait_job.* | 1.listpids.*)
 		names=$(_gangd_slurm_names job) ;;
 	*.show.step | *.show.steps) names=$(_gangd_slurm_names step) ;;
 	*.show.node | *.show.nodes) names=$(_gangd_slurm_names node) ;;

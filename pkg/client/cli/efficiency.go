@@ -39,8 +39,10 @@ func (g *gacct) efficiency(s *screen, details []*api.JobDetail) error {
 		}
 		return nil
 	}
-	t := &table{noHeader: g.noHeader, cols: []tableColumn{{head: "JOBID", right: true, keep: true}, {head: "NAME", width: 8}, {head: "CAUSE", width: 9}, {head: "ELAPSED", right: true},
-		{head: "TIME%", right: true, keep: true}, {head: "CPU%", right: true, keep: true}, {head: "MEM%", right: true, keep: true}, {head: "GPU%", right: true, keep: true}, {head: "VRAM%", right: true, keep: true},
+	t := &table{noHeader: g.noHeader, cols: []tableColumn{{head: "JOBID", right: true, keep: true}, {head: "NAME", width: 8},
+		{head: "CAUSE", width: 9}, {head: "ELAPSED", right: true},
+		{head: "TIME%", right: true, keep: true}, {head: "CPU%", right: true, keep: true}, {head: "MEM%", right: true, keep: true},
+		{head: "GPU%", right: true, keep: true}, {head: "VRAM%", right: true, keep: true},
 		{head: "ENERGY", right: true}, {head: "ADVICE", wrap: true}}}
 	var arrays []int64
 	elements := map[int64][]measured{}
@@ -119,7 +121,8 @@ func arrayLine(id int64, all []measured) []string {
 			indices = append(indices, *m.job.ArrayIndex)
 		}
 	}
-	line := []string{elements(id, slices.Compact(slices.Sorted(slices.Values(indices)))), all[0].job.Name, causes(all), "<=" + jobfield.Elapsed(longest)}
+	line := []string{elements(id, slices.Compact(slices.Sorted(slices.Values(indices)))), all[0].job.Name, causes(all), "<=" +
+		jobfield.Elapsed(longest)}
 	for i := range shareNames {
 		v := values(all, i)
 		switch {

@@ -158,7 +158,8 @@ func chosen(q *api.JobQuery, d *api.JobDetail) bool {
 	for i := range d.Attempts {
 		nodes = append(nodes, d.Attempts[i].Nodes...)
 	}
-	return wanted(q.Users, j.User, strconv.FormatUint(uint64(j.UID), 10)) && wanted(q.Names, j.Name) && wanted(q.Accounts, j.Account) && j.InPartition(q.Partitions) &&
+	return wanted(q.Users, j.User, strconv.FormatUint(uint64(j.UID), 10)) && wanted(q.Names, j.Name) && wanted(q.Accounts, j.Account) &&
+		j.InPartition(q.Partitions) &&
 		wanted(q.Nodes, nodes...) && (len(q.States) == 0 || slices.Contains(q.States, j.State))
 }
 
@@ -241,7 +242,8 @@ func (g *gacct) show(s *screen, details []*api.JobDetail) error {
 func endLines(attempts []api.Attempt) (lines []string) {
 	for i := range attempts {
 		a := &attempts[i]
-		if a.Stacks != nil && (a.Text == "" || len(a.Stacks.Odd) == 0 && (a.Cause == api.CauseTimeout || a.Cause == api.CauseDeadline)) { // elsewhere it is part of the text
+		// elsewhere it is part of the text
+		if a.Stacks != nil && (a.Text == "" || len(a.Stacks.Odd) == 0 && (a.Cause == api.CauseTimeout || a.Cause == api.CauseDeadline)) {
 			lines = append(lines, fmt.Sprintf("attempt %d: when it was stopped: %s", a.Attempt, a.Stacks.Text))
 		}
 		if a.Text == "" || a.StartedBy == nil && len(a.Ends) < 2 {
@@ -301,10 +303,12 @@ func attemptTable(details []*api.JobDetail, whose bool) *table {
 	}
 	cause := len(t.cols) + 1
 	t.cols = append(t.cols, tableColumn{head: "ATTEMPT", right: true, spare: 3}, tableColumn{head: "CAUSE", width: 9, keep: true},
-		tableColumn{head: "TRIGGER", right: true, spare: 7}, tableColumn{head: "EXIT", right: true, spare: 5}, tableColumn{head: "CODE", right: true, spare: 8},
+		tableColumn{head: "TRIGGER", right: true, spare: 7}, tableColumn{head: "EXIT", right: true, spare: 5},
+		tableColumn{head: "CODE", right: true, spare: 8},
 		tableColumn{head: "START", width: 19, spare: 1}, tableColumn{head: "ELAPSED", right: true, keep: true},
 		tableColumn{head: "GPUTIME", right: true, spare: 6}, tableColumn{head: "NODES", spare: 4})
-	imaged := whose && slices.ContainsFunc(details, func(d *api.JobDetail) bool { return d.Job.Image != "" }) // the column is there where it says something
+	// the column is there where it says something
+	imaged := whose && slices.ContainsFunc(details, func(d *api.JobDetail) bool { return d.Job.Image != "" })
 	if imaged {
 		t.cols = append(t.cols, tableColumn{head: "IMAGE", spare: 9})
 	}
@@ -354,7 +358,8 @@ func attemptCells(a *api.Attempt) []string {
 			trigger += "(" + a.TriggerRole + ")"
 		}
 	}
-	return []string{strconv.Itoa(a.Attempt), cause, trigger, exitSummary(a.ExitCodes), codeSummary(a), jobfield.Stamp(a.StartTime), used.Elapsed(a, now()),
+	return []string{strconv.Itoa(a.Attempt), cause, trigger, exitSummary(a.ExitCodes), codeSummary(a), jobfield.Stamp(a.StartTime),
+		used.Elapsed(a, now()),
 		jobfield.Elapsed(time.Duration(a.GPUSeconds) * time.Second), hostlist.Compress(a.Nodes)}
 }
 

@@ -116,7 +116,8 @@ func (g *gcancel) run(cmd *cobra.Command) error {
 func (g *gcancel) request(cmd *cobra.Command) (*api.CancelRequest, error) {
 	switch {
 	case g.sel.empty():
-		return nil, Usagef("no job chosen: give ids (gcancel 12 13), @ for your last job, or choose by --me, --user, --name, --state, --partition, --account or --nodelist")
+		return nil, Usagef("no job chosen: give ids (gcancel 12 13), @ for your last job, or choose by --me, --user, --name, --state, " +
+			"--partition, --account or --nodelist")
 	case (g.batch || g.full) && g.signal == "":
 		return nil, Usagef("--batch and --full say whom a signal reaches: add --signal=NAME")
 	case g.batch && g.full:
@@ -160,7 +161,8 @@ func (g *gcancel) ask(cmd *cobra.Command, c *client.Client, q api.JobQuery) (api
 	}
 	for i := range reply.Jobs {
 		j := &reply.Jobs[i]
-		fmt.Fprintf(cmd.ErrOrStderr(), "%s job_id=%s name=%s partition=%s [y/n]? ", verb, jobfield.IDText(j), column.Printable(j.Name), j.Partition)
+		fmt.Fprintf(cmd.ErrOrStderr(), "%s job_id=%s name=%s partition=%s [y/n]? ", verb, jobfield.IDText(j), column.Printable(j.Name),
+			j.Partition)
 		line, err := in.ReadString('\n')
 		if errors.Is(err, io.EOF) && line == "" {
 			return chosen, Usagef("--interactive needs an answer for job %s, and the input has ended", jobfield.IDText(j))

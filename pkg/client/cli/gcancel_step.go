@@ -31,7 +31,8 @@ func splitSteps(args []string) (jobs []string, steps []api.StepRef, err error) {
 
 // cancelSteps ends steps, or signals their tasks; the batch script is signalled, or its job
 // cancelled. It gives an error for each that could not be.
-func cancelSteps(ctx context.Context, c *client.Client, steps []api.StepRef, signal string, done func(api.StepRef, *api.StepSignalReply)) []error {
+func cancelSteps(ctx context.Context, c *client.Client, steps []api.StepRef, signal string,
+	done func(api.StepRef, *api.StepSignalReply)) []error {
 	var failed []error
 	for _, ref := range steps {
 		var r *api.StepSignalReply
@@ -89,7 +90,8 @@ func (g *gcancel) steps(cmd *cobra.Command, steps []api.StepRef) error {
 		}
 		switch {
 		case signal != "" && !g.quiet:
-			fmt.Fprintf(cmd.OutOrStdout(), "%ssignal %s delivered to %s on %s\n", lead, strings.TrimPrefix(signal, "SIG"), count(r.Processes, "task", "tasks"), count(r.Nodes, "node", "nodes"))
+			fmt.Fprintf(cmd.OutOrStdout(), "%ssignal %s delivered to %s on %s\n", lead, strings.TrimPrefix(signal, "SIG"),
+				count(r.Processes, "task", "tasks"), count(r.Nodes, "node", "nodes"))
 		case g.verbose:
 			fmt.Fprintf(cmd.ErrOrStderr(), "gcancel: ending step %s\n", ref)
 		}

@@ -98,7 +98,8 @@ func outliveStop() {
 				signal.Ignore(sig)
 			}
 		case syscall.SIGQUIT, syscall.SIGPIPE, syscall.SIGCHLD, syscall.SIGCONT, syscall.SIGURG: // no word of an end
-		case syscall.SIGSEGV, syscall.SIGBUS, syscall.SIGFPE, syscall.SIGILL, syscall.SIGTRAP, syscall.SIGSYS, syscall.SIGABRT: // a fault of its own
+		// a fault of its own
+		case syscall.SIGSEGV, syscall.SIGBUS, syscall.SIGFPE, syscall.SIGILL, syscall.SIGTRAP, syscall.SIGSYS, syscall.SIGABRT:
 		default:
 			signal.Ignore(sig)
 		}

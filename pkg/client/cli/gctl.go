@@ -20,11 +20,13 @@ func NewGctl() *cobra.Command {
 	root := group("gctl", "show and change jobs and nodes", `  gctl show job @                      the story of my last job
   gctl node drain n3 --reason='fan'    no new work on n3
   gctl events --follow --json          every change, one object a line`)
-	show := group("show", "show a job, a node, a partition or a reservation in full", `  gctl show job 12         fields, attempts and events of job 12
+	show := group("show", "show a job, a node, a partition or a reservation in full",
+		`  gctl show job 12         fields, attempts and events of job 12
   gctl show node n3        everything about a node and its cards
   gctl show partition      all partitions with their limits`)
 	show.AddCommand(newShowJob(), newShowNode(), newShowPartition(), newReservationShow("reservation [NAME...]"), newShowTopology())
-	node := group("node", "drain, resume, fence or forget nodes", `  gctl node drain n3 --reason='fan'   running work ends by itself, nothing new starts
+	node := group("node", "drain, resume, fence or forget nodes",
+		`  gctl node drain n3 --reason='fan'   running work ends by itself, nothing new starts
   gctl node resume n[3-5]             take work again
   gctl node fence n3                  my word that nothing runs on n3 any more`)
 	node.AddCommand(newNodeDrain(), newNodeAction("resume", "let nodes take work again"), newNodeFence(),
@@ -94,7 +96,8 @@ func someJobs(cmd *cobra.Command, args []string) error {
 func newJobAction(verb, short string) *cobra.Command {
 	return &cobra.Command{
 		Use: verb + " JOB...", Short: short, Args: someJobs,
-		Example: fmt.Sprintf("  gctl %[1]s 12 14-16   several jobs\n  gctl %[1]s 20_[1-3]   elements of an array\n  gctl %[1]s @          my last job", verb),
+		Example: fmt.Sprintf("  gctl %[1]s 12 14-16   several jobs\n  gctl %[1]s 20_[1-3]   elements of an array\n  gctl %[1]s @          my "+
+			"last job", verb),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return act(cmd.Context(), cmd, verb, args, false)
 		},
@@ -210,7 +213,8 @@ func newVersion() *cobra.Command {
 
 // programs makes the commands of a person, which have completions.
 func programs() []*cobra.Command {
-	return []*cobra.Command{NewGqueue(), NewGcancel(), NewGinfo(), NewGctl(), NewGlog(), NewGacct(), NewGreport(), NewGckpt(nil), NewGbarrier(nil), NewGtop()}
+	return []*cobra.Command{NewGqueue(), NewGcancel(), NewGinfo(), NewGctl(), NewGlog(), NewGacct(), NewGreport(), NewGckpt(nil),
+		NewGbarrier(nil), NewGtop()}
 }
 
 // others have completions and are not part of this package.

@@ -135,7 +135,8 @@ func gapText(d time.Duration) string {
 
 func eventStyle(ev *api.Event) style {
 	switch ev.Type {
-	case api.EventDrainStarted, api.EventRolledBack, api.EventStaleRefused, api.EventMemberFound, api.EventMemoryKills, api.EventNotice, api.EventUnheard,
+	case api.EventDrainStarted, api.EventRolledBack, api.EventStaleRefused, api.EventMemberFound, api.EventMemoryKills, api.EventNotice,
+		api.EventUnheard,
 		api.EventStallSuspected, api.EventIdleWarned, api.EventWatchBlind, api.EventStacks:
 		return yellow
 	case api.EventEnded:

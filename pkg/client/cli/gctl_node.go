@@ -127,7 +127,8 @@ func draining(all []api.Node, names []string) (string, error) {
 func newNodeAction(verb, short string) *cobra.Command {
 	return &cobra.Command{
 		Use: verb + " NODES", Short: short, Args: someNodes,
-		Example: fmt.Sprintf("  gctl node %[1]s n3        one node\n  gctl node %[1]s n[3-5]    several\n  ginfo                     see what became of it", verb),
+		Example: fmt.Sprintf("  gctl node %[1]s n3        one node\n  gctl node %[1]s n[3-5]    several\n  ginfo                     see what "+
+			"became of it", verb),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return nodeAction(cmd, verb, args, &api.NodeAction{})
 		},

@@ -64,7 +64,8 @@ func writeOutbox(w io.Writer, out *api.OutboxReply) error {
 	}
 	for i := range out.GivenUp {
 		l := &out.GivenUp[i]
-		if _, err := fmt.Fprintf(w, "%s: given up after a day: %s of job %s to %s: %s\n", l.User, l.Type, l.Ref, column.Printable(cmp.Or(l.To, l.Target)), column.Printable(l.Error)); err != nil {
+		if _, err := fmt.Fprintf(w, "%s: given up after a day: %s of job %s to %s: %s\n", l.User, l.Type, l.Ref,
+			column.Printable(cmp.Or(l.To, l.Target)), column.Printable(l.Error)); err != nil {
 			return err
 		}
 	}

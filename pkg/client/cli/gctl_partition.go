@@ -17,7 +17,8 @@ import (
 )
 
 func newPartition() *cobra.Command {
-	cmd := group("partition", "make, change and delete partitions at run time", `  gctl partition update gpu --state=drain   what is queued starts, and no more is queued
+	cmd := group("partition", "make, change and delete partitions at run time",
+		`  gctl partition update gpu --state=drain   what is queued starts, and no more is queued
   gctl partition create course --nodes=n[1-2] --max-time=2:00:00
   gctl partition reset                      all as gangd's configuration says`)
 	show := newShowPartition()
@@ -50,7 +51,8 @@ func newPutPartition(change bool) *cobra.Command {
 	}
 	cmd := &cobra.Command{
 		Use: use, Short: short, Example: example,
-		Long: "States: up; down, jobs are queued and do not start; drain, they start and no more are\nqueued; inactive, neither. What runs runs on. " + whoWins,
+		Long: "States: up; down, jobs are queued and do not start; drain, they start and no more are\nqueued; inactive, neither. What runs " +
+			"runs on. " + whoWins,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				for _, a := range args {
@@ -98,7 +100,8 @@ func newPutPartition(change bool) *cobra.Command {
 			for _, list := range []struct {
 				name, value string
 				to          **[]string
-			}{{"allow-users", users, &r.AllowUsers}, {"allow-groups", groups, &r.AllowGroups}, {"allow-accounts", accounts, &r.AllowAccounts}, {"deny-accounts", denied, &r.DenyAccounts}} {
+			}{{"allow-users", users, &r.AllowUsers}, {"allow-groups", groups, &r.AllowGroups}, {"allow-accounts", accounts, &r.AllowAccounts},
+				{"deny-accounts", denied, &r.DenyAccounts}} {
 				if given(list.name) {
 					names := slices.DeleteFunc(strings.Split(list.value, ","), func(s string) bool { return s == "" })
 					*list.to = &names
@@ -210,7 +213,8 @@ func partitionText(p *api.Partition) string {
 	if p == nil {
 		return "(none)"
 	}
-	text := fmt.Sprintf("State=%s DefaultTime=%s MaxTime=%s Tier=%d Nodes=%s", partitionState(p), jobfield.TimeLimit(int64(p.DefaultTime/time.Second)),
+	text := fmt.Sprintf("State=%s DefaultTime=%s MaxTime=%s Tier=%d Nodes=%s", partitionState(p),
+		jobfield.TimeLimit(int64(p.DefaultTime/time.Second)),
 		jobfield.TimeLimit(int64(p.MaxTime/time.Second)), p.Tier, partitionNodes(p))
 	if p.MinNodes > 0 || p.MaxNodes > 0 {
 		text += " " + nodeBounds(p)
@@ -261,7 +265,8 @@ func partitionNodes(p *api.Partition) string {
 func changedLines(name string, changes []api.PartitionChange) []string {
 	for i := range changes {
 		if c := &changes[i]; c.Name == name {
-			return []string{fmt.Sprintf("ChangedBy=%s ChangeTime=%s", jobfield.OrNull(c.By), jobfield.Stamp(c.Time)), "Configured: " + partitionText(c.File)}
+			return []string{fmt.Sprintf("ChangedBy=%s ChangeTime=%s", jobfield.OrNull(c.By), jobfield.Stamp(c.Time)), "Configured: " +
+				partitionText(c.File)}
 		}
 	}
 	return nil

@@ -99,8 +99,10 @@ func flagsInto(r *api.ReservationRequest, v string) error {
 
 // slurmFlags and slurmWords are what scontrol knows of reservations and gctl refuses by name:
 // left out, the reservation would be another than was meant.
-var slurmFlags = []string{"any_nodes", "flex", "first_cores", "hourly", "license_only", "magnetic", "no_hold_jobs_after", "no_hold_jobs_after_end",
-	"overlap", "part_nodes", "purge_comp", "replace", "replace_down", "spec_nodes", "static_alloc", "time_float", "user_delete", "weekday", "weekend"}
+var slurmFlags = []string{"any_nodes", "flex", "first_cores", "hourly", "license_only", "magnetic", "no_hold_jobs_after",
+	"no_hold_jobs_after_end",
+	"overlap", "part_nodes", "purge_comp", "replace", "replace_down", "spec_nodes", "static_alloc", "time_float", "user_delete", "weekday",
+	"weekend"}
 
 var slurmWords = map[string]string{
 	"corecnt": "whole nodes are reserved: nodes=n[1-4]", "tres": "whole nodes are reserved: nodes=n[1-4]",
@@ -165,10 +167,12 @@ func setReservation(req *api.ReservationRequest, key, value string) error {
 }
 
 func newReservation() *cobra.Command {
-	cmd := group("reservation", "keep nodes for people or for maintenance", `  gctl reservation create talk starttime=18:00 duration=2:00:00 nodes=n[1-2] users=ada
+	cmd := group("reservation", "keep nodes for people or for maintenance",
+		`  gctl reservation create talk starttime=18:00 duration=2:00:00 nodes=n[1-2] users=ada
   gctl reservation update talk endtime=21:00
   gctl reservation delete talk`)
-	cmd.AddCommand(newReservationCreate("create NAME KEY=VALUE..."), newReservationUpdate(), newReservationShow("show [NAME...]"), newReservationDelete("delete NAME..."))
+	cmd.AddCommand(newReservationCreate("create NAME KEY=VALUE..."), newReservationUpdate(), newReservationShow("show [NAME...]"),
+		newReservationDelete("delete NAME..."))
 	return cmd
 }
 
@@ -298,9 +302,11 @@ func writeReservation(w io.Writer, r *api.Reservation) {
 		flags = append(flags, string(f))
 	}
 	writeFields(screenOf(w), []string{
-		fmt.Sprintf("ReservationName=%s StartTime=%s EndTime=%s Duration=%s", r.Name, jobfield.Stamp(r.Start), jobfield.Stamp(r.End), jobfield.Elapsed(r.End.Sub(r.Start))),
+		fmt.Sprintf("ReservationName=%s StartTime=%s EndTime=%s Duration=%s", r.Name, jobfield.Stamp(r.Start), jobfield.Stamp(r.End),
+			jobfield.Elapsed(r.End.Sub(r.Start))),
 		fmt.Sprintf("Nodes=%s NodeCnt=%d Flags=%s", hostlist.Compress(r.Nodes), len(r.Nodes), strings.Join(flags, ",")),
-		fmt.Sprintf("Users=%s Accounts=%s State=%s", jobfield.OrNull(strings.Join(r.Users, ",")), jobfield.OrNull(strings.Join(r.Accounts, ",")), state),
+		fmt.Sprintf("Users=%s Accounts=%s State=%s", jobfield.OrNull(strings.Join(r.Users, ",")), jobfield.OrNull(strings.Join(r.Accounts, ",")),
+			state),
 	})
 }
 

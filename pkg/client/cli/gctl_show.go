@@ -85,7 +85,8 @@ func showJobs(cmd *cobra.Command, c *client.Client, args []string, asJSON bool) 
 
 // showArrays shows what the ids of arrays mean and gives the other references; as JSON each element
 // is one of these.
-func showArrays(cmd *cobra.Command, c *client.Client, refs []api.JobRef, asJSON bool, failed []error) (single []api.JobRef, errs []error, err error) {
+func showArrays(cmd *cobra.Command, c *client.Client, refs []api.JobRef, asJSON bool, failed []error) (single []api.JobRef, errs []error,
+	err error) {
 	for _, ref := range refs {
 		if ref.Index >= 0 {
 			single = append(single, ref)
@@ -196,19 +197,25 @@ func jobFields(j *api.Job) []string {
 		fmt.Sprintf("Priority=%d Nice=%d", j.Priority, j.Nice),
 		fmt.Sprintf("JobState=%s Reason=%s%s", j.State, cmp.Or(r.Reason, "None"), optional(" Held=", j.Held)),
 		fmt.Sprintf("Restarts=%d Epoch=%d ExitCode=%s%s", j.RestartCount, j.Epoch, storyExit(j), optional(" Cause=", string(j.Cause))),
-		fmt.Sprintf("RunTime=%s TimeLimit=%s Grace=%s%s", jobfield.Elapsed(jobfield.Used(r)), jobfield.TimeLimit(j.TimeLimitSeconds)+timeMin(j)+timeTotal(j), jobfield.Elapsed(time.Duration(j.GraceSeconds)*time.Second), noticeText(j.Notice)),
+		fmt.Sprintf("RunTime=%s TimeLimit=%s Grace=%s%s", jobfield.Elapsed(jobfield.Used(r)), jobfield.TimeLimit(j.TimeLimitSeconds)+timeMin(j)+
+			timeTotal(j), jobfield.Elapsed(time.Duration(j.GraceSeconds)*time.Second), noticeText(j.Notice)),
 		fmt.Sprintf("SubmitTime=%s EligibleTime=%s", jobfield.Stamp(j.SubmitTime), jobfield.Stamp(j.EligibleTime)),
-		fmt.Sprintf("StartTime=%s EndTime=%s", jobfield.Stamp(jobfield.Started(r)), jobfield.Stamp(jobfield.ExpectedEnd(r))) + deadline(j) + safe(j),
+		fmt.Sprintf("StartTime=%s EndTime=%s", jobfield.Stamp(jobfield.Started(r)), jobfield.Stamp(jobfield.ExpectedEnd(r))) + deadline(j) +
+			safe(j),
 		fmt.Sprintf("Partition=%s SubmitHost=%s", jobfield.OrNull(j.Partition), jobfield.OrNull(j.SubmitHost)),
-		fmt.Sprintf("ReqNodeList=%s ExcNodeList=%s Features=%s", jobfield.OrNull(hostlist.Compress(j.NodeList)), jobfield.OrNull(hostlist.Compress(j.Exclude)), jobfield.OrNull(j.Constraint)) + optional(" Prefer=", j.Prefer) + optional(" Reservation=", j.Reservation) + switchesAsked(j),
+		fmt.Sprintf("ReqNodeList=%s ExcNodeList=%s Features=%s", jobfield.OrNull(hostlist.Compress(j.NodeList)),
+			jobfield.OrNull(hostlist.Compress(j.Exclude)), jobfield.OrNull(j.Constraint)) + optional(" Prefer=", j.Prefer) +
+			optional(" Reservation=", j.Reservation) + switchesAsked(j),
 		"NodeList=" + jobfield.OrNull(hostlist.Compress(j.Nodes)),
 	}
 	if j.Roles == nil {
 		lines = append(lines,
-			fmt.Sprintf("NumNodes=%d NumCPUs=%d NumTasks=%d CPUs/Task=%d Launch=%s", jobfield.NodeCount(r), jobfield.CPUs(r), j.Size, j.CPUsPerRank, j.Launch),
+			fmt.Sprintf("NumNodes=%d NumCPUs=%d NumTasks=%d CPUs/Task=%d Launch=%s", jobfield.NodeCount(r), jobfield.CPUs(r), j.Size, j.CPUsPerRank,
+				j.Launch),
 			fmt.Sprintf("GPUs/Rank=%d VRAM/Card=%s Mem/Rank=%s", j.GPUsPerRank, jobfield.BytesText(j.VRAMBytes), jobfield.BytesText(j.MemoryBytes)))
 	} else {
-		lines = append(lines, fmt.Sprintf("NumNodes=%d NumCPUs=%d NumTasks=%d NumGPUs=%d Launch=%s", jobfield.NodeCount(r), jobfield.CPUs(r), j.Size, jobfield.GPUs(r), j.Launch))
+		lines = append(lines, fmt.Sprintf("NumNodes=%d NumCPUs=%d NumTasks=%d NumGPUs=%d Launch=%s", jobfield.NodeCount(r), jobfield.CPUs(r),
+			j.Size, jobfield.GPUs(r), j.Launch))
 	}
 	for i := range j.Roles {
 		lines = append(lines, roleField(j, i))
@@ -246,10 +253,12 @@ func jobFields(j *api.Job) []string {
 		lines = append(lines, fmt.Sprintf("Acknowledged=%d/%d", j.Acknowledged, j.Size))
 	}
 	if k := j.Checkpoint; k != nil {
-		lines = append(lines, fmt.Sprintf("Checkpoint=%s Epoch=%d Time=%s Complete=%t", jobfield.BytesText(k.Bytes), k.Epoch, jobfield.Stamp(k.Time), k.Complete))
+		lines = append(lines, fmt.Sprintf("Checkpoint=%s Epoch=%d Time=%s Complete=%t", jobfield.BytesText(k.Bytes), k.Epoch,
+			jobfield.Stamp(k.Time), k.Complete))
 	}
 	if k := j.TaskCheckpoint; k != nil {
-		lines = append(lines, fmt.Sprintf("TaskCheckpoint=%s Epoch=%d Step=%s Tasks=%d Time=%s Complete=%t", jobfield.BytesText(k.Bytes), k.Epoch, k.StepID, k.Tasks, jobfield.Stamp(k.Time), k.Complete))
+		lines = append(lines, fmt.Sprintf("TaskCheckpoint=%s Epoch=%d Step=%s Tasks=%d Time=%s Complete=%t", jobfield.BytesText(k.Bytes), k.Epoch,
+			k.StepID, k.Tasks, jobfield.Stamp(k.Time), k.Complete))
 	}
 	if j.Why != "" {
 		lines = append(lines, "Why="+strings.ReplaceAll(j.Why, "\n", "; "))
@@ -322,7 +331,8 @@ func roleField(j *api.Job, i int) string {
 		ranks += "-" + strconv.Itoa(first+r.Count-1)
 	}
 	text := fmt.Sprintf("Role=%s Ranks=%s CPUs/Task=%d GPUs/Rank=%d VRAM/Card=%s Mem/Rank=%s", r.Name, ranks, r.CPUsPerRank, r.GPUsPerRank,
-		jobfield.BytesText(r.VRAMBytes), jobfield.BytesText(r.MemoryPerRank)) + optional(" GPUType=", r.GPUType) + optional(" Features=", r.Constraint)
+		jobfield.BytesText(r.VRAMBytes), jobfield.BytesText(r.MemoryPerRank)) + optional(" GPUType=", r.GPUType) +
+		optional(" Features=", r.Constraint)
 	if r.EndsGang {
 		text += " Ends=gang"
 	}
@@ -423,7 +433,8 @@ func taskTable(steps []api.Step) *table {
 			case k.Ready:
 				phase = "ready"
 			}
-			t.rows = append(t.rows, []string{steps[i].StepID + "." + strconv.Itoa(k.Task), phase, cmp.Or(k.Node, "-"), jobfield.BeatAge(k.LastBeat), cmp.Or(column.Printable(k.Status), "-")})
+			t.rows = append(t.rows, []string{steps[i].StepID + "." + strconv.Itoa(k.Task), phase, cmp.Or(k.Node, "-"), jobfield.BeatAge(k.LastBeat),
+				cmp.Or(column.Printable(k.Status), "-")})
 		}
 	}
 	return t
@@ -484,12 +495,17 @@ func writeNodes(s *screen, nodes []api.Node) error {
 		}
 		writeFields(s, []string{
 			"NodeName=" + n.Name + " State=" + string(n.State) + optional(" Reason=", nodeReason(n)),
-			fmt.Sprintf("Address=%s Version=%s Containment=%s CardDevices=%s", jobfield.OrNull(n.Address), jobfield.OrNull(n.Version), jobfield.OrNull(n.Containment), jobfield.OrNull(n.Devices)),
-			fmt.Sprintf("LimitMem=%s LimitProcesses=%s LimitCPU=%s CPUSets=%s", jobfield.OrNull(n.Limits.Memory), jobfield.OrNull(n.Limits.Processes), jobfield.OrNull(n.Limits.CPUs), jobfield.OrNull(n.Limits.CPUSets)) +
+			fmt.Sprintf("Address=%s Version=%s Containment=%s CardDevices=%s", jobfield.OrNull(n.Address), jobfield.OrNull(n.Version),
+				jobfield.OrNull(n.Containment), jobfield.OrNull(n.Devices)),
+			fmt.Sprintf("LimitMem=%s LimitProcesses=%s LimitCPU=%s CPUSets=%s", jobfield.OrNull(n.Limits.Memory),
+				jobfield.OrNull(n.Limits.Processes), jobfield.OrNull(n.Limits.CPUs), jobfield.OrNull(n.Limits.CPUSets)) +
 				optional(" LimitReason=", n.Limits.Reason),
-			fmt.Sprintf("CPUAlloc=%d CPUTot=%d Sockets=%d CoresPerSocket=%d ThreadsPerCore=%d AllocMem=%s RealMemory=%s AllocTmp=%s TmpDisk=%s", n.CPUsUsed, n.CPUs,
-				n.Shape.Sockets, n.Shape.Cores, n.Shape.Threads, jobfield.BytesText(n.MemoryUsed), jobfield.BytesText(n.MemoryBytes), jobfield.BytesText(n.TmpUsed), jobfield.BytesText(n.TmpBytes)),
-			fmt.Sprintf("Partitions=%s Features=%s", jobfield.OrNull(strings.Join(n.Partitions, ",")), jobfield.OrNull(strings.Join(n.Features, ","))) + optional(" Containers=", strings.Join(n.Containers, ",")),
+			fmt.Sprintf("CPUAlloc=%d CPUTot=%d Sockets=%d CoresPerSocket=%d ThreadsPerCore=%d AllocMem=%s RealMemory=%s AllocTmp=%s TmpDisk=%s",
+				n.CPUsUsed, n.CPUs,
+				n.Shape.Sockets, n.Shape.Cores, n.Shape.Threads, jobfield.BytesText(n.MemoryUsed), jobfield.BytesText(n.MemoryBytes),
+				jobfield.BytesText(n.TmpUsed), jobfield.BytesText(n.TmpBytes)),
+			fmt.Sprintf("Partitions=%s Features=%s", jobfield.OrNull(strings.Join(n.Partitions, ",")),
+				jobfield.OrNull(strings.Join(n.Features, ","))) + optional(" Containers=", strings.Join(n.Containers, ",")),
 			fmt.Sprintf("BootId=%s LastSeen=%s", jobfield.OrNull(n.BootID), jobfield.Stamp(n.LastSeen)),
 			"Jobs=" + jobList(n.Jobs),
 		})
@@ -549,7 +565,8 @@ func partitionFields(p *api.Partition, nodes []api.Node) []string {
 	}
 	return []string{
 		"PartitionName=" + p.Name + " Default=" + isDefault + fmt.Sprintf(" State=%s Tier=%d", partitionState(p), p.Tier),
-		fmt.Sprintf("DefaultTime=%s MaxTime=%s", jobfield.TimeLimit(int64(p.DefaultTime/time.Second)), jobfield.TimeLimit(int64(p.MaxTime/time.Second))),
+		fmt.Sprintf("DefaultTime=%s MaxTime=%s", jobfield.TimeLimit(int64(p.DefaultTime/time.Second)),
+			jobfield.TimeLimit(int64(p.MaxTime/time.Second))),
 		nodeBounds(p), who,
 		fmt.Sprintf("Nodes=%s TotalNodes=%d TotalCPUs=%d TotalGPUs=%d", jobfield.OrNull(hostlist.Compress(names)), len(names), cpus, cards),
 	}

@@ -24,11 +24,12 @@ var changes = []struct {
 	set             func(r *api.UpdateRequest, v string) error
 }{
 	{"name", "NAME", "name of the job", func(r *api.UpdateRequest, v string) error { r.Name = &v; return nil }},
-	{"time", "TIME", "time limit, of a running job counted from its start: 90 (minutes), 12:00:00, 0 for the partition's", func(r *api.UpdateRequest, v string) error {
-		d, err := script.ParseTime(v)
-		r.TimeLimit = &d
-		return err
-	}},
+	{"time", "TIME", "time limit, of a running job counted from its start: 90 (minutes), 12:00:00, 0 for the partition's",
+		func(r *api.UpdateRequest, v string) error {
+			d, err := script.ParseTime(v)
+			r.TimeLimit = &d
+			return err
+		}},
 	{"priority", "N", "priority, where the site allows it", func(r *api.UpdateRequest, v string) (err error) {
 		r.Priority, err = wholeNumber(v)
 		return err
@@ -41,19 +42,26 @@ var changes = []struct {
 		r.Begin, err = instantOr("now", v)
 		return err
 	}},
-	{"deadline", "TIME", "end by then, or do not start: 18:00, now+6hours; none for no deadline", func(r *api.UpdateRequest, v string) (err error) {
-		r.Deadline, err = instantOr("none", v)
-		return err
-	}},
-	{"partition", "NAME,...", "partition, or several of which any will do", func(r *api.UpdateRequest, v string) error { r.Partition = &v; return nil }},
-	{"constraint", "FEATURES", "features of its nodes, as gsubmit -C; none for any; of a waiting job", func(r *api.UpdateRequest, v string) error {
-		r.Constraint = orEmpty(v)
+	{"deadline", "TIME", "end by then, or do not start: 18:00, now+6hours; none for no deadline",
+		func(r *api.UpdateRequest, v string) (err error) {
+			r.Deadline, err = instantOr("none", v)
+			return err
+		}},
+	{"partition", "NAME,...", "partition, or several of which any will do", func(r *api.UpdateRequest,
+		v string) error {
+		r.Partition = &v
 		return nil
 	}},
-	{"prefer", "FEATURES", "features that are tried first, as gsubmit --prefer; none for nothing; of a waiting job", func(r *api.UpdateRequest, v string) error {
-		r.Prefer = orEmpty(v)
-		return nil
-	}},
+	{"constraint", "FEATURES", "features of its nodes, as gsubmit -C; none for any; of a waiting job",
+		func(r *api.UpdateRequest, v string) error {
+			r.Constraint = orEmpty(v)
+			return nil
+		}},
+	{"prefer", "FEATURES", "features that are tried first, as gsubmit --prefer; none for nothing; of a waiting job",
+		func(r *api.UpdateRequest, v string) error {
+			r.Prefer = orEmpty(v)
+			return nil
+		}},
 	{"array-limit", "N", "elements of the array that may run at once, 0 for all", func(r *api.UpdateRequest, v string) error {
 		n, err := wholeNumber(v)
 		if err == nil && *n < 0 {
@@ -103,7 +111,8 @@ func newUpdate() *cobra.Command {
 	req := &api.UpdateRequest{}
 	var asked []string // options of gsubmit
 	cmd := &cobra.Command{
-		Use: "update JOB... --OPTION=VALUE...", Short: "change the name, limit, priority or place in time of jobs, and what waiting ones ask for", Args: someJobs,
+		Use: "update JOB... --OPTION=VALUE...", Short: "change the name, limit, priority or place in time of jobs, and what waiting ones ask for",
+		Args: someJobs,
 		Example: `  gctl update 12 --time=4:00:00            a longer time limit, also while it runs
   gctl update 12 --nodes=4 --mem=64G       a job that waits asks for more
   gctl update job 12 timelimit=30          the same in scontrol's manner`,
@@ -140,7 +149,8 @@ func newUpdate() *cobra.Command {
 			return failures(cmd, reply)
 		},
 		ValidArgsFunction: completeJobs,
-		Long: "Changes jobs that have not ended. Of a job that waits also what it asks for, by the options of gsubmit for its size, nodes, CPUs,\n" +
+		Long: "Changes jobs that have not ended. Of a job that waits also what it asks for, by the options of gsubmit for its size, nodes, " +
+			"CPUs,\n" +
 			"memory, cards, account, reservation, files, directory, notices and requeue: gctl update 12 --nodes=4 --mem=64G.",
 	}
 	for i := range changes {
@@ -170,9 +180,12 @@ func newUpdate() *cobra.Command {
 }
 
 // slurmChanges are scontrol's names of what has another one here.
-var slurmChanges = map[string]string{"jobname": "name", "timelimit": "time", "starttime": "begin", "features": "constraint", "arraytaskthrottle": "array-limit",
-	"numnodes": "nodes", "numtasks": "ntasks", "numcpus": "ntasks", "cpuspertask": "cpus-per-task", "minmemorynode": "mem", "minmemorycpu": "mem-per-cpu", "mintmpdisknode": "tmp", "mincpusnode": "mincpus",
-	"reqnodelist": "nodelist", "excnodelist": "exclude", "taskspernode": "ntasks-per-node", "reservationname": "reservation", "stdout": "output", "stderr": "error", "stdin": "input", "workdir": "chdir",
+var slurmChanges = map[string]string{"jobname": "name", "timelimit": "time", "starttime": "begin", "features": "constraint",
+	"arraytaskthrottle": "array-limit",
+	"numnodes":          "nodes", "numtasks": "ntasks", "numcpus": "ntasks", "cpuspertask": "cpus-per-task", "minmemorynode": "mem",
+	"minmemorycpu": "mem-per-cpu", "mintmpdisknode": "tmp", "mincpusnode": "mincpus",
+	"reqnodelist": "nodelist", "excnodelist": "exclude", "taskspernode": "ntasks-per-node", "reservationname": "reservation",
+	"stdout": "output", "stderr": "error", "stdin": "input", "workdir": "chdir",
 	"mailtype": "mail-type", "mailuser": "mail-user"}
 
 // assign reads NAME=VALUE among the arguments, as scontrol update has them, jobid=12 too, and gives

@@ -235,7 +235,8 @@ func (g *ginfo) writeNodes(s *screen, nodes []api.Node) error {
 func (g *ginfo) nodeTable(nodes []api.Node, below map[string][]string) *table {
 	t := &table{noHeader: g.noHeader, cols: []tableColumn{
 		{head: "NODE", width: 8, keep: true}, {head: "STATE", width: 8, keep: true}, {head: "CPUS(A/T)", right: true, spare: 1},
-		{head: "MEM(A/T)", right: true, spare: 3}, {head: "CARDS(F/T)", right: true}, {head: "VRAM(U/T)", right: true, spare: 2}, {head: "JOBS"}, {head: "REASON", wrap: true},
+		{head: "MEM(A/T)", right: true, spare: 3}, {head: "CARDS(F/T)", right: true}, {head: "VRAM(U/T)", right: true, spare: 2}, {head: "JOBS"},
+		{head: "REASON", wrap: true},
 	}}
 	for i := range nodes {
 		n := &nodes[i]
@@ -285,7 +286,8 @@ const (
 func cardSums(n *api.Node) (free int, used, total int64) {
 	for i := range n.Cards {
 		c := &n.Cards[i]
-		if n.State == api.NodeUp && (n.Reservation == nil || !n.Reservation.Maint) && c.State == api.CardOK && len(c.Jobs) == 0 && c.ReservedBytes == 0 {
+		if n.State == api.NodeUp && (n.Reservation == nil || !n.Reservation.Maint) && c.State == api.CardOK && len(c.Jobs) == 0 &&
+			c.ReservedBytes == 0 {
 			free++
 		}
 		used += max(0, c.UsedBytes) + c.StrangersBytes
@@ -376,8 +378,10 @@ func jobList(ids []int64) string {
 
 func (g *ginfo) cardTable(nodes []api.Node) *table {
 	t := &table{noHeader: g.noHeader, cols: []tableColumn{
-		{head: "NODE", width: 8, keep: true}, {head: "CARD", right: true, keep: true}, {head: "STATE", width: 5, keep: true}, {head: "MODEL", spare: 2},
-		{head: "TOTAL", right: true}, {head: "RESERVED", right: true, spare: 1}, {head: "USED", right: true}, {head: "STRANGERS", right: true, spare: 3},
+		{head: "NODE", width: 8, keep: true}, {head: "CARD", right: true, keep: true}, {head: "STATE", width: 5, keep: true},
+		{head: "MODEL", spare: 2},
+		{head: "TOTAL", right: true}, {head: "RESERVED", right: true, spare: 1}, {head: "USED", right: true},
+		{head: "STRANGERS", right: true, spare: 3},
 		{head: "UTIL", right: true}, {head: "JOBS"}, {head: "REASON", wrap: true},
 	}}
 	var states []api.CardState

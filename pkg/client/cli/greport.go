@@ -93,18 +93,24 @@ var (
 var reports = map[string]report{
 	"usage": {"user", []reportColumn{
 		{"GPU-HOURS", "Card hours", "hours", hours(cardMS), oneDigit}, {"CPU-HOURS", "CPU hours", "hours", hours(cpuMS), oneDigit},
-		{"GPU%", "Cards busy, %", "%", part(func(l *api.LedgerFigures) int64 { return l.BusyCardMS }, func(l *api.LedgerFigures) int64 { return l.SeenCardMS }), noDigit},
-		{"CPU%", "CPUs busy, %", "%", part(func(l *api.LedgerFigures) int64 { return l.UsedCPUMS }, func(l *api.LedgerFigures) int64 { return l.SeenCPUMS }), noDigit},
+		{"GPU%", "Cards busy, %", "%", part(func(l *api.LedgerFigures) int64 { return l.BusyCardMS },
+			func(l *api.LedgerFigures) int64 { return l.SeenCardMS }), noDigit},
+		{"CPU%", "CPUs busy, %", "%", part(func(l *api.LedgerFigures) int64 { return l.UsedCPUMS },
+			func(l *api.LedgerFigures) int64 { return l.SeenCPUMS }), noDigit},
 		{"KWH", "Energy of cards, kWh", "kWh", func(r *reportRow) (float64, bool) { return float64(r.Joules) / 3.6e6, r.Joules > 0 }, oneDigit},
 		{"ATTEMPTS", "Attempts", "attempts", func(r *reportRow) (float64, bool) { return float64(r.Attempts), true }, noDigit}}},
 	"waste": {"cause", []reportColumn{
-		{"GPU-HOURS", "Card hours", "hours", hours(cardMS), oneDigit}, {"LOST", "Lost card hours", "hours", hours(func(l *api.LedgerFigures) int64 { return l.LostCardMS }), oneDigit},
+		{"GPU-HOURS", "Card hours", "hours", hours(cardMS), oneDigit}, {"LOST", "Lost card hours", "hours",
+			hours(func(l *api.LedgerFigures) int64 { return l.LostCardMS }), oneDigit},
 		{"LOST%", "Lost, %", "%", part(func(l *api.LedgerFigures) int64 { return l.LostCardMS }, cardMS), noDigit},
 		{"IDLE", "Idle card hours", "hours", hours(func(l *api.LedgerFigures) int64 { return l.IdleCardMS }), oneDigit},
-		{"IDLE%", "Idle, %", "%", part(func(l *api.LedgerFigures) int64 { return l.IdleCardMS }, func(l *api.LedgerFigures) int64 { return l.SeenCardMS }), noDigit},
+		{"IDLE%", "Idle, %", "%", part(func(l *api.LedgerFigures) int64 { return l.IdleCardMS },
+			func(l *api.LedgerFigures) int64 { return l.SeenCardMS }), noDigit},
 		{"START", "Card hours before the first use", "hours", hours(func(l *api.LedgerFigures) int64 { return l.StartCardMS }), oneDigit},
-		{"START%", "Before the first use, %", "%", part(func(l *api.LedgerFigures) int64 { return l.StartCardMS }, func(l *api.LedgerFigures) int64 { return l.SeenCardMS }), oneDigit},
-		{"CPU-HOURS", "CPU hours", "hours", hours(cpuMS), oneDigit}, {"LOST-CPU", "Lost CPU hours", "hours", hours(func(l *api.LedgerFigures) int64 { return l.LostCPUMS }), oneDigit}}},
+		{"START%", "Before the first use, %", "%", part(func(l *api.LedgerFigures) int64 { return l.StartCardMS },
+			func(l *api.LedgerFigures) int64 { return l.SeenCardMS }), oneDigit},
+		{"CPU-HOURS", "CPU hours", "hours", hours(cpuMS), oneDigit}, {"LOST-CPU", "Lost CPU hours", "hours",
+			hours(func(l *api.LedgerFigures) int64 { return l.LostCPUMS }), oneDigit}}},
 	"wait": {"partition", []reportColumn{
 		{"STARTS", "Starts", "starts", func(r *reportRow) (float64, bool) { return float64(r.Starts), true }, noDigit},
 		{"MEAN-WAIT", "Mean wait", "seconds", func(r *reportRow) (float64, bool) {
@@ -116,7 +122,8 @@ var reports = map[string]report{
 		{"ALL-WAIT", "All waits together", "seconds", func(r *reportRow) (float64, bool) { return float64(r.WaitMS) / 1000, true }, asTime}}},
 	"health": {"partition", []reportColumn{
 		{"ATTEMPTS", "Attempts", "attempts", func(r *reportRow) (float64, bool) { return float64(r.Attempts), true }, noDigit},
-		{"COMPLETED", "Completed", "attempts", endedBy(api.CauseCompleted), noDigit}, {"PROGRAM", "Ended by the program", "attempts", endedBy(software...), noDigit}, {"HARDWARE", "Ended by the hardware", "attempts", endedBy(hardware...), noDigit},
+		{"COMPLETED", "Completed", "attempts", endedBy(api.CauseCompleted), noDigit}, {"PROGRAM", "Ended by the program", "attempts",
+			endedBy(software...), noDigit}, {"HARDWARE", "Ended by the hardware", "attempts", endedBy(hardware...), noDigit},
 		{"HARDWARE%", "By the hardware, %", "%", func(r *reportRow) (float64, bool) {
 			n, _ := endedBy(hardware...)(r)
 			return 100 * n / float64(max(r.Attempts, 1)), r.Attempts > 0
@@ -245,7 +252,8 @@ func (g *greport) heads() (out []string) {
 
 func (g *greport) keys(r *reportRow) (out []string) {
 	for _, w := range g.query.By {
-		text := map[string]string{"day": r.Day, "month": r.Day, "user": r.User, "account": r.Account, "partition": r.Partition, "card_type": r.CardType, "cause": string(r.Cause)}[w]
+		text := map[string]string{"day": r.Day, "month": r.Day, "user": r.User, "account": r.Account, "partition": r.Partition,
+			"card_type": r.CardType, "cause": string(r.Cause)}[w]
 		switch {
 		case text == "" && w == "cause":
 			text = "running"

@@ -413,7 +413,8 @@ func jobLines(d *api.JobDetail) []string {
 	j := &d.Job
 	out := []string{
 		fmt.Sprintf("%s  %s  user %s  partition %s", j.Name, j.State, j.User, j.Partition),
-		fmt.Sprintf("%s, %s each, submitted %s", count(j.Size, "rank", "ranks"), count(j.GPUsPerRank, "card", "cards"), j.SubmitTime.Local().Format(time.DateTime)),
+		fmt.Sprintf("%s, %s each, submitted %s", count(j.Size, "rank", "ranks"), count(j.GPUsPerRank, "card", "cards"),
+			j.SubmitTime.Local().Format(time.DateTime)),
 		"command " + j.Command, "in " + j.WorkDir,
 	}
 	if j.Verdict != "" {
@@ -428,7 +429,8 @@ func jobLines(d *api.JobDetail) []string {
 		if a.Cause != "" {
 			how = "ended " + a.EndTime.Local().Format(time.TimeOnly) + ": " + string(a.Cause)
 		}
-		out = append(out, fmt.Sprintf("attempt %d  started %s  %s  on %s", a.Attempt, a.StartTime.Local().Format(time.DateTime), how, strings.Join(a.Nodes, ",")))
+		out = append(out, fmt.Sprintf("attempt %d  started %s  %s  on %s", a.Attempt, a.StartTime.Local().Format(time.DateTime), how,
+			strings.Join(a.Nodes, ",")))
 	}
 	for i := range j.Ranks {
 		r := &j.Ranks[i]

@@ -227,7 +227,8 @@ func (t *top) queue(s *screen, now time.Time, height int) []string {
 		}
 		return strings.Join(append(parts, state, fit(age, 9), cards), " ") + " " + fit(where, max(1, rest))
 	}
-	lines := []string{s.paint(faint, line(" ", "PLACE", "JOB", "NAME", "USER", "PARTITION", fit("STATE", stateWidth), "TIME", "CARDS", "STARTS", "NODES OR REASON"))}
+	lines := []string{s.paint(faint, line(" ", "PLACE", "JOB", "NAME", "USER", "PARTITION", fit("STATE", stateWidth), "TIME", "CARDS",
+		"STARTS", "NODES OR REASON"))}
 	for i := range seen {
 		j := &seen[i]
 		age, where := "", strings.Join(j.Nodes, ",")
@@ -342,7 +343,8 @@ func (t *top) card(s *screen, c *api.Card) string {
 	if c.StrangersBytes > 0 {
 		whose += fmt.Sprintf(", strangers use %d MiB", c.StrangersBytes>>20)
 	}
-	text := fmt.Sprintf("  %2d [%s%s] %4d/%d GiB %s  %s", c.Index, strings.Repeat("#", used), strings.Repeat(".", vramWidth-used), c.UsedBytes>>30, c.VRAMBytes>>30, busy, whose)
+	text := fmt.Sprintf("  %2d [%s%s] %4d/%d GiB %s  %s", c.Index, strings.Repeat("#", used), strings.Repeat(".", vramWidth-used),
+		c.UsedBytes>>30, c.VRAMBytes>>30, busy, whose)
 	return s.paint(style, fit(text, s.width))
 }
 

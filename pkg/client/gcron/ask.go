@@ -15,7 +15,8 @@ import (
 )
 
 // ask is what a table asks for. With mistakes it is nil; warnings are of lines too.
-func ask(text string, owner *people.User, host string, now time.Time) (req *api.CrontabRequest, warnings []string, mistakes []cron.Mistake) {
+func ask(text string, owner *people.User, host string, now time.Time) (req *api.CrontabRequest, warnings []string,
+	mistakes []cron.Mistake) {
 	entries, mistakes := cron.Table(text)
 	req = &api.CrontabRequest{Text: text}
 	for i := range entries {
@@ -102,7 +103,8 @@ func specOf(e *cron.Entry, owner *people.User, now time.Time) (*api.Spec, []stri
 
 // environ is what a cron gives, and what the table sets.
 func environ(e *cron.Entry, owner *people.User) []string {
-	env := []string{"HOME=" + owner.Home, "LOGNAME=" + owner.Name, "PATH=/usr/local/bin:/usr/bin:/bin", "PWD=" + owner.Home, "SHELL=/bin/sh", "USER=" + owner.Name}
+	env := []string{"HOME=" + owner.Home, "LOGNAME=" + owner.Name, "PATH=/usr/local/bin:/usr/bin:/bin", "PWD=" + owner.Home, "SHELL=/bin/sh",
+		"USER=" + owner.Name}
 	for _, kv := range e.Env {
 		name, _, _ := strings.Cut(kv, "=")
 		env = slices.DeleteFunc(env, func(o string) bool { return strings.HasPrefix(o, name+"=") })

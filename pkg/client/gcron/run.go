@@ -41,10 +41,13 @@ const usage = "Usage: %[1]s [-u USER] FILE | -\n       %[1]s [-u USER] [-e | -l 
 // options are those of both names. Scrontab's have no long names.
 func options(long ...string) []cmdline.Option[call] {
 	out := []cmdline.Option[call]{
-		{Short: 'e', List: cmdline.Exact, Help: "edit the table with $VISUAL or $EDITOR, or vi", Set: cmdline.Flag(func(c *call) *bool { return &c.edit })},
+		{Short: 'e', List: cmdline.Exact, Help: "edit the table with $VISUAL or $EDITOR, or vi",
+			Set: cmdline.Flag(func(c *call) *bool { return &c.edit })},
 		{Short: 'l', List: cmdline.Exact, Help: "print the table", Set: cmdline.Flag(func(c *call) *bool { return &c.list })},
-		{Short: 'r', List: cmdline.Exact, Help: "take the table away: what runs ends by itself, and comes no more", Set: cmdline.Flag(func(c *call) *bool { return &c.remove })},
-		{Short: 'u', Kind: cmdline.Required, Arg: "USER", List: cmdline.Exact, Help: "the table of another user, for admins", Set: cmdline.Word(func(c *call) *string { return &c.user })},
+		{Short: 'r', List: cmdline.Exact, Help: "take the table away: what runs ends by itself, and comes no more",
+			Set: cmdline.Flag(func(c *call) *bool { return &c.remove })},
+		{Short: 'u', Kind: cmdline.Required, Arg: "USER", List: cmdline.Exact, Help: "the table of another user, for admins",
+			Set: cmdline.Word(func(c *call) *string { return &c.user })},
 	}
 	for i, name := range long {
 		out[i].Long, out[i].Group = name, "Options"
@@ -53,20 +56,24 @@ func options(long ...string) []cmdline.Option[call] {
 }
 
 var scrontabCommand = &cmdline.Command[call]{Name: "scrontab", Usage: fmt.Sprintf(usage, "scrontab"),
-	Options: append(options(), cmdline.Option[call]{Short: 'v', List: cmdline.Partial, Help: "nothing more is said", Set: cmdline.Accepted[call]},
+	Options: append(options(), cmdline.Option[call]{Short: 'v', List: cmdline.Partial, Help: "nothing more is said",
+		Set: cmdline.Accepted[call]},
 		slurm.VersionRow[call](), cmdline.HelpRow[call](), cmdline.UsageRow[call]())}
 
 var gcronOptions = append(options("edit", "list", "remove", "user"),
-	cmdline.Option[call]{Long: "next", Group: "Options", List: cmdline.Exact, Help: "print each line with its job and when it is due", Set: cmdline.Flag(func(c *call) *bool { return &c.next })},
-	cmdline.Option[call]{Long: "json", Group: "Options", List: cmdline.Exact, Help: "the same as JSON", Set: cmdline.Flag(func(c *call) *bool { return &c.json })},
+	cmdline.Option[call]{Long: "next", Group: "Options", List: cmdline.Exact, Help: "print each line with its job and when it is due",
+		Set: cmdline.Flag(func(c *call) *bool { return &c.next })},
+	cmdline.Option[call]{Long: "json", Group: "Options", List: cmdline.Exact, Help: "the same as JSON",
+		Set: cmdline.Flag(func(c *call) *bool { return &c.json })},
 	cmdline.Option[call]{Short: 'v', List: cmdline.Partial, Help: "nothing more is said", Set: cmdline.Accepted[call]},
 	slurm.VersionRow[call](), cmdline.HelpRow[call](), cmdline.UsageRow[call]())
 
-var gcronCommand = &cmdline.Command[call]{Name: "gcron", Usage: fmt.Sprintf(usage, "gcron"), Options: gcronOptions, Tell: func(_ cmdline.Lists, s cmdline.Streams) {
-	fmt.Fprintf(s.Out, help, fmt.Sprintf(usage, "gcron"))
-	cmdline.WriteHelp(s.Out, gcronOptions, func(o *cmdline.Option[call]) bool { return o.Help != "" && o.List == cmdline.Exact })
-	fmt.Fprintln(s.Out, "\nManual: man gcron")
-}}
+var gcronCommand = &cmdline.Command[call]{Name: "gcron", Usage: fmt.Sprintf(usage, "gcron"), Options: gcronOptions,
+	Tell: func(_ cmdline.Lists, s cmdline.Streams) {
+		fmt.Fprintf(s.Out, help, fmt.Sprintf(usage, "gcron"))
+		cmdline.WriteHelp(s.Out, gcronOptions, func(o *cmdline.Option[call]) bool { return o.Help != "" && o.List == cmdline.Exact })
+		fmt.Fprintln(s.Out, "\nManual: man gcron")
+	}}
 
 const help = `gcron: shows and changes the table of jobs that come again
 

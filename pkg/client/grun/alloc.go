@@ -422,10 +422,12 @@ func (a *allocation) environ() []string {
 	}
 	tasks, cpus := onNodes(j)
 	list, nodes := hostlist.Compress(j.Nodes), strconv.Itoa(len(j.Nodes))
-	out := []string{"SLURM_JOB_ID=" + id, "SLURM_JOBID=" + id, "SLURM_JOB_NAME=" + j.Name, "SLURM_JOB_NODELIST=" + list, "SLURM_NODELIST=" + list,
+	out := []string{"SLURM_JOB_ID=" + id, "SLURM_JOBID=" + id, "SLURM_JOB_NAME=" + j.Name, "SLURM_JOB_NODELIST=" + list, "SLURM_NODELIST=" +
+		list,
 		"SLURM_NNODES=" + nodes, "SLURM_JOB_NUM_NODES=" + nodes, "SLURM_JOB_PARTITION=" + j.Partition,
 		"SLURM_TASKS_PER_NODE=" + api.PerNode(rankenv.TasksOn(j.Asked, j.Size, tasks, cpus)),
-		"SLURM_JOB_CPUS_PER_NODE=" + api.PerNode(cpus), "SLURM_NODE_ALIASES=(null)", "SLURM_SUBMIT_DIR=" + j.WorkDir, "SLURM_SUBMIT_HOST=" + j.SubmitHost,
+		"SLURM_JOB_CPUS_PER_NODE=" + api.PerNode(cpus), "SLURM_NODE_ALIASES=(null)", "SLURM_SUBMIT_DIR=" + j.WorkDir, "SLURM_SUBMIT_HOST=" +
+			j.SubmitHost,
 		"SLURM_CLUSTER_NAME=" + rankenv.ClusterName, "GANG_JOB_ID=" + id, "GANG_EPOCH=" + strconv.Itoa(j.Epoch)}
 	if j.Account != "" {
 		out = append(out, "SLURM_JOB_ACCOUNT="+j.Account)

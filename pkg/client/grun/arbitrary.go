@@ -28,7 +28,8 @@ func (a *ask) arbitrate(command string) error {
 			return failure("error: %s: %w", hostFile, err)
 		}
 		if n := a.step.Tasks; n > len(names) {
-			return failure("error: Too few NodeNames in Slurm Hostfile\n%s: error: Failure getting NodeNames from hostfile (%s has %d, %d tasks were asked for)", command, path, len(names), n)
+			return failure("error: Too few NodeNames in Slurm Hostfile\n%s: error: Failure getting NodeNames from hostfile (%s has %d, %d tasks "+
+				"were asked for)", command, path, len(names), n)
 		} else if n > 0 {
 			names = names[:n]
 		}

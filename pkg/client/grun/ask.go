@@ -130,15 +130,24 @@ func variables(name string, o *Option) []string {
 }
 
 // sallocVariables are salloc's, by the option that each stands for.
-var sallocVariables = map[string]string{"account": "SALLOC_ACCOUNT", "acctg-freq": "SALLOC_ACCTG_FREQ", "bell": "SALLOC_BELL", "bb": "SALLOC_BURST_BUFFER", "clusters": "SALLOC_CLUSTERS",
-	"constraint": "SALLOC_CONSTRAINT", "container": "SALLOC_CONTAINER", "core-spec": "SALLOC_CORE_SPEC", "cpu-freq": "SALLOC_CPU_FREQ_REQ", "cpus-per-gpu": "SALLOC_CPUS_PER_GPU",
-	"verbose": "SALLOC_DEBUG", "delay-boot": "SALLOC_DELAY_BOOT", "exclusive": "SALLOC_EXCLUSIVE", "gpu-bind": "SALLOC_GPU_BIND", "gpu-freq": "SALLOC_GPU_FREQ", "gpus": "SALLOC_GPUS",
-	"gpus-per-node": "SALLOC_GPUS_PER_NODE", "gpus-per-task": "SALLOC_GPUS_PER_TASK", "gres": "SALLOC_GRES", "gres-flags": "SALLOC_GRES_FLAGS", "hint": "SALLOC_HINT",
-	"immediate": "SALLOC_IMMEDIATE", "kill-command": "SALLOC_KILL_CMD", "mem-bind": "SALLOC_MEM_BIND", "mem-per-cpu": "SALLOC_MEM_PER_CPU", "mem-per-gpu": "SALLOC_MEM_PER_GPU",
-	"mem": "SALLOC_MEM_PER_NODE", "network": "SALLOC_NETWORK", "no-bell": "SALLOC_NO_BELL", "no-kill": "SALLOC_NO_KILL", "overcommit": "SALLOC_OVERCOMMIT", "partition": "SALLOC_PARTITION",
-	"power": "SALLOC_POWER", "profile": "SALLOC_PROFILE", "qos": "SALLOC_QOS", "switches": "SALLOC_REQ_SWITCH", "reservation": "SALLOC_RESERVATION", "signal": "SALLOC_SIGNAL",
-	"spread-job": "SALLOC_SPREAD_JOB", "thread-spec": "SALLOC_THREAD_SPEC", "threads-per-core": "SALLOC_THREADS_PER_CORE", "time": "SALLOC_TIMELIMIT", "use-min-nodes": "SALLOC_USE_MIN_NODES",
-	"wait-all-nodes": "SALLOC_WAIT_ALL_NODES", "wckey": "SALLOC_WCKEY", "tres-bind": "SALLOC_TRES_BIND", "tres-per-task": "SALLOC_TRES_PER_TASK"}
+var sallocVariables = map[string]string{"account": "SALLOC_ACCOUNT", "acctg-freq": "SALLOC_ACCTG_FREQ", "bell": "SALLOC_BELL",
+	"bb": "SALLOC_BURST_BUFFER", "clusters": "SALLOC_CLUSTERS",
+	"constraint": "SALLOC_CONSTRAINT", "container": "SALLOC_CONTAINER", "core-spec": "SALLOC_CORE_SPEC", "cpu-freq": "SALLOC_CPU_FREQ_REQ",
+	"cpus-per-gpu": "SALLOC_CPUS_PER_GPU",
+	"verbose":      "SALLOC_DEBUG", "delay-boot": "SALLOC_DELAY_BOOT", "exclusive": "SALLOC_EXCLUSIVE", "gpu-bind": "SALLOC_GPU_BIND",
+	"gpu-freq": "SALLOC_GPU_FREQ", "gpus": "SALLOC_GPUS",
+	"gpus-per-node": "SALLOC_GPUS_PER_NODE", "gpus-per-task": "SALLOC_GPUS_PER_TASK", "gres": "SALLOC_GRES", "gres-flags": "SALLOC_GRES_FLAGS",
+	"hint":      "SALLOC_HINT",
+	"immediate": "SALLOC_IMMEDIATE", "kill-command": "SALLOC_KILL_CMD", "mem-bind": "SALLOC_MEM_BIND", "mem-per-cpu": "SALLOC_MEM_PER_CPU",
+	"mem-per-gpu": "SALLOC_MEM_PER_GPU",
+	"mem":         "SALLOC_MEM_PER_NODE", "network": "SALLOC_NETWORK", "no-bell": "SALLOC_NO_BELL", "no-kill": "SALLOC_NO_KILL",
+	"overcommit": "SALLOC_OVERCOMMIT", "partition": "SALLOC_PARTITION",
+	"power": "SALLOC_POWER", "profile": "SALLOC_PROFILE", "qos": "SALLOC_QOS", "switches": "SALLOC_REQ_SWITCH",
+	"reservation": "SALLOC_RESERVATION", "signal": "SALLOC_SIGNAL",
+	"spread-job": "SALLOC_SPREAD_JOB", "thread-spec": "SALLOC_THREAD_SPEC", "threads-per-core": "SALLOC_THREADS_PER_CORE",
+	"time": "SALLOC_TIMELIMIT", "use-min-nodes": "SALLOC_USE_MIN_NODES",
+	"wait-all-nodes": "SALLOC_WAIT_ALL_NODES", "wckey": "SALLOC_WCKEY", "tres-bind": "SALLOC_TRES_BIND",
+	"tres-per-task": "SALLOC_TRES_PER_TASK"}
 
 // toldOnly: a task has been told what it may use in the words in which its shell could ask for it. A
 // step that it starts is not bound to that task's CPUs.
@@ -164,7 +173,8 @@ func (a *ask) apply(g given) error {
 	if ofTheJob(g) || g.env == "" && g.value == "" && a.slurms && script.TakesEmpty(g.o.Long) {
 		return nil
 	}
-	if read := map[string]func(string) ([][2]string, error){"tres-per-task": script.TresPerTask, "tres-bind": script.TresBind}[g.o.Long]; read != nil {
+	if read := map[string]func(string) ([][2]string, error){"tres-per-task": script.TresPerTask,
+		"tres-bind": script.TresBind}[g.o.Long]; read != nil {
 		words, err := read(g.value)
 		if err != nil {
 			return &badValue{option: g.o.Long, where: where, value: g.value, err: err}
@@ -191,7 +201,8 @@ func (a *ask) apply(g given) error {
 		}
 		g.value, g.o = hosts, &options[slices.IndexFunc(options, func(o Option) bool { return o.Long == "nodelist" })]
 	}
-	if (g.o.Alloc || a.salloc && script.IsTold(g.o.Long)) && (g.env == "" || a.salloc || g.o.Group == groupBox || g.o.Group == groupAlloc || g.o.Long == "time") {
+	if (g.o.Alloc || a.salloc && script.IsTold(g.o.Long)) && (g.env == "" || a.salloc || g.o.Group == groupBox || g.o.Group == groupAlloc ||
+		g.o.Long == "time") {
 		word := "--" + g.o.Long
 		if g.o.Kind != cmdline.None {
 			word += "=" + g.value
@@ -360,7 +371,8 @@ func setTime(a *ask, v string) error {
 }
 
 // insteadOfPMI is what works for Open MPI, which speaks PMIx alone.
-const insteadOfPMI = "pmi2 serves MPICH, MVAPICH and Intel MPI; programs of Open MPI would each run alone, as rank 0 of 1: start them with its mpirun inside the allocation, which uses srun"
+const insteadOfPMI = "pmi2 serves MPICH, MVAPICH and Intel MPI; programs of Open MPI would each run alone, as rank 0 of 1: start them " +
+	"with its mpirun inside the allocation, which uses srun"
 
 func setMPI(a *ask, v string) error {
 	a.pmi, a.pmix = v == "pmi2", isPMIx(v)
@@ -385,7 +397,8 @@ func isPMIx(v string) bool {
 }
 
 // withoutPMIx is said of a step that is to have PMIx. What labs start so rarely calls it.
-const withoutPMIx = "no PMIx is offered here: what calls it (programs of Open MPI) runs each task alone, as rank 0 of 1; start that with mpirun in the allocation, which uses srun"
+const withoutPMIx = "no PMIx is offered here: what calls it (programs of Open MPI) runs each task alone, as rank 0 of 1; start that " +
+	"with mpirun in the allocation, which uses srun"
 
 func setPorts(a *ask, v string) error {
 	if v == "" {

@@ -231,7 +231,8 @@ func (a *allocation) heterogeneous() []string {
 	for i := range j.Components {
 		part := j.Part(i)
 		c := rankenv.Component{Partition: part.Partition, Nodes: part.Nodes,
-			Spec: &api.Spec{Name: part.Name, Size: part.Size, CPUsPerRank: part.CPUsPerRank, RanksPerNode: part.RanksPerNode, GPUsPerRank: part.GPUsPerRank,
+			Spec: &api.Spec{Name: part.Name, Size: part.Size, CPUsPerRank: part.CPUsPerRank, RanksPerNode: part.RanksPerNode,
+				GPUsPerRank: part.GPUsPerRank,
 				GPUsPerNode: part.GPUsPerNode, MemoryPerNode: part.MemoryPerNode, Asked: part.Asked}}
 		c.Tasks, c.CPUs = onNodes(&part)
 		all = append(all, c)

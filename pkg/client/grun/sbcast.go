@@ -29,22 +29,28 @@ const (
 	noLibs = "libraries of a program are not sent; put what it needs where all nodes see it"
 )
 
-var sbcastCommand = &cmdline.Command[broadcast]{Name: "sbcast", Does: "puts a copy of a file on every node of a job", Usage: "Usage: sbcast [-fpj] SOURCE DEST\n", Options: []cmdline.Option[broadcast]{
-	{Long: "compress", Short: 'C', Kind: cmdline.Optional, List: cmdline.Partial, Help: "nothing is compressed: " + oneWay, Set: cmdline.Accepted[broadcast]},
-	{Long: "exclude", Kind: cmdline.Required, List: cmdline.Refused, Note: "it is of --send-libs; " + noLibs},
-	{Long: "fanout", Short: 'F', Kind: cmdline.Required, List: cmdline.Partial, Help: oneWay, Set: cmdline.Accepted[broadcast]},
-	{Long: "treewidth", Kind: cmdline.Required, List: cmdline.Partial, Help: oneWay, Set: cmdline.Accepted[broadcast]},
-	{Long: "force", Short: 'f', List: cmdline.Exact, Help: "a file that is there is replaced", Set: cmdline.Flag(func(b *broadcast) *bool { return &b.force })},
-	{Long: "jobid", Short: 'j', Kind: cmdline.Required, List: cmdline.Exact, Help: "the job, where this does not run in one", Set: cmdline.Word(func(b *broadcast) *string { return &b.job })},
-	{Long: "send-libs", Kind: cmdline.Optional, List: cmdline.Refused, Note: noLibs},
-	{Long: "preserve", Short: 'p', List: cmdline.Partial, Help: "mode and time of change are kept; who owns a copy is who sent it", Set: cmdline.Flag(func(b *broadcast) *bool { return &b.preserve })},
-	{Long: "size", Short: 's', Kind: cmdline.Required, List: cmdline.Partial, Help: oneWay, Set: cmdline.Accepted[broadcast]},
-	{Long: "timeout", Short: 't', Kind: cmdline.Required, List: cmdline.Partial, Help: "a node that is cut off ends the step, and so this", Set: cmdline.Accepted[broadcast]},
-	{Long: "verbose", Short: 'v', List: cmdline.Partial, Help: "nothing more is said", Set: cmdline.Accepted[broadcast]},
-	slurm.VersionRow[broadcast](),
-	cmdline.HelpRow[broadcast](),
-	cmdline.UsageRow[broadcast](),
-}}
+var sbcastCommand = &cmdline.Command[broadcast]{Name: "sbcast", Does: "puts a copy of a file on every node of a job",
+	Usage: "Usage: sbcast [-fpj] SOURCE DEST\n", Options: []cmdline.Option[broadcast]{
+		{Long: "compress", Short: 'C', Kind: cmdline.Optional, List: cmdline.Partial, Help: "nothing is compressed: " + oneWay,
+			Set: cmdline.Accepted[broadcast]},
+		{Long: "exclude", Kind: cmdline.Required, List: cmdline.Refused, Note: "it is of --send-libs; " + noLibs},
+		{Long: "fanout", Short: 'F', Kind: cmdline.Required, List: cmdline.Partial, Help: oneWay, Set: cmdline.Accepted[broadcast]},
+		{Long: "treewidth", Kind: cmdline.Required, List: cmdline.Partial, Help: oneWay, Set: cmdline.Accepted[broadcast]},
+		{Long: "force", Short: 'f', List: cmdline.Exact, Help: "a file that is there is replaced",
+			Set: cmdline.Flag(func(b *broadcast) *bool { return &b.force })},
+		{Long: "jobid", Short: 'j', Kind: cmdline.Required, List: cmdline.Exact, Help: "the job, where this does not run in one",
+			Set: cmdline.Word(func(b *broadcast) *string { return &b.job })},
+		{Long: "send-libs", Kind: cmdline.Optional, List: cmdline.Refused, Note: noLibs},
+		{Long: "preserve", Short: 'p', List: cmdline.Partial, Help: "mode and time of change are kept; who owns a copy is who sent it",
+			Set: cmdline.Flag(func(b *broadcast) *bool { return &b.preserve })},
+		{Long: "size", Short: 's', Kind: cmdline.Required, List: cmdline.Partial, Help: oneWay, Set: cmdline.Accepted[broadcast]},
+		{Long: "timeout", Short: 't', Kind: cmdline.Required, List: cmdline.Partial, Help: "a node that is cut off ends the step, and so this",
+			Set: cmdline.Accepted[broadcast]},
+		{Long: "verbose", Short: 'v', List: cmdline.Partial, Help: "nothing more is said", Set: cmdline.Accepted[broadcast]},
+		slurm.VersionRow[broadcast](),
+		cmdline.HelpRow[broadcast](),
+		cmdline.UsageRow[broadcast](),
+	}}
 
 // SbcastLists is how each option of sbcast is kept.
 func SbcastLists() cmdline.Lists { return sbcastCommand.Lists() }
@@ -102,7 +108,8 @@ func (b *broadcast) step(ctx context.Context, c *client.Client, from, to string)
 		b.job = os.Getenv("SLURM_JOB_ID")
 	}
 	if b.job == "" {
-		return nil, errors.New("Need a job id to run this command.  Run from within an allocation or use the --jobid option.") //nolint:staticcheck // Slurm's words
+		// nolint:staticcheck // Slurm's words
+		return nil, errors.New("Need a job id to run this command.  Run from within an allocation or use the --jobid option.")
 	}
 	ref, err := api.ParseJobRef(b.job)
 	if err != nil {
@@ -125,6 +132,7 @@ func (b *broadcast) step(ctx context.Context, c *client.Client, from, to string)
 	if b.force {
 		keep = ""
 	}
-	return []string{"--jobid=" + b.job, "--overlap", "-Q", "-N", count, "-n", count, "--ntasks-per-node=1", "--job-name=" + b.name, "--input=" + from,
+	return []string{"--jobid=" + b.job, "--overlap", "-Q", "-N", count, "-n", count, "--ntasks-per-node=1", "--job-name=" + b.name,
+		"--input=" + from,
 		"/bin/sh", "-c", put, b.name, to, info.Name(), keep, mode, at}, nil
 }

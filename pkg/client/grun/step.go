@@ -122,8 +122,9 @@ func (r *run) options(job api.JobRef, epoch int) (*stepclient.Options, error) {
 	r.ask.step.Name = cmp.Or(r.ask.name, filepath.Base(r.args[0]))
 	mask := unix.Umask(0o077)
 	unix.Umask(mask)
-	o := &stepclient.Options{Name: r.name, Job: job, Epoch: epoch, Ask: r.ask.step, Quiet: r.quiet, Label: r.label, KillOnBad: r.killOnBad, FirstCode: r.firstCode,
-		Wait: r.wait, QuitOnInt: r.quit, SendInt: r.sendInt, Patience: !r.immediateSet, Immediate: r.immediate, Say: r.err,
+	o := &stepclient.Options{Name: r.name, Job: job, Epoch: epoch, Ask: r.ask.step, Quiet: r.quiet, Label: r.label, KillOnBad: r.killOnBad,
+		FirstCode: r.firstCode,
+		Wait:      r.wait, QuitOnInt: r.quit, SendInt: r.sendInt, Patience: !r.immediateSet, Immediate: r.immediate, Say: r.err,
 		Body: stepwire.Body{Programs: programs, Env: env, Dir: dir, Umask: mask, Truncate: r.openMode != "append", Label: r.label,
 			Unbuffered: r.unbuffered, InputTo: stepwire.AllTasks}}
 	o.Body.Client.JobName = r.ask.name
@@ -171,9 +172,11 @@ func (r *run) tell(s *api.StepReply) {
 	for _, n := range s.Allocation.Nodes {
 		cpus, names = append(cpus, n.CPUs), append(names, n.Name)
 	}
-	fmt.Fprintf(r.err, "%s: jobid %d: nodes(%d):`%s', cpu counts: %s\n", r.name, s.JobID, len(names), hostlist.Compress(names), api.PerNode(cpus))
+	fmt.Fprintf(r.err, "%s: jobid %d: nodes(%d):`%s', cpu counts: %s\n", r.name, s.JobID, len(names), hostlist.Compress(names),
+		api.PerNode(cpus))
 	for _, n := range s.Nodes {
-		fmt.Fprintf(r.err, "%s: launching StepId=%s on host %s, %d tasks: %s\n", r.name, api.StepText(s.JobID, s.StepID), n.Name, len(n.Tasks), bracketed(n.Tasks))
+		fmt.Fprintf(r.err, "%s: launching StepId=%s on host %s, %d tasks: %s\n", r.name, api.StepText(s.JobID, s.StepID), n.Name, len(n.Tasks),
+			bracketed(n.Tasks))
 	}
 }
 
@@ -209,7 +212,8 @@ func (r *run) defaults() error {
 	case n == 0:
 	case s.Tasks > 0 && s.MinNodes > 0 && s.Tasks != n*s.MinNodes:
 		if s.Tasks > n {
-			fmt.Fprintf(r.err, "%s: Warning: can't honor --ntasks-per-node set to %d which doesn't match the requested tasks %d with the number of requested nodes %d. Ignoring --ntasks-per-node.\n",
+			fmt.Fprintf(r.err, "%s: Warning: can't honor --ntasks-per-node set to %d which doesn't match the requested tasks %d with the number "+
+				"of requested nodes %d. Ignoring --ntasks-per-node.\n",
 				r.name, n, s.Tasks, s.MinNodes)
 		}
 		s.TasksPerNode = 0

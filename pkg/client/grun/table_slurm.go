@@ -42,7 +42,8 @@ var hints = []Option{
 	hint("use-min-nodes", 0, noValue, "", "accepted without effect: the fewest nodes are taken anyway"),
 	hint("spread-job", 0, noValue, "", "accepted without effect: tasks are spread over the nodes of the step anyway"),
 	hint("slurmd-debug", 0, value, "LEVEL", "accepted without effect: see the log of gnoded"),
-	{Long: "mincpus", Kind: value, Arg: "N", List: partial, Group: groupAlloc, Alloc: true, Help: "CPUs of each node at least", Note: allocNote},
+	{Long: "mincpus", Kind: value, Arg: "N", List: partial, Group: groupAlloc, Alloc: true, Help: "CPUs of each node at least",
+		Note: allocNote},
 	hint("oversubscribe", 's', noValue, "", "accepted without effect: see --overlap"),
 	hint("contiguous", 0, noValue, "", "accepted without effect: node names say nothing about cables"),
 	hint("switches", 0, value, "N[@TIME]", "accepted without effect inside an allocation; gsubmit takes it"),
@@ -52,17 +53,22 @@ var hints = []Option{
 	hint("cpu-freq", 0, value, "SPEC", "accepted without effect: frequencies are the node's"),
 	hint("gpu-freq", 0, value, "SPEC", "accepted without effect: frequencies are the node's"),
 	hint("power", 0, value, "FLAGS", "accepted without effect: power is not managed"),
-	{Long: "licenses", Short: 'L', Kind: value, Arg: "NAME[:N],...", List: partial, Group: groupAlloc, Alloc: true, Help: "licences of the site", Note: allocNote},
-	{Long: "extra", Kind: value, Arg: "TEXT", List: partial, Group: groupAlloc, Alloc: true, Help: "text for programs of the site's", Note: allocNote},
+	{Long: "licenses", Short: 'L', Kind: value, Arg: "NAME[:N],...", List: partial, Group: groupAlloc, Alloc: true,
+		Help: "licences of the site", Note: allocNote},
+	{Long: "extra", Kind: value, Arg: "TEXT", List: partial, Group: groupAlloc, Alloc: true, Help: "text for programs of the site's",
+		Note: allocNote},
 	hint("oom-kill-step", 0, mayValue, "0|1", "accepted without effect: see --kill-on-bad-exit"),
 	hint("stepmgr", 0, noValue, "", "accepted without effect: steps are begun by clients and nodes anyway"),
 	hint("treewidth", 0, value, "N", "accepted without effect: nodes connect by themselves"),
 	hint("wait-all-nodes", 0, value, "0|1", "accepted without effect: nothing starts before every node is ready"),
 	hint("get-user-env", 0, mayValue, "MODE", "accepted without effect: no login shell is run for the environment"),
-	hint("wait-for-children", 0, noValue, "", "accepted without effect: a task is over with its own process, and its children end with the step"),
-	{Long: "tres-per-task", Kind: value, Arg: "cpu=N,gres/gpu=N", List: partial, Group: groupRes, Env: []string{"SLURM_TRES_PER_TASK"}, Help: "as --cpus-per-task and --gpus-per-task",
+	hint("wait-for-children", 0, noValue, "", "accepted without effect: a task is over with its own process, and its children end with the "+
+		"step"),
+	{Long: "tres-per-task", Kind: value, Arg: "cpu=N,gres/gpu=N", List: partial, Group: groupRes, Env: []string{"SLURM_TRES_PER_TASK"},
+		Help: "as --cpus-per-task and --gpus-per-task",
 		Note: "no other resource is counted by task"},
-	{Long: "tres-bind", Kind: value, Arg: "gres/gpu:TYPE", List: partial, Group: groupRes, Env: []string{"SLURM_TRES_BIND"}, Help: "as --gpu-bind", Note: "as --gpu-bind"},
+	{Long: "tres-bind", Kind: value, Arg: "gres/gpu:TYPE", List: partial, Group: groupRes, Env: []string{"SLURM_TRES_BIND"},
+		Help: "as --gpu-bind", Note: "as --gpu-bind"},
 	hint("network", 0, value, "TYPE", "accepted without effect: networks are not managed"),
 	hint("core-spec", 'S', value, "N", "accepted without effect: no core is set aside"),
 	hint("thread-spec", 0, value, "N", "accepted without effect: no thread is set aside"),
@@ -85,8 +91,10 @@ var refused = []Option{
 	no("bb", 0, value, "there are no burst buffers", ""),
 	no("bbf", 0, value, "there are no burst buffers", ""),
 	no("cluster-constraint", 0, value, "there is one cluster", "GANG_DIR to choose another"),
-	no("container", 0, value, "OCI bundles are not run: no runtime reads their config.json", "--container-image with the directory of their root"),
-	no("container-id", 0, value, "OCI bundles are not run: no runtime reads their config.json", "--container-image with the directory of their root"),
+	no("container", 0, value, "OCI bundles are not run: no runtime reads their config.json",
+		"--container-image with the directory of their root"),
+	no("container-id", 0, value, "OCI bundles are not run: no runtime reads their config.json",
+		"--container-image with the directory of their root"),
 	no("no-allocate", 'Z', noValue, "nothing runs without an allocation", ""),
 	no("prolog", 0, value, "no program is run before the step", "a shell: grun sh -c 'before; exec program'"),
 	no("epilog", 0, value, "no program is run after the step", "the next line of the script"),
@@ -155,7 +163,8 @@ func setCardsOf(a *ask, kind, list string) error {
 			err = number(&count, times, 1)
 		}
 		if err != nil || count > api.MaxStepTasks {
-			return fmt.Errorf("%q: want numbers of cards from 0 to %d (map_gpu), or masks in hex (mask_gpu), each with *COUNT for so many tasks", list, maxCards-1)
+			return fmt.Errorf("%q: want numbers of cards from 0 to %d (map_gpu), or masks in hex (mask_gpu), each with *COUNT for so many tasks",
+				list, maxCards-1)
 		}
 		var cards []int
 		if kind == "mask_gpu" {

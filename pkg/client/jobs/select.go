@@ -67,7 +67,8 @@ var SlurmStates = []SlurmState{
 	{"BOOT_FAIL", "BF", "", true}, {"DEADLINE", "DL", api.JobDeadline, true}, {"OUT_OF_MEMORY", "OOM", api.JobOutOfMemory, true},
 	{"COMPLETING", "CG", api.JobCompleting, false}, {"CONFIGURING", "CF", api.JobReserved, false}, {"RESIZING", "RS", "", true},
 	{"RESV_DEL_HOLD", "RD", "", false}, {"REQUEUED", "RQ", "", true}, {"REQUEUE_FED", "RF", "", false}, {"REQUEUE_HOLD", "RH", "", false},
-	{"REVOKED", "RV", "", true}, {"SIGNALING", "SI", "", false}, {"SPECIAL_EXIT", "SE", "", false}, {"STAGE_OUT", "SO", "", false}, {"STOPPED", "ST", "", false},
+	{"REVOKED", "RV", "", true}, {"SIGNALING", "SI", "", false}, {"SPECIAL_EXIT", "SE", "", false}, {"STAGE_OUT", "SO", "", false},
+	{"STOPPED", "ST", "", false},
 }
 
 // StateOf finds a state by its name or short form, in any case; nil: there is none.

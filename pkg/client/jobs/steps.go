@@ -42,10 +42,12 @@ var StepFields = column.Set[*StepRow]{Fields: []stepField{
 	stepText('j', []string{"stepname"}, "NAME", func(s *StepRow) string { return s.Step.Name }),
 	stepText('A', []string{"numtasks"}, "TASKS", stepTasks),
 	stepText('b', []string{"gres", "tres-per-node"}, "TRES_PER_JOB", func(*StepRow) string { return "(null)" }),
-	{Letter: 'l', Names: []string{"timelimit"}, Head: "TIME_LIMIT", Wide: true, Text: func(s *StepRow) string { return jobfield.TimeLimit(s.Step.TimeLimit) }},
+	{Letter: 'l', Names: []string{"timelimit"}, Head: "TIME_LIMIT", Wide: true,
+		Text: func(s *StepRow) string { return jobfield.TimeLimit(s.Step.TimeLimit) }},
 	{Letter: 'M', Names: []string{"timeused"}, Head: "TIME", Wide: true, Text: func(s *StepRow) string { return jobfield.Elapsed(s.used()) },
 		Compare: func(a, b *StepRow) int { return cmp.Compare(a.used(), b.used()) }},
-	{Letter: 'N', Names: []string{"nodelist"}, Head: "NODELIST", Wide: true, WideHead: true, Text: func(s *StepRow) string { return hostlist.Compress(s.Step.Nodes) }},
+	{Letter: 'N', Names: []string{"nodelist"}, Head: "NODELIST", Wide: true, WideHead: true,
+		Text: func(s *StepRow) string { return hostlist.Compress(s.Step.Nodes) }},
 	stepText('P', []string{"partition"}, "PARTITION", func(s *StepRow) string { return s.Partition }),
 	stepText('S', []string{"starttime"}, "START_TIME", func(s *StepRow) string { return jobfield.Squeue.Letter('S').Text(s.Row) }),
 	stepText('u', []string{"username"}, "USER", func(s *StepRow) string { return s.User }),
@@ -65,7 +67,8 @@ var StepFields = column.Set[*StepRow]{Fields: []stepField{
 }}
 
 // OwnStepFields is what gqueue shows of them: how far the import of an image is, beside what squeue shows.
-var OwnStepFields = column.Set[*StepRow]{Fields: append(slices.Clip(StepFields.Fields), stepText('r', []string{"status"}, "STATUS", func(s *StepRow) string { return s.Step.Status }))}
+var OwnStepFields = column.Set[*StepRow]{Fields: append(slices.Clip(StepFields.Fields), stepText('r', []string{"status"}, "STATUS",
+	func(s *StepRow) string { return s.Step.Status }))}
 
 func compareSteps(a, b *StepRow) int {
 	return cmp.Or(jobfield.CompareIDs(a.Row, b.Row), cmp.Compare(stepOrder(a), stepOrder(b)))
@@ -103,7 +106,8 @@ func RunningSteps(j *api.Job) (out []api.Step) {
 // batch is the script of a running job as the step that Slurm makes of it; the controller keeps
 // no record of it while it runs.
 func batch(j *api.Job) api.Step {
-	s := api.Step{JobID: j.JobID, StepID: api.StepBatch, Name: api.StepBatch, State: api.JobRunning, Tasks: 1, User: j.User, Partition: j.Partition, StartTime: j.StartTime}
+	s := api.Step{JobID: j.JobID, StepID: api.StepBatch, Name: api.StepBatch, State: api.JobRunning, Tasks: 1, User: j.User,
+		Partition: j.Partition, StartTime: j.StartTime}
 	if len(j.Nodes) > 0 {
 		s.Nodes = j.Nodes[:1]
 	}

@@ -221,7 +221,8 @@ func asUsage(c *cobra.Command, args []string, err error) error {
 		}
 	}
 	if len(names) > 0 && len(args) > 0 {
-		return Usagef("unknown command %q for %s: %s", args[0], c.CommandPath(), nearest.Hint(args[0], names, "commands are "+strings.Join(names, ", ")))
+		return Usagef("unknown command %q for %s: %s", args[0], c.CommandPath(), nearest.Hint(args[0], names, "commands are "+
+			strings.Join(names, ", ")))
 	}
 	return Usagef("%w; run %s --help", err, c.CommandPath())
 }

@@ -128,7 +128,8 @@ func Run(ctx context.Context, c Controller, o *Options) (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("listen for the nodes of the step: %w", err)
 	}
-	s := &step{o: o, c: c, id: id, l: l, begun: make(chan struct{}), all: make(chan struct{}), off: make(chan struct{}), images: map[string]string{}, changed: make(chan struct{}, 1)}
+	s := &step{o: o, c: c, id: id, l: l, begun: make(chan struct{}), all: make(chan struct{}), off: make(chan struct{}),
+		images: map[string]string{}, changed: make(chan struct{}, 1)}
 	ctx, cancel := context.WithCancel(ctx)
 	s.running.Go(func() { s.accept(ctx) })
 	defer s.running.Wait()

@@ -100,10 +100,12 @@ func (s *submission) checkDir(option, dir string) error {
 			return s.req.Refuse(option, d+" is a file, and the output needs it to be a directory", "choose another directory, or remove the file")
 		case err == nil:
 			if err := unix.Access(d, unix.W_OK|unix.X_OK); err != nil {
-				return s.req.Refuse(option, "you can't write in "+d+" ("+err.Error()+")", "choose a directory of yours: --"+option+"="+home()+"/gang-%j.out")
+				return s.req.Refuse(option, "you can't write in "+d+" ("+err.Error()+")", "choose a directory of yours: --"+option+"="+home()+
+					"/gang-%j.out")
 			}
 			if kernels(d) {
-				return s.req.Refuse(option, d+" is the kernel's and holds no files of yours", "choose a directory of yours: --"+option+"="+home()+"/gang-%j.out")
+				return s.req.Refuse(option, d+" is the kernel's and holds no files of yours", "choose a directory of yours: --"+option+"="+home()+
+					"/gang-%j.out")
 			}
 			return nil
 		case errors.Is(err, fs.ErrNotExist), errors.Is(err, unix.ENOTDIR):

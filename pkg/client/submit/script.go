@@ -25,7 +25,8 @@ func scriptText(flags []script.Setting, rest []string) (name string, text []byte
 			continue
 		}
 		if len(rest) > 0 {
-			return "", nil, program.Usagef("--wrap is the whole command, and %q follows it; put everything into the quotes: --wrap='COMMAND ARG'", rest[0])
+			return "", nil, program.Usagef("--wrap is the whole command, and %q follows it; put everything into the quotes: --wrap='COMMAND ARG'",
+				rest[0])
 		}
 		text, name = script.Wrap(f.Value), "wrap"
 	}

@@ -130,7 +130,8 @@ func unheard(s *api.Spec, text []byte) []script.Warning {
 	if n == nil || s.Launch != api.LaunchBatch || n.Scope != api.ScopeRanks || !script.Traps(string(text), n.Signal) {
 		return nil
 	}
-	return []script.Warning{{Text: fmt.Sprintf("the script traps %[1]s, but --signal=%[1]s is for the tasks of its steps; write --signal=B:%[1]s for the script, or A:%[1]s for both", n.Signal)}}
+	return []script.Warning{{Text: fmt.Sprintf("the script traps %[1]s, but --signal=%[1]s is for the tasks of its steps; write "+
+		"--signal=B:%[1]s for the script, or A:%[1]s for both", n.Signal)}}
 }
 
 // ask reads directives and environment and decides between all settings.
@@ -315,7 +316,8 @@ func (s *submission) submit(ctx context.Context) error {
 	}
 	ctx = s.timed(ctx)
 	s.client = client.New()
-	reply, err := s.client.Submit(ctx, &api.SubmitRequest{Key: key, Spec: *s.spec, Array: s.req.Array, TestOnly: s.req.TestOnly, Warned: s.recorded()})
+	reply, err := s.client.Submit(ctx, &api.SubmitRequest{Key: key, Spec: *s.spec, Array: s.req.Array, TestOnly: s.req.TestOnly,
+		Warned: s.recorded()})
 	if client.Silent(err) && !s.req.TestOnly {
 		return fmt.Errorf("%w; the job may have been queued all the same: repeat the command with --key=%s, which queues it once", err, key)
 	}

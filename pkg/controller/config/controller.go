@@ -110,8 +110,10 @@ func controllerOf(file text, set []string) (*Controller, error) {
 
 // controllerDefaults are the values that do not depend on the host or on other keys.
 func controllerDefaults() *Controller {
-	return &Controller{LogFormat: "text", FenceTimeout: time.Minute, UserRate: 200, UserBurst: 2000, UserStreams: 256, WebGuest: "off", Settings: api.DefaultSettings(), NotifyConfig: NotifyConfig{MailTLS: "starttls", NotifyRate: 60, NotifyBurst: 20},
-		Scheduler: Scheduler{Preempt: string(sched.PreemptOff), MaxSwitchWait: 5 * time.Minute, GuardAfter: 48 * time.Hour, GuardPercent: 10, PreemptHysteresis: 120, MinRunMax: time.Hour,
+	return &Controller{LogFormat: "text", FenceTimeout: time.Minute, UserRate: 200, UserBurst: 2000, UserStreams: 256, WebGuest: "off",
+		Settings: api.DefaultSettings(), NotifyConfig: NotifyConfig{MailTLS: "starttls", NotifyRate: 60, NotifyBurst: 20},
+		Scheduler: Scheduler{Preempt: string(sched.PreemptOff), MaxSwitchWait: 5 * time.Minute, GuardAfter: 48 * time.Hour, GuardPercent: 10,
+			PreemptHysteresis: 120, MinRunMax: time.Hour,
 			HalfLife: sched.DefaultHalfLife}}
 }
 
@@ -195,7 +197,8 @@ func (c *Controller) Policy() sched.Policy {
 		Hysteresis: float64(c.PreemptHysteresis) / 100, MaxMinRun: c.MinRunMax, ProtectDone: c.ProtectDone,
 		UserCards: c.UserCards, Switches: c.Switches, MaxSwitchWait: c.MaxSwitchWait, Pools: c.Pools()}
 	for _, a := range c.Accounts {
-		p.Accounts = append(p.Accounts, sched.Account{Name: a.Name, Cards: a.Cards, Quota: a.Quota, Share: float64(a.Share), Users: a.Users, Default: a.Default})
+		p.Accounts = append(p.Accounts, sched.Account{Name: a.Name, Cards: a.Cards, Quota: a.Quota, Share: float64(a.Share), Users: a.Users,
+			Default: a.Default})
 	}
 	return p
 }
@@ -204,7 +207,8 @@ func (c *Controller) Policy() sched.Policy {
 func (c *Controller) check(src *source) []error {
 	var errs []error
 	if c.NodeTimeout <= c.Heartbeat {
-		errs = append(errs, src.wrong("node_timeout", fmt.Sprintf("want more than heartbeat (%v): a node would be lost between two beats", c.Heartbeat)))
+		errs = append(errs, src.wrong("node_timeout", fmt.Sprintf("want more than heartbeat (%v): a node would be lost between two beats",
+			c.Heartbeat)))
 	}
 	if c.RetryBackoffMax < c.RetryBackoff {
 		errs = append(errs, src.wrong("retry_backoff_max", fmt.Sprintf("want at least retry_backoff (%v)", c.RetryBackoff)))
@@ -236,7 +240,8 @@ func (c *Controller) checkWeb(src *source) []error {
 	}
 	host, _, err := net.SplitHostPort(c.WebListen)
 	if ip := net.ParseIP(host); err == nil && c.WebCert == "" && host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		errs = append(errs, src.wrong("web_listen", "want web_cert and web_key with an address that others reach, or 127.0.0.1:PORT and ssh -L or a proxy before it"))
+		errs = append(errs, src.wrong("web_listen", "want web_cert and web_key with an address that others reach, or 127.0.0.1:PORT and ssh "+
+			"-L or a proxy before it"))
 	}
 	return errs
 }
@@ -297,9 +302,11 @@ func leftCaps(as []Account, src *source) (out []string) {
 		}
 		at := fmt.Sprintf("account[%d].cards", i)
 		if k := slices.IndexFunc(as, func(o Account) bool { return o.Name != a.Name && len(o.Users) == 0 }); k >= 0 {
-			out = append(out, src.wrong(at, fmt.Sprintf("users of account %s can leave this cap: account %s has no users, which is open to everybody (--account=%s)", a.Name, as[k].Name, as[k].Name)).Error())
+			out = append(out, src.wrong(at, fmt.Sprintf("users of account %s can leave this cap: account %s has no users, which is open to "+
+				"everybody (--account=%s)", a.Name, as[k].Name, as[k].Name)).Error())
 		} else if len(a.Users) == 0 && !hasDefault {
-			out = append(out, src.wrong(at, fmt.Sprintf("whoever names no account is not under this cap: account %s has no users, and no account is the default", a.Name)).Error())
+			out = append(out, src.wrong(at, fmt.Sprintf("whoever names no account is not under this cap: account %s has no users, and no account "+
+				"is the default", a.Name)).Error())
 		}
 	}
 	return out

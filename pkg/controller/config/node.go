@@ -102,7 +102,8 @@ func nodeOf(file text, name string, set []string) (*Node, error) {
 		if n.Login {
 			key = "login"
 		}
-		errs = append(errs, src.wrong(key, "want controller = \"host:port\" with it: a relay on the controller's own host would make every user root to it"))
+		errs = append(errs, src.wrong(key, "want controller = \"host:port\" with it: a relay on the controller's own host would make every "+
+			"user root to it"))
 	}
 	if err := src.problems(errs...); err != nil {
 		return nil, err
@@ -112,7 +113,8 @@ func nodeOf(file text, name string, set []string) (*Node, error) {
 
 // nodeDefaults are the values that do not depend on the host or on other keys.
 func nodeDefaults() *Node {
-	return &Node{Cards: "auto", CPUBind: "auto", JobLimits: []string{"memlock=unlimited"}, MinUID: 1000, LogFormat: "text", HealthInterval: 5 * time.Minute, HealthTimeout: 30 * time.Second, HookTimeout: 20 * time.Second, ImportTimeout: time.Hour}
+	return &Node{Cards: "auto", CPUBind: "auto", JobLimits: []string{"memlock=unlimited"}, MinUID: 1000, LogFormat: "text",
+		HealthInterval: 5 * time.Minute, HealthTimeout: 30 * time.Second, HookTimeout: 20 * time.Second, ImportTimeout: time.Hour}
 }
 
 func (n *Node) fill() {

@@ -174,13 +174,15 @@ func (d *Day) Reply(now time.Time, node string) *api.DayReply {
 		}
 	}
 	last := number(now)
-	out := &api.DayReply{SchemaVersion: api.SchemaVersion, Node: node, StepSeconds: int(step / time.Second), Start: (last - points + 1) * int64(step/time.Second)}
+	out := &api.DayReply{SchemaVersion: api.SchemaVersion, Node: node, StepSeconds: int(step / time.Second),
+		Start: (last - points + 1) * int64(step/time.Second)}
 	for k := last - points + 1; k <= last; k++ {
 		var p point
 		if k <= r.Last && r.Last-k < points {
 			p = r.Points[k%points]
 		}
-		out.Usable, out.Given, out.Asked = append(out.Usable, whole(p.Usable, p.Known)), append(out.Given, whole(p.Given, p.Known)), append(out.Asked, whole(p.Asked, p.Known))
+		out.Usable, out.Given, out.Asked = append(out.Usable, whole(p.Usable, p.Known)), append(out.Given,
+			whole(p.Given, p.Known)), append(out.Asked, whole(p.Asked, p.Known))
 		out.Busy = append(out.Busy, whole(p.Busy, p.Known && p.Seen))
 	}
 	return out

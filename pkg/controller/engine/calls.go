@@ -49,11 +49,13 @@ func (e *Engine) putCheckpoint(ctx context.Context, j *gang.Job, p party, c *api
 	set, size, err := e.store.PutCheckpoint(ctx, setKey(j, c.Epoch, p.step), c.Rank, c.Put.Key, in)
 	switch {
 	case errors.Is(err, store.ErrFull):
-		return nil, &api.Error{Code: api.CodeDiskFull, Message: "state disk full: the checkpoint could not be kept", Hint: "try again when there is room on the controller"}
+		return nil, &api.Error{Code: api.CodeDiskFull, Message: "state disk full: the checkpoint could not be kept",
+			Hint: "try again when there is room on the controller"}
 	case err != nil:
 		return nil, err
 	}
-	_, err = e.Do(ctx, gang.CheckpointSaved{Job: c.Job, Step: c.Step, Epoch: c.Epoch, Rank: c.Rank, Bytes: size, SetRanks: set.Ranks, SetBytes: set.Bytes})
+	_, err = e.Do(ctx, gang.CheckpointSaved{Job: c.Job, Step: c.Step, Epoch: c.Epoch, Rank: c.Rank, Bytes: size, SetRanks: set.Ranks,
+		SetBytes: set.Bytes})
 	now := e.view.job(c.Job)
 	if err != nil {
 		if now == nil || now.Verdict != nil {

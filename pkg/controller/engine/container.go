@@ -24,7 +24,8 @@ func checkContainer(c *api.Container) error {
 		paths = append(paths, struct{ name, path string }{"container.work_dir", c.WorkDir})
 	}
 	for _, m := range c.Mounts {
-		paths = append(paths, struct{ name, path string }{"container.mounts.source", m.Source}, struct{ name, path string }{"container.mounts.target", m.Target})
+		paths = append(paths, struct{ name, path string }{"container.mounts.source", m.Source},
+			struct{ name, path string }{"container.mounts.target", m.Target})
 	}
 	for _, p := range paths {
 		if !path.IsAbs(p.path) {

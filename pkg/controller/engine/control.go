@@ -95,7 +95,8 @@ func (e *Engine) Signal(ctx context.Context, r *api.CancelRequest, who Caller, m
 	}
 	return e.each(ctx, "signal", &r.JobQuery, who, may, func(ctx context.Context, j *gang.Job) api.CancelResult {
 		if gang.JobState(j) != api.JobRunning {
-			return api.CancelResult{Error: api.Errorf(api.CodeConflict, "job %s is %s: only a running job can be signalled", j.Ref(), gang.JobState(j))}
+			return api.CancelResult{Error: api.Errorf(api.CodeConflict, "job %s is %s: only a running job can be signalled", j.Ref(),
+				gang.JobState(j))}
 		}
 		o := api.SignalOrder{MemberKey: api.MemberKey{Job: j.ID, Epoch: j.Epoch}, Signal: r.Signal, Scope: scope}
 		if some {
@@ -112,7 +113,8 @@ func (e *Engine) Signal(ctx context.Context, r *api.CancelRequest, who Caller, m
 // namedRanks are the ranks of a job that a signal is for.
 func namedRanks(j *gang.Job, r *api.CancelRequest) (named []int, err *api.Error) {
 	if j.Spec.Launch == api.LaunchBatch {
-		return nil, &api.Error{Code: api.CodeConflict, Message: fmt.Sprintf("job %s has a batch script, and no ranks of its own", j.Ref()), Hint: fmt.Sprintf("name a step of it: %s.0", j.Ref())}
+		return nil, &api.Error{Code: api.CodeConflict, Message: fmt.Sprintf("job %s has a batch script, and no ranks of its own", j.Ref()),
+			Hint: fmt.Sprintf("name a step of it: %s.0", j.Ref())}
 	}
 	named = slices.Clone(r.Ranks)
 	if r.Role != "" {
@@ -160,7 +162,8 @@ func (e *Engine) signalMembers(ctx context.Context, j *gang.Job, o api.SignalOrd
 
 // each runs fn, which does what verb says, for every job of a query, many at a time so that
 // they share commits.
-func (e *Engine) each(ctx context.Context, verb string, q *api.JobQuery, who Caller, may Allowed, fn func(context.Context, *gang.Job) api.CancelResult) (*api.CancelReply, error) {
+func (e *Engine) each(ctx context.Context, verb string, q *api.JobQuery, who Caller, may Allowed,
+	fn func(context.Context, *gang.Job) api.CancelResult) (*api.CancelReply, error) {
 	if len(q.Refs)+len(q.Users)+len(q.Names)+len(q.Accounts)+len(q.Partitions)+len(q.Nodes)+len(q.States) == 0 {
 		return nil, api.Errorf(api.CodeInvalid, "no job was named: give ids, or select by name, user, state, partition or node")
 	}
@@ -185,12 +188,14 @@ func (e *Engine) each(ctx context.Context, verb string, q *api.JobQuery, who Cal
 	for i, j := range jobs {
 		if !may(j.UID) {
 			if named {
-				results[i] = &api.CancelResult{Error: api.Errorf(api.CodePermission, "job %s belongs to %s: only its owner or an admin may %s it", j.Ref(), j.User, verb).About(api.ReasonOwner, j.User)}
+				results[i] = &api.CancelResult{Error: api.Errorf(api.CodePermission, "job %s belongs to %s: only its owner or an admin may %s it",
+					j.Ref(), j.User, verb).About(api.ReasonOwner, j.User)}
 			}
 			continue // a selection by name or state means "of mine"
 		}
 		if names != nil && !names[j.Name] {
-			results[i] = &api.CancelResult{Error: &api.Error{Code: api.CodeConflict, Message: fmt.Sprintf("%s is a component of job %s: the components of a heterogeneous job are one gang",
+			results[i] = &api.CancelResult{Error: &api.Error{Code: api.CodeConflict, Message: fmt.Sprintf("%s is a component of job %s: the "+
+				"components of a heterogeneous job are one gang",
 				strings.Join(q.Names, ","), j.Ref()), Hint: fmt.Sprintf("to %s all of it give its id: %s", verb, j.Ref())}}
 			continue
 		}

@@ -17,7 +17,8 @@ func (e *Engine) checkDeadline(s *api.Spec, limit time.Duration) error {
 	}
 	switch {
 	case limit > 0 && s.TimeMin > limit:
-		return api.Errorf(api.CodeInvalid, "the least time limit, %s, is above the time limit, %s", when.Words(s.TimeMin), when.Words(limit)).About(api.ReasonTimeMin, "")
+		return api.Errorf(api.CodeInvalid, "the least time limit, %s, is above the time limit, %s", when.Words(s.TimeMin),
+			when.Words(limit)).About(api.ReasonTimeMin, "")
 	case s.Deadline.IsZero():
 		return nil
 	}

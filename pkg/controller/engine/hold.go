@@ -107,7 +107,8 @@ func (e *Engine) checkLineage(ctx context.Context, ev gang.Event) (gang.Event, e
 		text := fmt.Sprintf("HOLD: the store is at commit %d, but node %s has seen commit %d: an old copy was put back",
 			have, hello.Hello.Node, seen)
 		if now := e.store.Lineage(); now >= seen {
-			text = fmt.Sprintf("HOLD: by this store an earlier start of the controller ended at commit %d, and it is at commit %d now, but node %s has seen commit %d of that start: an old copy was put back",
+			text = fmt.Sprintf("HOLD: by this store an earlier start of the controller ended at commit %d, and it is at commit %d now, but node "+
+				"%s has seen commit %d of that start: an old copy was put back",
 				have, now, hello.Hello.Node, seen)
 		}
 		e.view.setHold(text)

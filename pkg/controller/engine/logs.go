@@ -38,7 +38,8 @@ func (e *Engine) Log(ctx context.Context, j *gang.Job, q *api.LogQuery, r LogRea
 		return e.followLog(ctx, j, rank, q, r, w)
 	}
 	if q.Attempt > len(places) {
-		return &api.Error{Code: api.CodeNotFound, Message: fmt.Sprintf("job %s has no attempt %d: it has started %s", j.Ref(), q.Attempt, times(len(places))),
+		return &api.Error{Code: api.CodeNotFound, Message: fmt.Sprintf("job %s has no attempt %d: it has started %s", j.Ref(), q.Attempt,
+			times(len(places))),
 			Hint: fmt.Sprintf("gctl show job %s lists them", j.Ref())}
 	}
 	if q.Attempt == 0 {
@@ -166,7 +167,8 @@ func (e *Engine) logPlaces(ctx context.Context, j *gang.Job, rank int, stderr bo
 		out = append(out, at)
 	}
 	if len(out) == 0 && j.Verdict != nil {
-		err := &api.Error{Code: api.CodeNotFound, Message: fmt.Sprintf("job %s ended before it started, and has no output: %s", j.Ref(), j.Verdict.State), Hint: fmt.Sprintf("gqueue --why %s says more", j.Ref())}
+		err := &api.Error{Code: api.CodeNotFound, Message: fmt.Sprintf("job %s ended before it started, and has no output: %s", j.Ref(),
+			j.Verdict.State), Hint: fmt.Sprintf("gqueue --why %s says more", j.Ref())}
 		if j.Verdict.Text != "" {
 			err.Message += ": " + j.Verdict.Text
 		}
@@ -323,7 +325,8 @@ func (e *Engine) awaitNode(ctx context.Context, node string, since int64) error 
 // copyAttempt follows one file until its attempt is over, and then reads what is left of it: the
 // ranks have written that before their end was reported. end is up to where it was read;
 // missed says that the rest could not be, because its node is gone.
-func (e *Engine) copyAttempt(ctx context.Context, id int64, at place, read api.LogRead, r LogReader, w io.Writer) (end int64, missed, err error) {
+func (e *Engine) copyAttempt(ctx context.Context, id int64, at place, read api.LogRead, r LogReader, w io.Writer) (end int64, missed,
+	err error) {
 	over, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	ended := api.Errorf(api.CodeInternal, "attempt ended")

@@ -243,7 +243,8 @@ func (e *Engine) noJob(n *named, past bool) *api.Error {
 	case ref.Last == 1:
 		err.Message, err.Hint = "no job @: none that you have submitted is known here", "list everybody's with gqueue"
 	case ref.Last > 0:
-		err.Message, err.Hint = fmt.Sprintf("no job %s: not so many that you have submitted are known here", ref), "list yours with gqueue --me, ended ones with gacct"
+		err.Message, err.Hint = fmt.Sprintf("no job %s: not so many that you have submitted are known here",
+			ref), "list yours with gqueue --me, ended ones with gacct"
 	case !past || limits == "" || ref.ID <= 0 || ref.ID >= e.view.next() || n.lacks:
 	default:
 		err.Message, err.Hint = fmt.Sprintf("no job %s any more: %s", ref, limits), ""

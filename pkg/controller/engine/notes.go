@@ -99,7 +99,8 @@ func (s *rankNotes) news(w *gang.Watched) bool {
 		old = &gang.Watched{}
 	}
 	a, b := &old.Watch, &w.Watch
-	if slices.Equal(old.Silent, w.Silent) && slices.Equal(old.Tasks, w.Tasks) && a.Round == b.Round && a.Hung == b.Hung && a.Idle == b.Idle && a.Blind == b.Blind {
+	if slices.Equal(old.Silent, w.Silent) && slices.Equal(old.Tasks, w.Tasks) && a.Round == b.Round && a.Hung == b.Hung && a.Idle == b.Idle &&
+		a.Blind == b.Blind {
 		return false
 	}
 	x.seen[w.Node] = w
@@ -213,7 +214,8 @@ func (s *rankNotes) at(j *gang.Job) *jobNotes {
 		if x != nil {
 			x.wake() // who waits for the epoch before learns that it is over
 		}
-		x = &jobNotes{epoch: j.Epoch, ranks: map[int]rankNote{}, tasks: map[api.TaskKey]taskNote{}, seen: map[string]*gang.Watched{}, measures: map[string]*api.Measure{}}
+		x = &jobNotes{epoch: j.Epoch, ranks: map[int]rankNote{}, tasks: map[api.TaskKey]taskNote{}, seen: map[string]*gang.Watched{},
+			measures: map[string]*api.Measure{}}
 		s.jobs[j.ID] = x
 	}
 	return x

@@ -113,7 +113,8 @@ func (p party) wanted(j *gang.Job, ask *api.CheckpointGet) (store.SetKey, error)
 	case newest.Tasks == 0:
 		return store.SetKey{}, noSet(j, "task of a step")
 	case ask.Own && newest.Tasks != p.size:
-		e := api.Errorf(api.CodeConflict, "the newest checkpoints of job %d are of %d tasks, and %s has %d", j.ID, newest.Tasks, p.text(j), p.size)
+		e := api.Errorf(api.CodeConflict, "the newest checkpoints of job %d are of %d tasks, and %s has %d", j.ID, newest.Tasks, p.text(j),
+			p.size)
 		e.Hint = "take one by its number: gckpt get --rank=N"
 		return store.SetKey{}, e
 	default:

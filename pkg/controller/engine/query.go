@@ -69,7 +69,8 @@ func (e *Engine) known(q *api.JobQuery) error {
 		there := setOf(parts)
 		for _, p := range q.Partitions {
 			if !there[p] {
-				return &api.Error{Code: api.CodeNotFound, Message: fmt.Sprintf("no partition %q", p), Hint: "partitions here: " + strings.Join(parts, ", "), Reason: api.ReasonPartition, Subject: p}
+				return &api.Error{Code: api.CodeNotFound, Message: fmt.Sprintf("no partition %q", p), Hint: "partitions here: " +
+					strings.Join(parts, ", "), Reason: api.ReasonPartition, Subject: p}
 			}
 		}
 	}
@@ -343,7 +344,8 @@ func measuresOf(used []gang.MeasureRow, epoch int) (out []api.Measure) {
 func (e *Engine) Ledger(ctx context.Context, q *api.LedgerQuery) (*api.LedgerReply, error) {
 	for _, w := range q.By {
 		if !slices.Contains(api.LedgerBy, w) {
-			return nil, &api.Error{Code: api.CodeInvalid, Message: fmt.Sprintf("the ledger is not kept by %q", w), Hint: "by " + strings.Join(api.LedgerBy, ", ")}
+			return nil, &api.Error{Code: api.CodeInvalid, Message: fmt.Sprintf("the ledger is not kept by %q", w), Hint: "by " +
+				strings.Join(api.LedgerBy, ", ")}
 		}
 	}
 	for _, day := range []string{q.From, q.To} {
@@ -381,7 +383,8 @@ func (e *Engine) preempts() string { return string(cmp.Or(e.opt.Policy.Preempt, 
 func (e *Engine) site() *api.Site {
 	set := &e.opt.Settings
 	return &api.Site{Preempt: e.preempts(), PreemptMinRun: set.PreemptMinRun, Grace: set.Grace, DrainSlack: set.DrainSlack,
-		NodeTimeout: set.NodeTimeout, StartTimeout: set.StartTimeout, KeepEnded: set.KeepEnded, InvalidDependency: set.InvalidDependency, SlurmVersion: set.SlurmVersion, Pools: set.Pools(), Operator: e.opt.Operator}
+		NodeTimeout: set.NodeTimeout, StartTimeout: set.StartTimeout, KeepEnded: set.KeepEnded, InvalidDependency: set.InvalidDependency,
+		SlurmVersion: set.SlurmVersion, Pools: set.Pools(), Operator: e.opt.Operator}
 }
 
 // Ping says how the controller is; the caller adds who it is.

@@ -36,7 +36,8 @@ func checkDependency(d *api.Dependency, jobs int) error {
 		return again
 	})
 	if n := len(d.On); n*jobs > maxWaits {
-		return &api.Error{Code: api.CodeInvalid, Reason: api.ReasonDependency, Message: fmt.Sprintf("a dependency on %d conditions for each of %d elements: want at most %d in all", n, jobs, maxWaits),
+		return &api.Error{Code: api.CodeInvalid, Reason: api.ReasonDependency, Message: fmt.Sprintf("a dependency on %d conditions for each "+
+			"of %d elements: want at most %d in all", n, jobs, maxWaits),
 			Hint: "let one small job wait for them, and the array for that job"}
 	}
 	for i := range d.On {

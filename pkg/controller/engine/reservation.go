@@ -101,14 +101,16 @@ func (e *Engine) fillIn(r *api.Reservation, req *api.ReservationRequest, change 
 	now, length := e.opt.Clock.Now().Wall, r.End.Sub(r.Start)
 	switch {
 	case req.Start != nil && now.Sub(*req.Start) > earlier:
-		return &api.Error{Code: api.CodeInvalid, Message: fmt.Sprintf("the start time %s has passed", req.Start.Format(time.RFC3339)), Hint: "starttime=now starts at once"}
+		return &api.Error{Code: api.CodeInvalid, Message: fmt.Sprintf("the start time %s has passed", req.Start.Format(time.RFC3339)),
+			Hint: "starttime=now starts at once"}
 	case req.Start != nil:
 		r.Start = *req.Start
 		if r.Start.Before(now) {
 			r.Start = now.Truncate(time.Second)
 		}
 	case !change:
-		return &api.Error{Code: api.CodeInvalid, Message: "a reservation needs a start", Hint: "starttime=now, starttime=18:00, starttime=2030-01-20T12:00:00"}
+		return &api.Error{Code: api.CodeInvalid, Message: "a reservation needs a start",
+			Hint: "starttime=now, starttime=18:00, starttime=2030-01-20T12:00:00"}
 	}
 	switch {
 	case req.End != nil && req.Duration != nil:
@@ -120,7 +122,8 @@ func (e *Engine) fillIn(r *api.Reservation, req *api.ReservationRequest, change 
 	case change:
 		r.End = r.Start.Add(length)
 	default:
-		return &api.Error{Code: api.CodeInvalid, Message: "a reservation needs an end", Hint: "duration=120 (minutes), duration=2:00:00 or endtime=20:00"}
+		return &api.Error{Code: api.CodeInvalid, Message: "a reservation needs an end",
+			Hint: "duration=120 (minutes), duration=2:00:00 or endtime=20:00"}
 	}
 	if req.Nodes != nil {
 		if err := e.nodesOf(r, *req.Nodes); err != nil {
@@ -220,11 +223,13 @@ func (e *Engine) awaitsReservation(j *gang.Job, now time.Time) (word, text strin
 	r, err := e.view.reservation(name)
 	switch {
 	case err != nil:
-		return "ReservationDeleted", fmt.Sprintf("its reservation %s is not there any more; submit it again without --reservation, or gcancel %d", name, j.ID)
+		return "ReservationDeleted", fmt.Sprintf("its reservation %s is not there any more; submit it again without --reservation, or gcancel %d",
+			name, j.ID)
 	case !r.Admits(j.User, j.Spec.Account):
 		return "Reservation", fmt.Sprintf("its reservation %s is not for %s%s any more", name, j.User, under(j.Spec.Account))
 	case now.Before(r.Start):
-		return "Reservation", fmt.Sprintf("its reservation %s (%s) begins at %s, in %s", name, hostlist.Compress(r.Nodes), when.Clock(now, r.Start),
+		return "Reservation", fmt.Sprintf("its reservation %s (%s) begins at %s, in %s", name, hostlist.Compress(r.Nodes),
+			when.Clock(now, r.Start),
 			when.Words(r.Start.Sub(now)))
 	}
 	return "", ""

@@ -75,7 +75,8 @@ func (e *Engine) Desired(node string) (a []api.Assignment, ok bool) {
 func (e *Engine) Spec(hash string) (*api.Spec, error) {
 	s, err := e.store.Spec(context.Background(), hash)
 	switch {
-	case errors.Is(err, store.ErrClosed) || errors.Is(err, store.ErrFailed) || errors.Is(err, store.ErrFenced) || errors.Is(err, store.ErrAway):
+	case errors.Is(err, store.ErrClosed) || errors.Is(err, store.ErrFailed) || errors.Is(err, store.ErrFenced) ||
+		errors.Is(err, store.ErrAway):
 		return nil, err
 	case err != nil:
 		e.log.Error("a script can't be read from the store", "spec", hash, "err", err, "next", "gangd verify names what is damaged")

@@ -71,7 +71,8 @@ func (e *Engine) show(j *gang.Job, ranks bool) api.Job {
 		out.Checkpoint = &api.Checkpoint{Epoch: c.Epoch, Time: c.Time, Bytes: c.Bytes, Complete: c.Complete}
 	}
 	if c := j.TaskCheckpoint; c != nil {
-		out.TaskCheckpoint = &api.Checkpoint{Epoch: c.Epoch, Time: c.Time, Bytes: c.Bytes, Complete: c.Complete, StepID: strconv.Itoa(c.Step), Tasks: c.Tasks}
+		out.TaskCheckpoint = &api.Checkpoint{Epoch: c.Epoch, Time: c.Time, Bytes: c.Bytes, Complete: c.Complete, StepID: strconv.Itoa(c.Step),
+			Tasks: c.Tasks}
 	}
 	if ranks {
 		out.Ranks = showRanks(j)
@@ -220,7 +221,8 @@ func (e *Engine) components(j *gang.Job) []api.JobComponent {
 	var out []api.JobComponent
 	for i := range j.Spec.Components() {
 		r := &j.Spec.Roles[i]
-		out = append(out, api.JobComponent{Name: r.Component.JobName, Size: r.Count, MinNodes: minNodes(j.Spec.Part(i)), Nodes: []string{}, Partition: cmp.Or(r.Component.Partition, e.runsIn(j))})
+		out = append(out, api.JobComponent{Name: r.Component.JobName, Size: r.Count, MinNodes: minNodes(j.Spec.Part(i)), Nodes: []string{},
+			Partition: cmp.Or(r.Component.Partition, e.runsIn(j))})
 	}
 	if len(out) == 0 || j.Verdict == nil && len(j.Members) == 0 {
 		return out
@@ -305,7 +307,8 @@ func (e *Engine) waits(j *gang.Job, now time.Time, say bool) (word, text string)
 	case j.Epoch == 0 && j.Eligible.After(now):
 		return "BeginTime", "begins at " + when.Clock(now, j.Eligible)
 	case j.BackoffUntil.After(now):
-		return "BeginTime", fmt.Sprintf("runs again at %s, after a back-off: an attempt failed, or it had ended", j.BackoffUntil.Format("15:04:05"))
+		return "BeginTime", fmt.Sprintf("runs again at %s, after a back-off: an attempt failed, or it had ended",
+			j.BackoffUntil.Format("15:04:05"))
 	}
 	if word, text := e.awaitsPartition(j); word != "" {
 		return word, text
@@ -324,7 +327,8 @@ func (e *Engine) waits(j *gang.Job, now time.Time, say bool) (word, text string)
 		return word, text
 	}
 	if j.Array != nil && j.Array.Limit > 0 {
-		return "JobArrayTaskLimit", fmt.Sprintf("its array runs at most %d at a time (--array=...%%%d), and so many do", j.Array.Limit, j.Array.Limit)
+		return "JobArrayTaskLimit", fmt.Sprintf("its array runs at most %d at a time (--array=...%%%d), and so many do", j.Array.Limit,
+			j.Array.Limit)
 	}
 	return "None", "not looked at yet"
 }
@@ -335,7 +339,8 @@ func (e *Engine) fenced(j *gang.Job) (word, text string) {
 		return "", ""
 	}
 	if on := e.view.epilogs(j.ID); len(on) > 0 {
-		return "Cleaning", fmt.Sprintf("the site's epilog after attempt %d runs on %s; it runs again when that is over", j.Epoch, strings.Join(on, ", "))
+		return "Cleaning", fmt.Sprintf("the site's epilog after attempt %d runs on %s; it runs again when that is over", j.Epoch,
+			strings.Join(on, ", "))
 	}
 	var where []string
 	for _, n := range e.view.allNodes() {
@@ -347,7 +352,8 @@ func (e *Engine) fenced(j *gang.Job) (word, text string) {
 	if where == nil {
 		return "", ""
 	}
-	return "NodeDown", fmt.Sprintf("attempt %d may still run on %s; it runs again when that is known to be over: the node comes back, its lease ends, or an admin says so: gctl node fence %s",
+	return "NodeDown", fmt.Sprintf("attempt %d may still run on %s; it runs again when that is known to be over: the node comes back, its "+
+		"lease ends, or an admin says so: gctl node fence %s",
 		j.Epoch, strings.Join(where, ", "), text)
 }
 
@@ -455,7 +461,8 @@ func attemptCode(r *gang.EpochRow) int {
 
 // ShowNodes is what ginfo prints.
 func (e *Engine) ShowNodes() *api.NodesReply {
-	out := &api.NodesReply{SchemaVersion: api.SchemaVersion, Nodes: []api.Node{}, Partitions: e.policy().Partitions, Changes: e.partitions.Load().changes,
+	out := &api.NodesReply{SchemaVersion: api.SchemaVersion, Nodes: []api.Node{}, Partitions: e.policy().Partitions,
+		Changes:  e.partitions.Load().changes,
 		Switches: e.opt.Policy.Switches, Preempt: e.preempts(), Pools: e.pools()}
 	out.Partitions = append([]api.Partition{}, out.Partitions...)
 	for i := range out.Partitions {
@@ -502,8 +509,10 @@ func (e *Engine) pools() []api.PoolState {
 
 func showNode(n *gang.Node) api.Node {
 	r := n.Res
-	out := api.Node{Name: n.Name, State: n.State, Reason: n.Reason, Silent: gang.OnlySilent(n), DrainUser: n.DrainUser, DrainTime: n.DrainTime, DrainBy: n.DrainBy, Down: n.Down, Address: r.Address, BootID: n.BootID,
-		LostSince: n.LostSince, LastSeen: n.LastSeen, Containment: n.Hello.Containment, Devices: n.Hello.Devices, Containers: n.Hello.Containers, Limits: n.Hello.Limits, Version: n.Hello.Version,
+	out := api.Node{Name: n.Name, State: n.State, Reason: n.Reason, Silent: gang.OnlySilent(n), DrainUser: n.DrainUser, DrainTime: n.DrainTime,
+		DrainBy: n.DrainBy, Down: n.Down, Address: r.Address, BootID: n.BootID,
+		LostSince: n.LostSince, LastSeen: n.LastSeen, Containment: n.Hello.Containment, Devices: n.Hello.Devices, Containers: n.Hello.Containers,
+		Limits: n.Hello.Limits, Version: n.Hello.Version,
 		Partitions: r.Partitions, Features: r.Features, Shape: r.Shape,
 		Cards: []api.Card{}, Jobs: []int64{}}
 	for i := range cluster.Resources {

@@ -34,7 +34,8 @@ func (e *Engine) Stacks(ctx context.Context, j *gang.Job) (*api.StacksReply, err
 			return out, nil
 		}
 	}
-	return nil, &api.Error{Code: api.CodeConflict, Message: "job " + j.Ref().String() + " does not run, and where its processes were was not kept: it was ended by no hang and no time limit",
+	return nil, &api.Error{Code: api.CodeConflict, Message: "job " + j.Ref().String() +
+		" does not run, and where its processes were was not kept: it was ended by no hang and no time limit",
 		Hint: "ask while it runs; what ended it is in gctl events " + j.Ref().String()}
 }
 

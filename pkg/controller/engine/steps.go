@@ -118,7 +118,8 @@ func checkStep(a *api.StepAsk) error {
 	switch {
 	case len(a.Hosts) == 0 || len(a.Hosts) > 64 || len(a.Fingerprint) != 64:
 		return bad("a step names 1 to 64 addresses of its client and the SHA-256 of its certificate")
-	case a.Tasks < 0 || a.MinNodes < 0 || a.MaxNodes < 0 || a.CPUsPerTask < 0 || a.TasksPerNode < 0 || a.MemoryPerNode < 0 || a.MemoryPerCPU < 0 || a.TimeLimit < 0:
+	case a.Tasks < 0 || a.MinNodes < 0 || a.MaxNodes < 0 || a.CPUsPerTask < 0 || a.TasksPerNode < 0 || a.MemoryPerNode < 0 ||
+		a.MemoryPerCPU < 0 || a.TimeLimit < 0:
 		return bad("a step's figures are not negative")
 	case max(a.Tasks, a.CPUsPerTask, a.TasksPerNode, a.MinNodes) > api.MaxStepTasks:
 		return bad("more than %d tasks, CPUs or nodes in one step", api.MaxStepTasks)
@@ -162,7 +163,8 @@ func (e *Engine) checkImages(j *gang.Job, c *api.Container) error {
 	if len(unfit) < len(j.Members) { // which nodes the step gets is not known yet: one that can not refuses it
 		return nil
 	}
-	why := api.Errorf(api.CodeUnsatisfiable, "%s of job %s can't run the image %s: it needs a node with %s", hostlist.Compress(unfit), j.Ref(), c.Image, strings.Join(image.Features(), " or "))
+	why := api.Errorf(api.CodeUnsatisfiable, "%s of job %s can't run the image %s: it needs a node with %s", hostlist.Compress(unfit), j.Ref(),
+		c.Image, strings.Join(image.Features(), " or "))
 	why.Hint = "start the job with --constraint=" + image.Features()[0]
 	return why.About(api.ReasonAllocation, "")
 }
@@ -196,8 +198,10 @@ func (e *Engine) stepReply(id int64, s *gang.Step) (*api.StepReply, error) {
 // allocation is what a client has to know of a job whose gate is open.
 func (e *Engine) allocation(j *gang.Job) api.Allocation {
 	grace := cmp.Or(j.Spec.Grace, e.opt.Settings.Grace)
-	a := api.Allocation{JobID: j.ID, Name: j.Name, User: j.User, UID: j.UID, GID: j.GID, Account: j.Spec.Account, Pools: j.Spec.Pools, Partition: e.runsIn(j),
-		StartTime: j.Start, WorkDir: api.Shown(j.Spec.WorkDir), SubmitHost: j.Spec.SubmitHost, MasterPort: j.Members[0].Port, Grace: grace, Groups: j.Spec.Components()}
+	a := api.Allocation{JobID: j.ID, Name: j.Name, User: j.User, UID: j.UID, GID: j.GID, Account: j.Spec.Account, Pools: j.Spec.Pools,
+		Partition: e.runsIn(j),
+		StartTime: j.Start, WorkDir: api.Shown(j.Spec.WorkDir), SubmitHost: j.Spec.SubmitHost, MasterPort: j.Members[0].Port, Grace: grace,
+		Groups: j.Spec.Components()}
 	if limit := gang.TimeLimit(j); limit > 0 && !j.Start.IsZero() {
 		a.EndTime = j.Start.Add(limit)
 	}
@@ -349,7 +353,8 @@ func (e *Engine) runsIn(j *gang.Job) string { return gang.RunsIn(j, e.view.node)
 // those that run.
 func (e *Engine) attemptSteps(j *gang.Job, r *gang.EpochRow, a *api.Attempt, ended []api.Step) []api.Step {
 	current := r.Epoch == j.Epoch
-	frame := api.Step{JobID: j.ID, Epoch: r.Epoch, Nodes: a.Nodes, User: j.User, Partition: e.runsIn(j), StartTime: r.Started, EndTime: r.Ended, State: api.JobRunning}
+	frame := api.Step{JobID: j.ID, Epoch: r.Epoch, Nodes: a.Nodes, User: j.User, Partition: e.runsIn(j), StartTime: r.Started,
+		EndTime: r.Ended, State: api.JobRunning}
 	var out []api.Step
 	if j.Spec.Launch == api.LaunchBatch && !j.Spec.Allocation && len(a.Nodes) > 0 {
 		batch := frame

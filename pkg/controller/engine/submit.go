@@ -83,7 +83,8 @@ func (e *Engine) resolve(ctx context.Context, r *api.SubmitRequest, who Caller) 
 		return nil, nil, api.Errorf(api.CodePermission, "only an admin may set a priority above 0; lower your own with --nice")
 	}
 	if s.Nice < 0 && !who.Admin {
-		return nil, nil, api.Errorf(api.CodePermission, "only an admin may raise a priority with --nice=%d; write --nice=N with N above 0 to lower your own", s.Nice)
+		return nil, nil, api.Errorf(api.CodePermission, "only an admin may raise a priority with --nice=%d; write --nice=N with N above 0 to "+
+			"lower your own", s.Nice)
 	}
 	watchDefaults(s, part)
 	var warnings []string
@@ -96,7 +97,8 @@ func (e *Engine) resolve(ctx context.Context, r *api.SubmitRequest, who Caller) 
 		ev.Priority = *s.Priority - s.Nice
 	}
 	ev.TimeLimit = cmp.Or(s.TimeLimit, part.DefaultTime)
-	entrant, err := e.entrant(ctx, ev.Partition, gang.Entrant{UID: who.UID, User: who.User, Account: s.Account, TimeLimit: ev.TimeLimit, Spec: s})
+	entrant, err := e.entrant(ctx, ev.Partition, gang.Entrant{UID: who.UID, User: who.User, Account: s.Account, TimeLimit: ev.TimeLimit,
+		Spec: s})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -106,7 +108,8 @@ func (e *Engine) resolve(ctx context.Context, r *api.SubmitRequest, who Caller) 
 		return nil, nil, err
 	}
 	if most := e.opt.Policy.MaxMinRun; most > 0 && s.MinRun > most {
-		return nil, nil, &api.Error{Code: api.CodeInvalid, Message: fmt.Sprintf("the minimum run of %s is above the %s that this site allows", when.Words(s.MinRun), when.Words(most)),
+		return nil, nil, &api.Error{Code: api.CodeInvalid, Message: fmt.Sprintf("the minimum run of %s is above the %s that this site allows",
+			when.Words(s.MinRun), when.Words(most)),
 			Hint: fmt.Sprintf("ask for --min-run=%d or less (seconds)", int(most.Seconds()))}
 	}
 	if err := checkConstraints(s); err != nil {
@@ -309,7 +312,8 @@ func checkSpec(s *api.Spec, a *api.Array) error {
 		return bad("launch %q: want ranks or batch", s.Launch)
 	case s.CPUsPerRank < 1:
 		return bad("cpus_per_rank %d: a rank takes at least one", s.CPUsPerRank)
-	case s.GPUsPerRank < 0 || s.GPUsPerNode < 0 || s.VRAMBytes < 0 || s.RanksPerNode < 0 || slices.Min(rank[:]) < 0 || slices.Min(member[:]) < 0:
+	case s.GPUsPerRank < 0 || s.GPUsPerNode < 0 || s.VRAMBytes < 0 || s.RanksPerNode < 0 || slices.Min(rank[:]) < 0 ||
+		slices.Min(member[:]) < 0:
 		return bad("a resource may not be negative")
 	case s.GPUsPerRank > 0 && s.GPUsPerNode > 0:
 		return bad("gpus_per_rank and gpus_per_node exclude each other")
@@ -388,7 +392,8 @@ func checkWords(s *api.Spec) error {
 		}
 	}
 	if again := slices.Contains(s.RequeueCauses, api.CauseTimeout); again != (s.MaxTimeTotal > 0) {
-		errs = append(errs, api.Errorf(api.CodeInvalid, "requeue_causes with timeout and max_time_total_ns want each other: without a bound a job that never is done would run for ever"))
+		errs = append(errs, api.Errorf(api.CodeInvalid, "requeue_causes with timeout and max_time_total_ns want each other: without a bound a "+
+			"job that never is done would run for ever"))
 	}
 	return firstError(errs)
 }
@@ -447,7 +452,8 @@ func checkExec(s *api.Spec) error {
 		}
 	}
 	if total > maxExec {
-		return &api.Error{Code: api.CodeTooLarge, Message: fmt.Sprintf("arguments and environment have %d bytes, a program can be started with %d", total, maxExec),
+		return &api.Error{Code: api.CodeTooLarge, Message: fmt.Sprintf("arguments and environment have %d bytes, a program can be started "+
+			"with %d", total, maxExec),
 			Hint: "leave out of the environment what the job does not need: --export=NAME,NAME"}
 	}
 	return nil
@@ -555,7 +561,8 @@ func (e *Engine) wouldStart(ctx context.Context, ev *gang.Submit) (why string, o
 		return "would wait: " + gang.WhyKept(kept, 0, a, word), nil, nil
 	}
 	c := &sched.Candidate{Job: 1 << 62, Submit: e.opt.Clock.Now().Wall, Terms: &sched.Terms{
-		Tier: e.tier(ev.Partition), Priority: ev.Priority, Nice: ev.Spec.Nice, Size: ev.Spec.Size, Ask: cluster.AskIn(ev.Spec, in), User: ev.User, Account: ev.Spec.Account,
+		Tier: e.tier(ev.Partition), Priority: ev.Priority, Nice: ev.Spec.Nice, Size: ev.Spec.Size, Ask: cluster.AskIn(ev.Spec, in), User: ev.User,
+		Account:   ev.Spec.Account,
 		TimeLimit: ev.TimeLimit, TimeMin: ev.Spec.TimeMin, Deadline: ev.Spec.Deadline, Stop: cmp.Or(ev.Spec.Grace, e.opt.Settings.Grace)}}
 	v.Queue.Insert(c)
 	now := e.opt.Clock.Now().Wall
@@ -641,7 +648,8 @@ func (e *Engine) Explain(ctx context.Context, j *gang.Job) (*api.WhyReply, error
 		}
 	}
 	if at := gang.LatestStart(j); !at.IsZero() {
-		out.Why += fmt.Sprintf("\ndeadline %s: it ends with state DEADLINE when it has not started by %s", j.Deadline.Format(time.RFC3339), at.Format(time.RFC3339))
+		out.Why += fmt.Sprintf("\ndeadline %s: it ends with state DEADLINE when it has not started by %s", j.Deadline.Format(time.RFC3339),
+			at.Format(time.RFC3339))
 	}
 	return out, e.lastTry(ctx, j, out)
 }

@@ -109,7 +109,8 @@ func (e *Engine) checkTexts(r *api.UpdateRequest) error {
 
 // updateOf resolves a request for one job.
 func (e *Engine) updateOf(ctx context.Context, r *api.UpdateRequest, j *gang.Job, who Caller) (*gang.Update, error) {
-	ev := &gang.Update{Job: j.ID, By: who.User, Name: r.Name, Priority: r.Priority, Begin: r.Begin, Deadline: r.Deadline, Constraint: r.Constraint, Prefer: r.Prefer, ArrayLimit: r.ArrayLimit, Dependency: r.Dependency, Comment: r.Comment, Message: r.Message}
+	ev := &gang.Update{Job: j.ID, By: who.User, Name: r.Name, Priority: r.Priority, Begin: r.Begin, Deadline: r.Deadline,
+		Constraint: r.Constraint, Prefer: r.Prefer, ArrayLimit: r.ArrayLimit, Dependency: r.Dependency, Comment: r.Comment, Message: r.Message}
 	if r.Nice != nil {
 		ev.Priority, ev.Nice = new(j.Priority+gang.NiceOf(j)-*r.Nice), r.Nice
 	}
@@ -185,7 +186,8 @@ func (e *Engine) ask(ctx context.Context, r *api.UpdateRequest, j *gang.Job, s *
 		return api.Errorf(api.CodeInvalid, "parts of no request")
 	}
 	if len(s.Roles) > 0 && slices.Contains(r.Parts, api.PartResources) {
-		return &api.Error{Code: api.CodeConflict, Message: fmt.Sprintf("job %s has roles or components, which are asked for together", j.Ref()), Hint: "cancel it and submit it with others"}
+		return &api.Error{Code: api.CodeConflict, Message: fmt.Sprintf("job %s has roles or components, which are asked for together", j.Ref()),
+			Hint: "cancel it and submit it with others"}
 	}
 	whole, err := e.whole(ctx, j)
 	if err != nil {
@@ -222,7 +224,8 @@ func (e *Engine) Rerun(ctx context.Context, r *api.RerunRequest, who Caller) (*a
 		return nil, err
 	}
 	if j.UID != who.UID {
-		return nil, api.Errorf(api.CodePermission, "job %s belongs to %s: only its owner may run it once more", j.Ref(), j.User).About(api.ReasonOwner, j.User)
+		return nil, api.Errorf(api.CodePermission, "job %s belongs to %s: only its owner may run it once more", j.Ref(),
+			j.User).About(api.ReasonOwner, j.User)
 	}
 	whole, err := e.whole(ctx, j)
 	if err != nil {
@@ -295,7 +298,8 @@ func (e *Engine) again(ctx context.Context, j *gang.Job, r *api.RerunRequest) (*
 		}
 	}
 	if len(out.Indices) == 0 {
-		return nil, api.Errorf(api.CodeConflict, "no element of array %d has failed: %d completed, %d have not ended", j.ArrayID, len(elements)-waiting, waiting)
+		return nil, api.Errorf(api.CodeConflict, "no element of array %d has failed: %d completed, %d have not ended", j.ArrayID,
+			len(elements)-waiting, waiting)
 	}
 	slices.Sort(out.Indices)
 	return out, nil

@@ -93,7 +93,8 @@ func (w *waits) lines(j *gang.Job, now time.Time) []string {
 	say := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
 	switch {
 	case w.first != nil:
-		say("waited %s, from %s until it started on %s", when.Words(w.first.Time.Sub(j.Submit)), when.Clock(now, j.Submit), hostlist.Compress(w.first.Nodes))
+		say("waited %s, from %s until it started on %s", when.Words(w.first.Time.Sub(j.Submit)), when.Clock(now, j.Submit),
+			hostlist.Compress(w.first.Nodes))
 	case w.ended.IsZero():
 		return nil
 	default:

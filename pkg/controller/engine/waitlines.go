@@ -20,7 +20,8 @@ func (e *Engine) waitLines(j *gang.Job) []string {
 	case j.Waits != "":
 		return e.dependencyLines(j)
 	case j.Spec.Cron != nil && j.Eligible.After(now):
-		return []string{fmt.Sprintf("that is in %s; gctl requeue %d leaves that time out, gcron -e changes it", when.Words(j.Eligible.Sub(now)), j.ID)}
+		return []string{fmt.Sprintf("that is in %s; gctl requeue %d leaves that time out, gcron -e changes it", when.Words(j.Eligible.Sub(now)),
+			j.ID)}
 	case j.Epoch == 0 && j.Eligible.After(now):
 		return []string{fmt.Sprintf("that is in %s; gctl update %d --begin=now lets it go at once", when.Words(j.Eligible.Sub(now)), j.ID)}
 	case j.Array == nil || j.Array.Limit == 0:

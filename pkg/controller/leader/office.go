@@ -169,7 +169,8 @@ func (f *Office) Remove(ctx context.Context, name string) error {
 					names = append(names, l.All[i].Name)
 				}
 			}
-			return &api.Error{Code: api.CodeNotFound, Message: fmt.Sprintf("there is no controller %q", name), Hint: "there are: " + strings.Join(names, ", ")}
+			return &api.Error{Code: api.CodeNotFound, Message: fmt.Sprintf("there is no controller %q", name), Hint: "there are: " +
+				strings.Join(names, ", ")}
 		case name == f.Me.Name:
 			return &api.Error{Code: api.CodeConflict, Message: fmt.Sprintf("controller %s leads, and can't be taken off the list", name),
 				Hint: "end it first, so that another leads: systemctl stop gangd"}
@@ -188,7 +189,10 @@ func (f *Office) change(ctx context.Context, do func(*store.Controllers) error) 
 		}
 		before := l.All
 		l.All = slices.Clone(l.All)
-		if err := do(&l); err != nil || slices.EqualFunc(before, l.All, func(a, b store.Controller) bool { return a.Name == b.Name && a.Removed == b.Removed }) {
+		if err := do(&l); err != nil || slices.EqualFunc(before, l.All, func(a, b store.Controller) bool {
+			return a.Name == b.Name &&
+				a.Removed == b.Removed
+		}) {
 			return err
 		}
 		l.Version++
@@ -318,7 +322,8 @@ func (f *Office) renew(ctx context.Context, nodes func() ([]string, bool)) (rene
 	began := f.Now()
 	left := f.seat.Until() - began
 	if left <= 0 {
-		return false, fmt.Errorf("%w: its seat was not renewed for %s: the database is away, or this process stood still", ErrLost, when.Words(TTL))
+		return false, fmt.Errorf("%w: its seat was not renewed for %s: the database is away, or this process stood still", ErrLost,
+			when.Words(TTL))
 	}
 	asking, cancel := context.WithTimeout(ctx, left)
 	defer cancel()

@@ -22,12 +22,13 @@ var (
 	strangeDesc  = desc("gang_gpu_memory_strangers_bytes", "VRAM in use by processes that are not ours.", "node", "gpu")
 	utilDesc     = desc("gang_gpu_utilization_ratio", "Utilisation of a card, 0 to 1.", "node", "gpu")
 	healthDesc   = desc("gang_gpu_healthy", "0 when the card is quarantined.", "node", "gpu")
-	jobDesc      = desc("gang_job_info", "1 for each running job, to join what is of a job with whose it is.", "job", "user", "account", "partition")
-	cpusDesc     = desc("gang_job_cpus", "CPUs that a job holds on a node.", "job", "node")
-	cpuDesc      = desc("gang_job_cpu_seconds_total", "CPU time of a job's processes on a node, as of the last minute.", "job", "node")
-	peakDesc     = desc("gang_job_memory_peak_bytes", "The most memory that a job's processes held on a node.", "job", "node")
-	askedDesc    = desc("gang_job_memory_asked_bytes", "Memory that a job asked for on a node.", "job", "node")
-	infoDesc     = desc("gang_job_gpu_info", "1 for each card of each running rank.", "job", "epoch", "user", "node", "gpu", "uuid")
+	jobDesc      = desc("gang_job_info", "1 for each running job, to join what is of a job with whose it is.", "job", "user", "account",
+		"partition")
+	cpusDesc  = desc("gang_job_cpus", "CPUs that a job holds on a node.", "job", "node")
+	cpuDesc   = desc("gang_job_cpu_seconds_total", "CPU time of a job's processes on a node, as of the last minute.", "job", "node")
+	peakDesc  = desc("gang_job_memory_peak_bytes", "The most memory that a job's processes held on a node.", "job", "node")
+	askedDesc = desc("gang_job_memory_asked_bytes", "Memory that a job asked for on a node.", "job", "node")
+	infoDesc  = desc("gang_job_gpu_info", "1 for each card of each running rank.", "job", "epoch", "user", "node", "gpu", "uuid")
 )
 
 func desc(name, help string, labels ...string) *prometheus.Desc {
@@ -36,7 +37,8 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 
 // Describe is part of prometheus.Collector.
 func (c *collector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{jobsDesc, nodeUpDesc, totalDesc, usedDesc, reservedDesc, strangeDesc, utilDesc, healthDesc, infoDesc, jobDesc, cpusDesc, cpuDesc, peakDesc, askedDesc} {
+	for _, d := range []*prometheus.Desc{jobsDesc, nodeUpDesc, totalDesc, usedDesc, reservedDesc, strangeDesc, utilDesc, healthDesc, infoDesc,
+		jobDesc, cpusDesc, cpuDesc, peakDesc, askedDesc} {
 		ch <- d
 	}
 }

@@ -73,18 +73,21 @@ func New(version string) *Metrics {
 	for _, verdict := range []string{stallConfirmed, stallDismissed} {
 		m.stalls.WithLabelValues(verdict) // a rate needs the zero before the first
 	}
-	m.notified = counter("gang_notify_deliveries_total", "Mails and posts to webhooks about jobs, by target and whether they were taken.", "target", "outcome")
+	m.notified = counter("gang_notify_deliveries_total", "Mails and posts to webhooks about jobs, by target and whether they were taken.",
+		"target", "outcome")
 	for _, outcome := range []string{"delivered", "failed"} {
 		m.notified.WithLabelValues("mail", outcome)
 	}
 	m.stale = counter("gang_stale_reports_total", "Reports of an epoch that is not the current one, refused.").WithLabelValues()
 	// 10 ms to 6 minutes: from a drain on an idle machine to grace + slack at their largest usual values.
-	m.drainTime = histogram("gang_drain_duration_seconds", "From the start of a drain to its completion.", prometheus.ExponentialBuckets(0.01, 2, 16))
+	m.drainTime = histogram("gang_drain_duration_seconds", "From the start of a drain to its completion.",
+		prometheus.ExponentialBuckets(0.01, 2, 16))
 	// 1 ms to 12 days.
 	m.waitTime = histogram("gang_job_wait_seconds", "From submission to the first start.", prometheus.ExponentialBuckets(0.001, 4, 16))
 	m.cycle = histogram("gang_scheduler_cycle_seconds", "Duration of one plan.", prometheus.ExponentialBuckets(0.00001, 4, 10))
 	m.commit = histogram("gang_store_commit_seconds", "Duration of one durable commit.", prometheus.ExponentialBuckets(0.0001, 2, 16))
-	m.lastCycle = prometheus.NewGauge(prometheus.GaugeOpts{Name: "gang_scheduler_last_cycle_timestamp_seconds", Help: "Unix time of the last plan."})
+	m.lastCycle = prometheus.NewGauge(prometheus.GaugeOpts{Name: "gang_scheduler_last_cycle_timestamp_seconds",
+		Help: "Unix time of the last plan."})
 	m.reg.MustRegister(m.lastCycle)
 	about(m.reg, version, 1)
 	return m
@@ -95,7 +98,8 @@ func New(version string) *Metrics {
 func Standby(version string, behind func() float64) http.Handler {
 	reg := prometheus.NewRegistry()
 	about(reg, version, 0)
-	reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "gang_standby_behind_seconds", Help: "How long ago this controller, which stands by, had all commits."}, behind))
+	reg.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "gang_standby_behind_seconds",
+		Help: "How long ago this controller, which stands by, had all commits."}, behind))
 	return promhttp.HandlerFor(reg, promhttp.HandlerOpts{})
 }
 
@@ -103,7 +107,8 @@ func Standby(version string, behind func() float64) http.Handler {
 func about(reg *prometheus.Registry, version string, leads float64) {
 	info := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "gang_build_info", Help: "1, labelled with the version."}, []string{"version"})
 	info.WithLabelValues(version).Set(1)
-	lead := prometheus.NewGauge(prometheus.GaugeOpts{Name: "gang_controller_leads", Help: "1: this controller leads, and has the figures of the cluster. 0: it stands by."})
+	lead := prometheus.NewGauge(prometheus.GaugeOpts{Name: "gang_controller_leads",
+		Help: "1: this controller leads, and has the figures of the cluster. 0: it stands by."})
 	lead.Set(leads)
 	reg.MustRegister(info, lead)
 }

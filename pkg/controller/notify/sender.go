@@ -150,7 +150,8 @@ func (s *Sender) done(ctx context.Context, box Outbox, r result) error {
 	if r.err == nil {
 		return box.Delivered(ctx, r.b.Letters)
 	}
-	s.Log.Warn("a notice was not delivered: it is tried again", "target", l.Target, "to", l.To, "user", l.User, "letters", len(r.b.Letters), "err", r.err)
+	s.Log.Warn("a notice was not delivered: it is tried again", "target", l.Target, "to", l.To, "user", l.User, "letters", len(r.b.Letters),
+		"err", r.err)
 	if len(givenUp) > 0 {
 		s.Log.Error("notices given up", "target", l.Target, "to", l.To, "user", l.User, "letters", len(givenUp), "err", r.err)
 		return box.GivenUp(ctx, givenUp, r.err.Error())

@@ -46,7 +46,8 @@ func (s *Site) Resolve(asked []api.Notify, user string) (kept []api.Notify, warn
 				return nil, nil, s.noTarget(n.Target)
 			}
 		case s.Mail == nil:
-			warnings = append(warnings, "--mail-type has no effect: the site has no mail server, which an administrator would name; wait with gsubmit --wait, or follow gctl events --follow")
+			warnings = append(warnings, "--mail-type has no effect: the site has no mail server, which an administrator would name; wait with "+
+				"gsubmit --wait, or follow gctl events --follow")
 			continue
 		default:
 			if n.To, err = s.Mail.address(n.To, user); err != nil {
@@ -72,7 +73,8 @@ func kinds() string {
 }
 
 func (s *Site) noTarget(name string) error {
-	e := &api.Error{Code: api.CodeInvalid, Message: fmt.Sprintf("notify: the site has no target %q", name), Hint: "it has none; mail is asked for with --mail-type"}
+	e := &api.Error{Code: api.CodeInvalid, Message: fmt.Sprintf("notify: the site has no target %q", name),
+		Hint: "it has none; mail is asked for with --mail-type"}
 	var names []string
 	for _, t := range s.Targets {
 		names = append(names, t.Name)
@@ -90,13 +92,15 @@ func (m *Mail) address(to, user string) (string, error) {
 	}
 	if !strings.Contains(to, "@") {
 		if m.Domain == "" {
-			return "", &api.Error{Code: api.CodeInvalid, Message: fmt.Sprintf("notify: %q is no mail address, and the site names no mail domain for its users", to), Hint: "give a whole address with --mail-user"}
+			return "", &api.Error{Code: api.CodeInvalid, Message: fmt.Sprintf("notify: %q is no mail address, and the site names no mail domain "+
+				"for its users", to), Hint: "give a whole address with --mail-user"}
 		}
 		to += "@" + m.Domain
 	}
 	parsed, err := mail.ParseAddress(to)
 	if err != nil || parsed.Address != to || strings.ContainsFunc(to, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
-		return "", &api.Error{Code: api.CodeInvalid, Message: fmt.Sprintf("notify: %q is no mail address", to), Hint: "write --mail-user=NAME@DOMAIN"}
+		return "", &api.Error{Code: api.CodeInvalid, Message: fmt.Sprintf("notify: %q is no mail address", to),
+			Hint: "write --mail-user=NAME@DOMAIN"}
 	}
 	domain := strings.ToLower(to[strings.LastIndexByte(to, '@')+1:])
 	for _, d := range m.Domains {

@@ -87,7 +87,8 @@ func (h *Webhook) Send(ctx context.Context, all []*api.Letter, now time.Time) er
 	case resp.StatusCode >= 200 && resp.StatusCode < 300:
 		return nil
 	case resp.StatusCode >= 300 && resp.StatusCode < 400:
-		return fmt.Errorf("target %s: it answers with a redirect (%s), which is not followed: the configuration names the address", h.Name, resp.Status)
+		return fmt.Errorf("target %s: it answers with a redirect (%s), which is not followed: the configuration names the address", h.Name,
+			resp.Status)
 	}
 	return fmt.Errorf("target %s: %s", h.Name, resp.Status)
 }
@@ -126,8 +127,10 @@ func (h *Webhook) mayDial(_, address string, _ syscall.RawConn) error {
 }
 
 // notPublic are networks that netip does not know as private.
-var notPublic = []netip.Prefix{netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("192.0.0.0/24"),
-	netip.MustParsePrefix("198.18.0.0/15"), netip.MustParsePrefix("240.0.0.0/4"), netip.MustParsePrefix("64:ff9b::/96"), netip.MustParsePrefix("2002::/16"), netip.MustParsePrefix("::/96")}
+var notPublic = []netip.Prefix{netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("100.64.0.0/10"),
+	netip.MustParsePrefix("192.0.0.0/24"),
+	netip.MustParsePrefix("198.18.0.0/15"), netip.MustParsePrefix("240.0.0.0/4"), netip.MustParsePrefix("64:ff9b::/96"),
+	netip.MustParsePrefix("2002::/16"), netip.MustParsePrefix("::/96")}
 
 func public(ip netip.Addr) bool {
 	for _, n := range notPublic {

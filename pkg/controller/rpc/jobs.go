@@ -231,7 +231,8 @@ func (s *Server) act(action string, op auth.Op) handler {
 		if req.Ended && action != "requeue" {
 			return nil, api.Errorf(api.CodeInvalid, "ended belongs to a requeue")
 		}
-		if req.As != "" && (action == "release" || req.As != api.HoldAdmin && req.As != api.HoldUser && (req.As != api.HoldSpecial || !req.Hold)) {
+		if req.As != "" && (action == "release" || req.As != api.HoldAdmin && req.As != api.HoldUser &&
+			(req.As != api.HoldSpecial || !req.Hold)) {
 			return nil, api.Errorf(api.CodeInvalid, "as %q: a hold is as admin or user, that of a requeue special too", req.As)
 		}
 		return s.Engine.Act(r.Context(), do, req, caller(id), may(op, id))
@@ -394,7 +395,8 @@ func logQuery(r *http.Request) (*api.LogQuery, error) {
 	tail, bad3 := number(v, "tail", 0, 0)
 	epoch, bad4 := number(v, "from_epoch", 0, 0)
 	offset, bad5 := number(v, "from_offset", 0, 0)
-	return &api.LogQuery{Ref: ref, Rank: int(rank), Attempt: int(attempt), Stderr: v.Get("stderr") != "", Follow: v.Get("follow") != "", Tail: tail,
+	return &api.LogQuery{Ref: ref, Rank: int(rank), Attempt: int(attempt), Stderr: v.Get("stderr") != "", Follow: v.Get("follow") != "",
+		Tail: tail,
 		From: api.LogPosition{Epoch: int(epoch), Offset: offset}}, cmp.Or(bad1, bad2, bad3, bad4, bad5)
 }
 

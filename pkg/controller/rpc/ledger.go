@@ -16,6 +16,7 @@ func (s *Server) ledger(r *http.Request, _ auth.Identity) (*api.LedgerReply, err
 		}
 		return out
 	}
-	return s.Engine.Ledger(r.Context(), &api.LedgerQuery{From: p.Get("from"), To: p.Get("to"), By: words("by"), Users: words("user"), Accounts: words("account"),
+	return s.Engine.Ledger(r.Context(), &api.LedgerQuery{From: p.Get("from"), To: p.Get("to"), By: words("by"), Users: words("user"),
+		Accounts:   words("account"),
 		Partitions: words("partition"), CardTypes: p["card_type"], Cause: words("cause")})
 }

@@ -120,7 +120,8 @@ func (l *live) join(e *engine.Engine, r *liveReader) {
 	if l.stop == nil {
 		ctx, cancel := context.WithCancel(context.Background())
 		l.stop = cancel
-		g := &liveGatherer{l: l, e: e, touched: map[int64]bool{}, places: map[string]bool{}, woken: make(chan struct{}, 1), rows: map[int64]uint64{}, on: map[int64][]string{},
+		g := &liveGatherer{l: l, e: e, touched: map[int64]bool{}, places: map[string]bool{}, woken: make(chan struct{}, 1),
+			rows: map[int64]uint64{}, on: map[int64][]string{},
 			nodes: map[string]uint64{}, uses: map[string]uint64{}, seed: maphash.MakeSeed()}
 		go g.run(ctx)
 	}

@@ -55,7 +55,8 @@ func (s *Server) knownPeople(ctx context.Context, lists ...whom) error {
 			written, err := l.look(ctx, s.People, name)
 			switch {
 			case errors.Is(err, people.ErrUnknown):
-				return &api.Error{Code: api.CodeInvalid, Message: fmt.Sprintf("%s=%s: the controller's host knows no %s %q", l.field, short(*l.names), l.kind, name),
+				return &api.Error{Code: api.CodeInvalid, Message: fmt.Sprintf("%s=%s: the controller's host knows no %s %q", l.field, short(*l.names),
+					l.kind, name),
 					Hint: fmt.Sprintf("names are as in getent %s", map[string]string{"user": "passwd", "group": "group"}[l.kind])}
 			case err != nil:
 				s.Log.Warn("names are taken as they are written", "field", l.field, "from", name, "err", err)

@@ -50,8 +50,10 @@ func (r *Rates) admit(id auth.Identity) *api.Error {
 		return nil
 	}
 	return &api.Error{Code: api.CodeTooMany, RetryAfter: int(math.Ceil(wait.Seconds())),
-		Message: fmt.Sprintf("%s has made %d requests more than %d a second: the next is taken in %s", id.User, r.burst, r.perSecond, when.Words(wait)),
-		Hint:    "ask for many jobs in one call: an array, gqueue -j ID,ID; and follow with gqueue --watch or gsubmit --wait instead of asking again"}
+		Message: fmt.Sprintf("%s has made %d requests more than %d a second: the next is taken in %s", id.User, r.burst, r.perSecond,
+			when.Words(wait)),
+		Hint: "ask for many jobs in one call: an array, gqueue -j ID,ID; and follow with gqueue --watch or gsubmit --wait instead of " +
+			"asking again"}
 }
 
 // take is 0 when a request of a user is taken, else how long until one is.

@@ -21,7 +21,8 @@ func (s *Server) changeReservation(r *http.Request, id auth.Identity, req *api.R
 	return s.putReservation(r, id, req, true)
 }
 
-func (s *Server) putReservation(r *http.Request, id auth.Identity, req *api.ReservationRequest, change bool) (*api.ReservationsReply, error) {
+func (s *Server) putReservation(r *http.Request, id auth.Identity, req *api.ReservationRequest, change bool) (*api.ReservationsReply,
+	error) {
 	if err := s.knownPeople(r.Context(), users("users", req.Users)); err != nil {
 		return nil, err
 	}

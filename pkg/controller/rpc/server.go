@@ -141,7 +141,8 @@ func (s *Server) routes() []route {
 
 // open are the calls that prove who calls by a token or a certificate of their own.
 func (s *Server) open() map[string]http.Handler {
-	return map[string]http.Handler{"POST " + auth.JoinPath: s.Join, "POST " + auth.RenewPath: s.Renew, "POST " + auth.ControllerJoinPath: s.JoinController}
+	return map[string]http.Handler{"POST " + auth.JoinPath: s.Join, "POST " + auth.RenewPath: s.Renew, "POST " +
+		auth.ControllerJoinPath: s.JoinController}
 }
 
 // Handler is the whole interface.

@@ -17,7 +17,8 @@ func (s *Server) own(r *http.Request, id auth.Identity) (*gang.Job, error) {
 		return nil, err
 	}
 	if j.UID != id.UID {
-		return nil, api.Errorf(api.CodePermission, "job %d belongs to %s: only its owner may run steps in it", j.ID, j.User).About(api.ReasonOwner, j.User)
+		return nil, api.Errorf(api.CodePermission, "job %d belongs to %s: only its owner may run steps in it", j.ID,
+			j.User).About(api.ReasonOwner, j.User)
 	}
 	return j, nil
 }

@@ -133,8 +133,10 @@ type Known struct {
 
 // KnownOf is what was loaded as of a commit.
 func KnownOf(saved *gang.Snapshot, lineage, term uint64) *Known {
-	k := &Known{Lineage: lineage, Term: term, Keys: map[string]int64{}, Jobs: make(map[int64]*gang.Job, len(saved.Jobs)), Nodes: map[string]*gang.Node{},
-		Reservations: map[string]*api.Reservation{}, Partitions: saved.Partitions, Crontabs: saved.Crontabs, Claims: saved.Claims, NextID: saved.NextID, NextSeq: saved.NextSeq}
+	k := &Known{Lineage: lineage, Term: term, Keys: map[string]int64{}, Jobs: make(map[int64]*gang.Job, len(saved.Jobs)),
+		Nodes:        map[string]*gang.Node{},
+		Reservations: map[string]*api.Reservation{}, Partitions: saved.Partitions, Crontabs: saved.Crontabs, Claims: saved.Claims,
+		NextID: saved.NextID, NextSeq: saved.NextSeq}
 	for _, j := range saved.Jobs {
 		k.Jobs[j.ID] = j
 	}

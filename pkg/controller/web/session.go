@@ -79,7 +79,8 @@ func (l *links) make(id *auth.Identity, now time.Time) (secret string, until tim
 	}
 	if his >= linksEach || len(l.made) >= linksAll {
 		return "", time.Time{}, &api.Error{Code: api.CodeTooMany, RetryAfter: 60,
-			Message: fmt.Sprintf("%d links of yours were not used yet, the most that may be", his), Hint: fmt.Sprintf("open one of them; each ends after %s", when.Words(linkLife))}
+			Message: fmt.Sprintf("%d links of yours were not used yet, the most that may be", his),
+			Hint:    fmt.Sprintf("open one of them; each ends after %s", when.Words(linkLife))}
 	}
 	if l.made == nil {
 		l.made = map[[sha256.Size]byte]link{}

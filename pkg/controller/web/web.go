@@ -62,10 +62,12 @@ type Server struct {
 // passed are the calls of the page; what is not in here does not exist for it.
 var passed = []string{
 	"GET /v1/live", "GET /v1/nodes", "GET /v1/ping", "GET /v1/reservations", "GET /v1/events", "GET /v1/logs", "GET /v1/log",
-	"GET /v1/jobs/{ref}", "GET /v1/jobs/{ref}/why", "GET /v1/jobs/{ref}/script", "GET /v1/verify", "GET /v1/outbox", "GET /v1/day", "GET /v1/limits", "GET /v1/ledger",
+	"GET /v1/jobs/{ref}", "GET /v1/jobs/{ref}/why", "GET /v1/jobs/{ref}/script", "GET /v1/verify", "GET /v1/outbox", "GET /v1/day",
+	"GET /v1/limits", "GET /v1/ledger",
 	"POST /v1/query", "POST /v1/history",
 	"POST /v1/cancel", "POST /v1/hold", "POST /v1/release", "POST /v1/requeue", "POST /v1/tokens",
-	"POST /v1/nodes/{name}/drain", "POST /v1/nodes/{name}/resume", "POST /v1/nodes/{name}/cards/{card}/drain", "POST /v1/nodes/{name}/cards/{card}/resume",
+	"POST /v1/nodes/{name}/drain", "POST /v1/nodes/{name}/resume", "POST /v1/nodes/{name}/cards/{card}/drain",
+	"POST /v1/nodes/{name}/cards/{card}/resume",
 }
 
 // New makes a server of the page.
@@ -127,7 +129,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.Set("Strict-Transport-Security", "max-age=31536000")
 	}
 	if !s.ours(r.Host) {
-		fail(w, &api.Error{Code: api.CodePermission, Message: fmt.Sprintf("this page is not %q", r.Host), Hint: "open " + s.o.URL + "; other names are for an administrator to add (web_url in gangd.toml)"})
+		fail(w, &api.Error{Code: api.CodePermission, Message: fmt.Sprintf("this page is not %q", r.Host), Hint: "open " + s.o.URL +
+			"; other names are for an administrator to add (web_url in gangd.toml)"})
 		return
 	}
 	s.mux.ServeHTTP(w, r)
@@ -317,7 +320,8 @@ func (s *Server) Links() http.Handler {
 		_, _ = io.Copy(io.Discard, io.LimitReader(r.Body, bodyMax))
 		id, _ := auth.From(r.Context())
 		if id.Kind == auth.KindRelay && !id.Login {
-			fail(w, &api.Error{Code: api.CodePermission, Message: id.Node + " is a compute node: it can't log anybody in", Hint: "run gctl web on the controller's host, or on a login host"})
+			fail(w, &api.Error{Code: api.CodePermission, Message: id.Node + " is a compute node: it can't log anybody in",
+				Hint: "run gctl web on the controller's host, or on a login host"})
 			return
 		}
 		secret, until, err := s.links.make(&id, s.o.Now())

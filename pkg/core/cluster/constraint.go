@@ -238,7 +238,8 @@ func (p *constraintParser) inBrackets(c *Constraint, t *term) error {
 	}
 	switch {
 	case counted == 0 && t.parts != nil && !t.any:
-		return p.wrong(t, "in brackets & joins counts", "write "+t.text+" without brackets, or a count behind each feature, such as [rack1*2&rack2*4]")
+		return p.wrong(t, "in brackets & joins counts", "write "+t.text+" without brackets, or a count behind each feature, such as "+
+			"[rack1*2&rack2*4]")
 	case counted == 0:
 		if len(terms) > maxAlternatives {
 			return p.wrong(t, "more than "+strconv.Itoa(maxAlternatives)+" alternatives", "name fewer")

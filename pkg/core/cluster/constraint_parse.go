@@ -107,7 +107,8 @@ func (p *constraintParser) number() (int, error) {
 
 func (p *constraintParser) group(end byte) (*term, error) {
 	if p.depth++; p.depth > maxConstraintDepth {
-		return nil, api.Errorf(api.CodeInvalid, "constraint %q: more than %d parentheses inside each other", p.text, maxConstraintDepth).About(api.ReasonFeature, p.text)
+		return nil, api.Errorf(api.CodeInvalid, "constraint %q: more than %d parentheses inside each other", p.text,
+			maxConstraintDepth).About(api.ReasonFeature, p.text)
 	}
 	p.at++
 	t, err := p.any()
@@ -138,8 +139,10 @@ func (p *constraintParser) fail(want string) error {
 	if p.at < len(p.text) {
 		found = "'" + p.text[p.at:p.at+1] + "'"
 	}
-	err := api.Errorf(api.CodeInvalid, "constraint %q: %s expected at column %d, found %s", p.text, want, p.at+1, found).About(api.ReasonFeature, p.text)
-	err.Hint = "write features joined by & and |, such as a100&(ib|roce), alternatives for all nodes as [rack1|rack2], counts of nodes as rack1*2"
+	err := api.Errorf(api.CodeInvalid, "constraint %q: %s expected at column %d, found %s", p.text, want, p.at+1,
+		found).About(api.ReasonFeature, p.text)
+	err.Hint = "write features joined by & and |, such as a100&(ib|roce), alternatives for all nodes as [rack1|rack2], counts of nodes as " +
+		"rack1*2"
 	return err
 }
 

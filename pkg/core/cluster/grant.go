@@ -169,7 +169,8 @@ func (n *Node) refuse(g *Grant) error {
 		return fmt.Errorf("node %s: asked for as a whole, job %d is on it", n.Name, n.Grants[0].Job)
 	case lacksAmount:
 		row, free, want := &Resources[at], max(0, n.Has[at]-u.taken[at]), cmp.Or(g.Takes[at], n.Each[at])
-		return fmt.Errorf("node %s: %s %s asked, %s of %s free: %s short", n.Name, row.Figure(want), row.Noun, row.Figure(free), row.Figure(n.Has[at]), row.Figure(want-free))
+		return fmt.Errorf("node %s: %s %s asked, %s of %s free: %s short", n.Name, row.Figure(want), row.Noun, row.Figure(free),
+			row.Figure(n.Has[at]), row.Figure(want-free))
 	}
 	return n.refuseCard(u, &g.Cards[at], what)
 }
@@ -308,7 +309,8 @@ func askKey(s *api.Spec, partitions []string) string {
 	for r := range Resources {
 		fmt.Fprintf(&b, " %d+%d", rank[r], member[r])
 	}
-	fmt.Fprintf(&b, " %d %d %d %t %d %d %d %t", s.GPUsPerRank, s.GPUsPerNode, s.VRAMBytes, shares(s), s.RanksPerNode, s.MinNodes, s.MaxNodes, s.Exclusive)
+	fmt.Fprintf(&b, " %d %d %d %t %d %d %d %t", s.GPUsPerRank, s.GPUsPerNode, s.VRAMBytes, shares(s), s.RanksPerNode, s.MinNodes, s.MaxNodes,
+		s.Exclusive)
 	if s.Switches > 0 {
 		wait := time.Duration(-1)
 		if s.SwitchWait != nil {

@@ -371,7 +371,8 @@ type Waste struct {
 
 // Compare orders by cost.
 func (w Waste) Compare(o Waste) int {
-	return cmp.Or(cmp.Compare(w.wish, o.wish), cmp.Compare(w.Price, o.Price), cmp.Compare(w.idle, o.idle), cmp.Compare(w.vram, o.vram), cmp.Compare(w.fresh, o.fresh),
+	return cmp.Or(cmp.Compare(w.wish, o.wish), cmp.Compare(w.Price, o.Price), cmp.Compare(w.idle, o.idle), cmp.Compare(w.vram, o.vram),
+		cmp.Compare(w.fresh, o.fresh),
 		cmp.Compare(w.cards, o.cards), cmp.Compare(w.cpus, o.cpus))
 }
 

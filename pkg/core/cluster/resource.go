@@ -39,7 +39,8 @@ func (a Amounts) String() string {
 var Resources = [resources]ResourceRow{
 	CPUs: {
 		Noun: "CPUs", One: "CPU",
-		Rank:  Figure{"cpus-per-task", func(s *api.Spec) int64 { return int64(max(1, s.CPUsPerRank)) }, func(s *api.Spec, v int64) { s.CPUsPerRank = int(v) }},
+		Rank: Figure{"cpus-per-task", func(s *api.Spec) int64 { return int64(max(1, s.CPUsPerRank)) },
+			func(s *api.Spec, v int64) { s.CPUsPerRank = int(v) }},
 		Total: func(h *api.Hello) int64 { return int64(h.CPUs) },
 		Show:  func(n *api.Node, total, used int64) { n.CPUs, n.CPUsUsed = int(total), int(used) },
 	},

@@ -174,7 +174,8 @@ func (c *Command[T]) help(topic string, s Streams) error {
 		}
 		fmt.Fprintf(s.Out, "  %-28s  %s\n", o.names()+argument, o.kept())
 	}
-	fmt.Fprintf(s.Out, "\nHelp options:\n  --help[=slurm]                  show this help message, or what became of each of Slurm's options\n"+
+	fmt.Fprintf(s.Out, "\nHelp options:\n  --help[=slurm]                  show this help message, or what became of each of Slurm's "+
+		"options\n"+
 		"  --usage                         display brief usage message\nManual: man gangd-slurm\n")
 	return ErrDone
 }
@@ -212,7 +213,8 @@ func UsageRow[T any]() Option[T] {
 	return Option[T]{Long: "usage", List: Exact, Help: "display a brief summary of the options"}
 }
 
-// ClustersRow is --clusters of a command that asks a controller: the one that there is may be named, and named, where it is not nil, says that it was.
+// ClustersRow is --clusters of a command that asks a controller: the one that there is may be named, and named, where it is not nil, says
+// that it was.
 func ClustersRow[T any](command string, named func(*T) *bool) Option[T] {
 	return Option[T]{Long: "clusters", Short: 'M', Names: "cluster clusters", Kind: Required, List: Partial,
 		Help: Cluster + " is the one cluster; another name is refused; GANG_DIR chooses another's controller", Set: func(t *T, v string) error {
@@ -236,6 +238,7 @@ func NoCluster(command, name string) error {
 	if IsCluster(name) {
 		return nil
 	}
-	text := fmt.Sprintf("No cluster '%s' known by database.\n%s: error: '%s' can't be reached now, or it is an invalid entry for --cluster.  Use 'sacctmgr list clusters' to see available clusters.", name, command, name)
+	text := fmt.Sprintf("No cluster '%s' known by database.\n%s: error: '%s' can't be reached now, or it is an invalid entry for "+
+		"--cluster.  Use 'sacctmgr list clusters' to see available clusters.", name, command, name)
 	return errors.New(text)
 }

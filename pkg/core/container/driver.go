@@ -128,13 +128,15 @@ func podmanAt(at Stage) []string {
 		storage = "overlay"
 	}
 	return slices.Clip([]string{"podman", "--log-level=fatal", "--root", path.Join(at.Dir, "podman"), "--runroot", "run",
-		"--storage-driver=" + storage, "--storage-opt=" + storage + ".ignore_chown_errors=true", "--cgroup-manager=cgroupfs", "--events-backend=none"})
+		"--storage-driver=" + storage, "--storage-opt=" + storage + ".ignore_chown_errors=true", "--cgroup-manager=cgroupfs",
+		"--events-backend=none"})
 }
 
 var enroot = &Driver{Name: "enroot", kinds: []Kind{Registry, Squash}, version: "version",
 	steps: func(m Image, at Stage) []Step {
 		stage := at.Dir
-		env := []string{"ENROOT_DATA_PATH=" + stage, "ENROOT_TEMP_PATH=" + stage, "ENROOT_CACHE_PATH=" + path.Join(stage, "cache"), "ENROOT_RUNTIME_PATH=" + path.Join(stage, "run")}
+		env := []string{"ENROOT_DATA_PATH=" + stage, "ENROOT_TEMP_PATH=" + stage, "ENROOT_CACHE_PATH=" + path.Join(stage, "cache"),
+			"ENROOT_RUNTIME_PATH=" + path.Join(stage, "run")}
 		file := m.Path
 		var steps []Step
 		if m.Kind == Registry {

@@ -78,12 +78,14 @@ func registry(text string) (Image, error) {
 	m := Image{Kind: Registry}
 	rest, _ := strings.CutPrefix(text, "docker://")
 	if scheme, _, ok := strings.Cut(rest, "://"); ok {
-		return m, fmt.Errorf("images of %s:// are not known: want docker://HOST/NAME:TAG, docker-archive:FILE, oci-archive:FILE, or the path of a directory, a .sqsh or a .sif", scheme)
+		return m, fmt.Errorf("images of %s:// are not known: want docker://HOST/NAME:TAG, docker-archive:FILE, oci-archive:FILE, or the path "+
+			"of a directory, a .sqsh or a .sif", scheme)
 	}
 	wrong := fmt.Errorf("%q is no name of an image: want [HOST/]NAME[:TAG] or [HOST/]NAME@sha256:DIGEST", text)
 	if host, name, ok := strings.Cut(rest, "#"); ok {
 		if strings.Contains(host, "@") {
-			return m, fmt.Errorf("credentials are not named with an image: they are those that you have stored (podman login, enroot's .credentials)")
+			return m, fmt.Errorf("credentials are not named with an image: they are those that you have stored (podman login, enroot's " +
+				".credentials)")
 		}
 		m.Host, rest = host, name
 		if !hostLike(host) {

@@ -164,5 +164,6 @@ func Environ(sets []Set, verbose bool) []string {
 	if verbose {
 		say = "verbose"
 	}
-	return []string{"SLURM_CPU_BIND=" + say + "," + kind + list, "SLURM_CPU_BIND_VERBOSE=" + say, "SLURM_CPU_BIND_TYPE=" + kind, "SLURM_CPU_BIND_LIST=" + list}
+	return []string{"SLURM_CPU_BIND=" + say + "," + kind + list, "SLURM_CPU_BIND_VERBOSE=" + say, "SLURM_CPU_BIND_TYPE=" + kind,
+		"SLURM_CPU_BIND_LIST=" + list}
 }

@@ -54,7 +54,8 @@ func Parse(expr string) (Schedule, error) {
 		words = strings.Fields(long)
 	}
 	if len(words) != len(fields) {
-		return Schedule{}, fmt.Errorf("a time has %d fields (%s) or is a shortcut as @daily, %q has %d", len(fields), fieldNames(), expr, len(words))
+		return Schedule{}, fmt.Errorf("a time has %d fields (%s) or is a shortcut as @daily, %q has %d", len(fields), fieldNames(), expr,
+			len(words))
 	}
 	var s Schedule
 	for i, to := range []*uint64{&s.minute, &s.hour, &s.day, &s.month, &s.weekday} {

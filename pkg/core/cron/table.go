@@ -77,7 +77,8 @@ func Table(text string) (entries []Entry, mistakes []Mistake) {
 		}
 		if _, err := Parse(expr); err != nil {
 			if n := times(line); line[0] != '@' && n < len(fields) {
-				err = fmt.Errorf("a line has %d times (%s), or a shortcut as @daily, and then its command; of these times %.80q has %d", len(fields), fieldNames(), line, n)
+				err = fmt.Errorf("a line has %d times (%s), or a shortcut as @daily, and then its command; of these times %.80q has %d", len(fields),
+					fieldNames(), line, n)
 			}
 			bad(e.First, "%s", err)
 		} else if command == "" {
@@ -90,9 +91,11 @@ func Table(text string) (entries []Entry, mistakes []Mistake) {
 	}
 	switch {
 	case len(text) > MaxBytes:
-		mistakes = append(mistakes, Mistake{1, len(lines), len(lines), fmt.Sprintf("the table has %d bytes, and may have %d", len(text), MaxBytes)})
+		mistakes = append(mistakes, Mistake{1, len(lines), len(lines), fmt.Sprintf("the table has %d bytes, and may have %d", len(text),
+			MaxBytes)})
 	case len(entries) > MaxLines:
-		mistakes = append(mistakes, Mistake{entries[MaxLines].First, len(lines), entries[MaxLines].Last, fmt.Sprintf("the table has %d lines with a time, and may have %d", len(entries), MaxLines)})
+		mistakes = append(mistakes, Mistake{entries[MaxLines].First, len(lines), entries[MaxLines].Last,
+			fmt.Sprintf("the table has %d lines with a time, and may have %d", len(entries), MaxLines)})
 	case first > 0:
 		mistakes = append(mistakes, Mistake{first, len(lines), first, "options with no line behind them that they are for"})
 	}

@@ -144,7 +144,8 @@ func (ln *launches) startedElsewhere(e *entry) {
 		if h == nil || r.Blame == api.BlameUser || slices.ContainsFunc(e.job.Members, func(m Member) bool { return m.Node == r.Node }) {
 			continue
 		}
-		ln.strike(h, Strike{Job: e.job.ID, User: e.job.User, Blame: r.Blame, Text: fmt.Sprintf("%s; started by %s", r.Text, e.job.Members[0].Node)})
+		ln.strike(h, Strike{Job: e.job.ID, User: e.job.User, Blame: r.Blame, Text: fmt.Sprintf("%s; started by %s", r.Text,
+			e.job.Members[0].Node)})
 	}
 }
 

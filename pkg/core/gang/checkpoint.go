@@ -104,7 +104,8 @@ func MayTaskCheckpoint(j *Job, epoch int, k api.TaskKey) *api.Error {
 		return conflict(files, "checkpoints are kept of a job's widest step: step %s has %s, step %s has %d", api.StepText(j.ID, s.ID),
 			api.Count(mine, "task"), api.StepText(j.ID, widest.Step), widest.Tasks)
 	case mine < newest.Tasks:
-		return conflict(files, "checkpoints are kept of a job's widest step: step %s has %s, and attempt %d kept those of %d", api.StepText(j.ID, s.ID),
+		return conflict(files, "checkpoints are kept of a job's widest step: step %s has %s, and attempt %d kept those of %d",
+			api.StepText(j.ID, s.ID),
 			api.Count(mine, "task"), newest.Epoch, newest.Tasks)
 	case s.ID != widest.Step:
 		return conflict(files, "checkpoints are kept of one step at a time: those of step %s, which began before step %s and has as many tasks",

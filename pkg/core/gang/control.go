@@ -195,7 +195,8 @@ func (cl *control) again(e *entry, ev Requeue) Outcome {
 	j := e.job
 	switch {
 	case j.Spec.Cron != nil:
-		return refused(conflict("put its line back: gcron -e", "job %s was of a line that is not in the cron table any more", j.Ref()).About(api.ReasonCronJob, ""))
+		return refused(conflict("put its line back: gcron -e", "job %s was of a line that is not in the cron table any more",
+			j.Ref()).About(api.ReasonCronJob, ""))
 	case j.Spec.NoRequeue || limit(cl.set, j.Spec, api.CauseRequeued) == 0:
 		return refused(notToBeRequeued(j))
 	case j.Waits != "":

@@ -22,9 +22,10 @@ type Evidence string
 // The kinds of evidence that outweigh what peers did, strongest first, and an end by itself. Another reason (a gang that
 // stalled, a launch that failed) has none of these: it stands unless a node or a card is lost.
 const (
-	EvidenceLost   Evidence = "lost"   // a member is gone and has not said how, or its node is
-	EvidenceCard   Evidence = "card"   // a card must not be used any more
-	EvidenceLimit  Evidence = "limit"  // a member has stopped itself at the time limit, and its peers have seen that before they did so themselves
+	EvidenceLost Evidence = "lost" // a member is gone and has not said how, or its node is
+	EvidenceCard Evidence = "card" // a card must not be used any more
+	// a member has stopped itself at the time limit, and its peers have seen that before they did so themselves
+	EvidenceLimit  Evidence = "limit"
 	EvidenceMemory Evidence = "memory" // the kernel, or its node, ended something for want of memory
 	EvidenceEnd    Evidence = "end"    // a rank ended by itself, and not well
 	EvidenceShell  Evidence = "shell"  // the same of what its shell ran when it was stopped: it may have been first
@@ -51,7 +52,10 @@ func (st *stops) accident(e *entry, r Report) {
 		return
 	}
 	st.drain(e, r.Cause, -1, "")
-	if len(d.Reports) == 0 || r.Trigger < 0 || slices.ContainsFunc(d.Reports, func(o Report) bool { return o.Evidence == r.Evidence && o.Trigger == r.Trigger }) {
+	if len(d.Reports) == 0 || r.Trigger < 0 || slices.ContainsFunc(d.Reports, func(o Report) bool {
+		return o.Evidence == r.Evidence &&
+			o.Trigger == r.Trigger
+	}) {
 		return
 	}
 	d = st.jobs.edit(e).Drain
@@ -62,7 +66,8 @@ func (st *stops) accident(e *entry, r Report) {
 	// The last of the ends gives its place, but never the first report.
 	at := -1
 	for i := 1; i < len(d.Reports); i++ {
-		if d.Reports[i].Evidence == EvidenceEnd && (at < 0 || st.endOf(e.job, d.Reports[i].Trigger).After(st.endOf(e.job, d.Reports[at].Trigger))) {
+		if d.Reports[i].Evidence == EvidenceEnd && (at < 0 || st.endOf(e.job, d.Reports[i].Trigger).After(st.endOf(e.job,
+			d.Reports[at].Trigger))) {
 			at = i
 		}
 	}
@@ -176,7 +181,8 @@ func killedMember(j *Job) *Member {
 // something else of it, or nothing.
 func ofKills(j *Job, m *Member) Report {
 	rank := m.Ranks[0]
-	return Report{Evidence: EvidenceMemory, Cause: api.CauseOOM, Trigger: rank, Text: fmt.Sprintf("%s: %s", cmp.Or(whoOf(j, m), m.Node), m.KillText)}
+	return Report{Evidence: EvidenceMemory, Cause: api.CauseOOM, Trigger: rank, Text: fmt.Sprintf("%s: %s", cmp.Or(whoOf(j, m), m.Node),
+		m.KillText)}
 }
 
 // whoOf names the only rank of a member; empty: it has several, or is part of an allocation.
@@ -249,7 +255,8 @@ func (st *stops) ends(j *Job) (out []EpochEnd) {
 	}
 	for i := range j.Ranks {
 		if r := &j.Ranks[i]; hasProcess(j, i) && r.Exited && !r.End.IsZero() {
-			end := EpochEnd{Rank: i, After: st.endOf(j, i).Sub(first).Round(10 * time.Microsecond), Own: r.State == api.RankDone || r.State == api.RankFailed}
+			end := EpochEnd{Rank: i, After: st.endOf(j, i).Sub(first).Round(10 * time.Microsecond), Own: r.State == api.RankDone ||
+				r.State == api.RankFailed}
 			if !oneClock {
 				end.Within = st.nodes.clockOf(r.Slot.Node).Within
 			}

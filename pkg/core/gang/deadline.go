@@ -72,7 +72,8 @@ func limitName(j *Job) string { return "time limit of " + when.Words(TimeLimit(j
 func cutText(j *Job) string {
 	switch {
 	case cutByDeadline(j):
-		return fmt.Sprintf("time limit %s, cut from %s for the deadline %s", when.Words(TimeLimit(j)), limitText(j.TimeLimit), timeText(j.Deadline))
+		return fmt.Sprintf("time limit %s, cut from %s for the deadline %s", when.Words(TimeLimit(j)), limitText(j.TimeLimit),
+			timeText(j.Deadline))
 	case j.CutTimeLimit > 0:
 		return fmt.Sprintf("time limit %s, cut from %s to end before others' turn", when.Words(j.CutTimeLimit), limitText(j.TimeLimit))
 	}
@@ -221,7 +222,8 @@ func (r *record) tellPart(e *entry) {
 	if percent > 0 {
 		j := r.jobs.edit(e)
 		j.TimeTold = percent
-		r.emitJob(j, api.Event{Type: api.EventTimeLimitNear, Percent: percent, Text: fmt.Sprintf("%d %% of its %s is over", percent, limitName(j))})
+		r.emitJob(j, api.Event{Type: api.EventTimeLimitNear, Percent: percent, Text: fmt.Sprintf("%d %% of its %s is over", percent,
+			limitName(j))})
 	}
 	r.armPart(e)
 }

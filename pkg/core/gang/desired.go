@@ -9,7 +9,8 @@ import (
 	"gangd/pkg/core/hostlist"
 )
 
-// desired is all that a node shall have: what is not in here must go. What is left of epochs that are over is listed too, without a body: the node may
+// desired is all that a node shall have: what is not in here must go. What is left of epochs that are over is listed too, without a body:
+// the node may
 // never have been told of it, and then nothing but a question makes it say that it has
 // nothing. Its cost is that of the node's members. Nothing in it is changed later.
 func (ns *nodes) desired(node string) []api.Assignment {
@@ -94,7 +95,8 @@ func (ns *nodes) bodyOf(e *entry) *api.AssignmentBody {
 	b := &api.AssignmentBody{
 		SpecHash: j.SpecHash, Name: j.Name, User: j.User, UID: j.UID, GID: j.GID, Partition: RunsIn(j, ns.find),
 		ArrayJobID: j.ArrayID, RestartCount: restartCount(j), TimeLimit: timeLimitFrom(j, j.ReservedAt), Grace: graceOf(ns.set, j),
-		Watch: WatchOf(ns.set, j), Checkpoint: HandOver(j), Image: j.Image, Ports: hostlist.Ranges(j.Ports), Ranks: make([]api.RankPlace, len(j.Ranks)),
+		Watch: WatchOf(ns.set, j), Checkpoint: HandOver(j), Image: j.Image, Ports: hostlist.Ranges(j.Ports),
+		Ranks: make([]api.RankPlace, len(j.Ranks)),
 	}
 	if j.ArrayID != 0 {
 		index := j.ArrayIndex
@@ -105,7 +107,8 @@ func (ns *nodes) bodyOf(e *entry) *api.AssignmentBody {
 	}
 	for i := range j.Members {
 		m := &j.Members[i]
-		b.Nodes = append(b.Nodes, api.Place{Name: m.Node, Address: ns.byName[m.Node].node.Hello.Address, Switches: ns.paths[m.Node], CPUs: m.CPUs})
+		b.Nodes = append(b.Nodes, api.Place{Name: m.Node, Address: ns.byName[m.Node].node.Hello.Address, Switches: ns.paths[m.Node],
+			CPUs: m.CPUs})
 		for _, r := range m.Ranks {
 			b.Ranks[r] = api.RankPlace{Node: i, Cards: j.Ranks[r].Slot.Cards}
 		}

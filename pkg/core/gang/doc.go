@@ -9,7 +9,8 @@
 // A rank is blocked, reserved, running, preempting, preempted, done, failed or cancelled
 // ([api.RankState]). A member (the ranks of a gang on one node) is preparing, starting,
 // running, stopping, stopped or fenced ([MemberState]); which of those that are preparing
-// are prepared is known from their nodes alone. What people see is derived from them by [JobState]. Every gang state against every event is a table in
+// are prepared is known from their nodes alone. What people see is derived from them by [JobState]. Every gang state against every event is
+// a table in
 // statetable_test.go, which is printed in docs/state-table.md and walked by a test.
 //
 //	blocked --Admit----> reserved --all ready--> running --last rank done, all stopped--> ended

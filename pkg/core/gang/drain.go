@@ -248,7 +248,8 @@ func (st *stops) maybeComplete(e *entry) {
 	}
 	st.record.epochs[j.key()] = row
 	if shown {
-		ev := api.Event{Type: api.EventDrainCompleted, Outcome: outcome, Cause: d.Cause, Trigger: rankPtr(d.Trigger), Seconds: seconds(st.clock.now.Mono - e.drainAt)}
+		ev := api.Event{Type: api.EventDrainCompleted, Outcome: outcome, Cause: d.Cause, Trigger: rankPtr(d.Trigger),
+			Seconds: seconds(st.clock.now.Mono - e.drainAt)}
 		if len(d.Reports) > 0 && d.Text != d.Reports[0].Text {
 			ev.Text = d.Text
 		}
@@ -308,7 +309,8 @@ func (st *stops) end(e *entry, v *Verdict) {
 	st.memory.leaveIn(e, st.set.KeepEnded)
 	code := v.ExitCode
 	again := j.Spec.Cron != nil && !j.LastRun
-	st.record.emitJob(j, api.Event{Type: api.EventEnded, State: v.State, Cause: v.Cause, Trigger: rankPtr(v.Trigger), ExitCode: &code, Text: v.Text})
+	st.record.emitJob(j, api.Event{Type: api.EventEnded, State: v.State, Cause: v.Cause, Trigger: rankPtr(v.Trigger), ExitCode: &code,
+		Text: v.Text})
 	st.deps.unwatch(e)
 	st.deps.tell(j)
 	if again {

@@ -125,7 +125,8 @@ func Refuse(p *api.Partition, a *Entrant, word string) *api.Error {
 		e := api.Errorf(api.CodePermission, "partition %s is not open to %s: %s", p.Name, who, whichAccounts(p))
 		return hinted(e.About(api.ReasonPartitionAccount, p.Name), "name another account with --account, or another partition")
 	case word == WordPartitionTime:
-		e := api.Errorf(api.CodeInvalid, "time limit %s is above the %s that partition %s allows", limitOrNone(a.TimeLimit), when.Words(p.MaxTime), p.Name)
+		e := api.Errorf(api.CodeInvalid, "time limit %s is above the %s that partition %s allows", limitOrNone(a.TimeLimit),
+			when.Words(p.MaxTime), p.Name)
 		return hinted(e.About(api.ReasonTimeLimit, ""), fmt.Sprintf("ask for --time=%d or less (minutes)", int(p.MaxTime.Minutes())))
 	case word == WordPartitionNodes:
 		return nodesRefusal(p, a.Spec)
@@ -188,7 +189,8 @@ func WhyKept(p *api.Partition, job int64, a *Entrant, word string) string {
 	case WordPartitionInactive:
 		return fmt.Sprintf("partition %s is inactive: an admin lets nothing start in it", p.Name)
 	case WordPartitionTime:
-		return fmt.Sprintf("its time limit is %s, and partition %s allows %s by now; gctl update %d --time=%d lowers it", limitOrNone(a.TimeLimit), p.Name, when.Words(p.MaxTime),
+		return fmt.Sprintf("its time limit is %s, and partition %s allows %s by now; gctl update %d --time=%d lowers it",
+			limitOrNone(a.TimeLimit), p.Name, when.Words(p.MaxTime),
 			job, int(p.MaxTime.Minutes()))
 	case "":
 		return ""
@@ -224,7 +226,8 @@ func inText(in []cluster.In) string {
 
 // Into are those of the named partitions that have nothing against a job by what judge says ([KeptBy] or [Limited]), with
 // what they allow it. Where there are none the first of them is kept, nil of one that is not there, with its word.
-func Into(find func(name string) *api.Partition, named string, a *Entrant, judge func(*api.Partition, *Entrant) string) (in []cluster.In, kept *api.Partition, word string) {
+func Into(find func(name string) *api.Partition, named string, a *Entrant, judge func(*api.Partition, *Entrant) string) (in []cluster.In,
+	kept *api.Partition, word string) {
 	words := map[string]string{}
 	for name := range strings.SplitSeq(named, ",") {
 		p, against := find(name), WordPartitionInactive

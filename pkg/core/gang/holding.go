@@ -42,8 +42,10 @@ func (hs *holdings) mayHold(ev *Submit, count int) *api.Error {
 			Message: fmt.Sprintf("%s has %d jobs that have not ended, %d more are asked for, and a user may have %d", ev.User, h.jobs, count, most)}
 	}
 	if bytes := specOverhead + ev.Spec.TextBytes(); hs.set.UserBytes > 0 && !hs.holds(ev) && h.bytes+bytes > hs.set.UserBytes {
-		return &api.Error{Code: api.CodeTooMany, Hint: "leave out of the environment what the jobs do not need: --export=NAME,NAME; or make them one array, which counts once",
-			Message: fmt.Sprintf("scripts, environments and options of the jobs of %s that have not ended have %d bytes, this one has %d, and a user may have %d", ev.User, h.bytes, bytes, hs.set.UserBytes)}
+		return &api.Error{Code: api.CodeTooMany, Hint: "leave out of the environment what the jobs do not need: --export=NAME,NAME; or make " +
+			"them one array, which counts once",
+			Message: fmt.Sprintf("scripts, environments and options of the jobs of %s that have not ended have %d bytes, this one has %d, and a "+
+				"user may have %d", ev.User, h.bytes, bytes, hs.set.UserBytes)}
 	}
 	return nil
 }

@@ -65,7 +65,8 @@ func Booked(b *Booking) []api.LedgerRow {
 		}
 		part := end.Sub(day)
 		for i, c := range cards {
-			row := api.LedgerRow{LedgerKey: api.LedgerKey{Day: api.LedgerDay(day), User: b.User, Account: b.Account, Partition: b.Partition, CardType: c.Type, Cause: b.Cause}}
+			row := api.LedgerRow{LedgerKey: api.LedgerKey{Day: api.LedgerDay(day), User: b.User, Account: b.Account, Partition: b.Partition,
+				CardType: c.Type, Cause: b.Cause}}
 			// Of a sum each day has the part that its time is of the whole, the last one the rest.
 			// What was used is known to the end, so it is booked then.
 			spread := func(sum int64) int64 {
@@ -184,7 +185,8 @@ func (l ledger) take() (out []api.LedgerRow) {
 
 // newBooking is that of an epoch that has just started, or that an older release started.
 func (bk *books) newBooking(j *Job) Booking {
-	b := Booking{Epoch: j.Epoch, User: j.User, Account: j.Spec.Account, Partition: RunsIn(j, bk.nodes.find), Started: j.Start, Until: j.Start, Waited: max(j.Start.Sub(j.Eligible), 0)}
+	b := Booking{Epoch: j.Epoch, User: j.User, Account: j.Spec.Account, Partition: RunsIn(j, bk.nodes.find), Started: j.Start, Until: j.Start,
+		Waited: max(j.Start.Sub(j.Eligible), 0)}
 	types := map[string]int{}
 	seen := map[[2]string]bool{}
 	for i := range j.Ranks {

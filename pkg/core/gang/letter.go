@@ -50,7 +50,8 @@ type address struct {
 }
 
 func newOutbox() outbox {
-	return outbox{letters: map[int64]*api.Letter{}, drafts: map[address]int64{}, more: map[address]int64{}, waiting: map[waiter]int{}, dirty: map[int64]struct{}{}}
+	return outbox{letters: map[int64]*api.Letter{}, drafts: map[address]int64{}, more: map[address]int64{}, waiting: map[waiter]int{},
+		dirty: map[int64]struct{}{}}
 }
 
 // LetterRow is a letter in its newest form, nil: it is gone.
@@ -217,7 +218,8 @@ func (o *outbox) notify(j *Job, ev *api.Event, dumps, last bool) {
 }
 
 func letterOf(j *Job, n *api.Notify, ev *api.Event, i int) *api.Letter {
-	l := &api.Letter{ID: ev.Seq*lettersOfEvent + int64(i), User: j.User, Target: n.Target, To: n.To, Time: ev.Time, JobID: j.ID, Ref: j.Ref().String(), JobName: j.Name,
+	l := &api.Letter{ID: ev.Seq*lettersOfEvent + int64(i), User: j.User, Target: n.Target, To: n.To, Time: ev.Time, JobID: j.ID,
+		Ref: j.Ref().String(), JobName: j.Name,
 		State: ev.State, Cause: ev.Cause, TimeLimit: TimeLimit(j), Text: ev.Text}
 	if ev.ExitCode != nil {
 		l.ExitCode = *ev.ExitCode

@@ -204,7 +204,8 @@ func (m *memory) recall(d *api.Dependency, jobs []*Job) *api.Error {
 	}
 	for i := range d.On {
 		if c := &d.On[i]; c.Kind != api.AfterSingle && m.jobs.byID[c.Job] == nil {
-			return &api.Error{Code: api.CodeNotFound, Message: fmt.Sprintf("dependency %s: no job %d", c, c.Job), Hint: "gqueue and gacct list your jobs", Reason: api.ReasonDependency, Subject: c.String()}
+			return &api.Error{Code: api.CodeNotFound, Message: fmt.Sprintf("dependency %s: no job %d", c, c.Job),
+				Hint: "gqueue and gacct list your jobs", Reason: api.ReasonDependency, Subject: c.String()}
 		}
 	}
 	return nil

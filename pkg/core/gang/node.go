@@ -446,7 +446,8 @@ func (fl *fleet) setFeatures(ev NodeFeatures) Outcome {
 	res.Features = ev.Features
 	fl.nodes.edit(h).Res = &res
 	fl.nodes.room = true
-	fl.record.emit(api.Event{Type: api.EventNodeFeatures, Node: ev.Node, Text: strings.Join(ev.Features, ",") + " (" + cmp.Or(ev.By, "by hand") + ")"})
+	fl.record.emit(api.Event{Type: api.EventNodeFeatures, Node: ev.Node, Text: strings.Join(ev.Features, ",") + " (" +
+		cmp.Or(ev.By, "by hand") + ")"})
 	return applied()
 }
 
@@ -456,7 +457,8 @@ func (fl *fleet) resumeNode(ev NodeResume) Outcome {
 	case h == nil:
 		return refused(fl.nodes.unknown(ev.Node))
 	case h.node.Admin == "" && h.node.Sick != "":
-		return refused(&api.Error{Code: api.CodeConflict, Message: fmt.Sprintf("node %s is out of service by its own check: %s", ev.Node, h.node.Sick),
+		return refused(&api.Error{Code: api.CodeConflict, Message: fmt.Sprintf("node %s is out of service by its own check: %s", ev.Node,
+			h.node.Sick),
 			Hint: "it comes back by itself when that is mended"})
 	case h.node.Admin == "":
 		return ignored("in service already")

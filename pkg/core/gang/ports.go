@@ -50,7 +50,8 @@ func (ns *nodes) takePorts(nodes []string, n int, turn int64) ([]int, *api.Error
 		}
 	}
 	if len(free) < n {
-		return nil, api.Errorf(api.CodeBusy, "%d ports asked, %d of %s are free on %s", n, len(free), all, strings.Join(nodes, ",")).About(api.ReasonPorts, "")
+		return nil, api.Errorf(api.CodeBusy, "%d ports asked, %d of %s are free on %s", n, len(free), all,
+			strings.Join(nodes, ",")).About(api.ReasonPorts, "")
 	}
 	slices.Sort(free)
 	return free, nil
@@ -76,7 +77,8 @@ func freeBlock(all api.PortRange, used map[int]bool, n, start int) []int {
 
 func portsBeyond(n int, all api.PortRange) *api.Error {
 	if all.Count() == 0 {
-		return &api.Error{Code: api.CodeUnsatisfiable, Message: "the site reserves no ports", Hint: "the admin sets ports = \"12000-12999\" in gangd.toml; leave --resv-ports out", Reason: api.ReasonPorts}
+		return &api.Error{Code: api.CodeUnsatisfiable, Message: "the site reserves no ports",
+			Hint: "the admin sets ports = \"12000-12999\" in gangd.toml; leave --resv-ports out", Reason: api.ReasonPorts}
 	}
 	return api.Errorf(api.CodeUnsatisfiable, "%d ports asked, %d can be reserved (%s)", n, all.Count(), all).About(api.ReasonPorts, "")
 }

@@ -135,5 +135,6 @@ func (ln *launches) readyTimeout(e *entry) {
 	if tasks, n := unreadyTasks(e); n > 0 {
 		who, were, of = numbers("task", tasks)+" of step "+api.StepText(j.ID, Widest(j).Step), n-len(tasks), n
 	}
-	ln.stops.accident(e, Report{Cause: api.CauseLaunch, Trigger: late[0], Text: fmt.Sprintf("%s not ready within %s (%d of %d were)", who, when.Words(j.Spec.ReadyTimeout), were, of)})
+	ln.stops.accident(e, Report{Cause: api.CauseLaunch, Trigger: late[0], Text: fmt.Sprintf("%s not ready within %s (%d of %d were)", who,
+		when.Words(j.Spec.ReadyTimeout), were, of)})
 }

@@ -60,7 +60,8 @@ func (r *record) measured(node string, k api.MemberKey, member int, m *api.Measu
 
 func (r *record) emitExit(j *Job, ra *api.RankActual) {
 	code := ra.ExitCode
-	ev := api.Event{Type: api.EventRankExited, Rank: rankPtr(ra.Rank), Node: j.Ranks[ra.Rank].Slot.Node, ExitCode: &code, Text: cmp.Or(ra.Error, strings.TrimSpace(forksText(ra)))}
+	ev := api.Event{Type: api.EventRankExited, Rank: rankPtr(ra.Rank), Node: j.Ranks[ra.Rank].Slot.Node, ExitCode: &code,
+		Text: cmp.Or(ra.Error, strings.TrimSpace(forksText(ra)))}
 	if ra.Signal != 0 {
 		ev.Signal = fmt.Sprint(ra.Signal)
 	}

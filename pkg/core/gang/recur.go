@@ -146,10 +146,12 @@ func (sb *submissions) dueAt(e *entry, at time.Time) {
 	j := sb.jobs.edit(e)
 	if at.IsZero() {
 		j.Held = HeldAdmin
-		sb.record.emitJob(j, api.Event{Type: api.EventHeld, Text: fmt.Sprintf("%s: time zone %q is not known here any more", HeldAdmin, j.Spec.Cron.Zone)})
+		sb.record.emitJob(j, api.Event{Type: api.EventHeld, Text: fmt.Sprintf("%s: time zone %q is not known here any more", HeldAdmin,
+			j.Spec.Cron.Zone)})
 		return
 	}
 	j.Eligible = at
 	sb.clock.in(at.Sub(sb.clock.now.Wall), timer{kind: timerEligible, job: j.ID})
-	sb.record.emitJob(j, api.Event{Type: api.EventComesAgain, Text: "next at " + at.In(sb.crontabs.zone(j.Spec.Cron.Zone)).Format(time.RFC3339)})
+	sb.record.emitJob(j, api.Event{Type: api.EventComesAgain, Text: "next at " +
+		at.In(sb.crontabs.zone(j.Spec.Cron.Zone)).Format(time.RFC3339)})
 }

@@ -132,7 +132,8 @@ func (rp *reports) readyAgain(h *host, p place, ma *api.MemberActual) Outcome {
 		return ignored("known to be ready")
 	case !prepared && ma.Image != "" && p.e.job.Image != "" && p.e.job.Image != ma.Image:
 		// Its tag was moved while the gang was being prepared. The next epoch names the digest.
-		rp.launches.refuse(h, p.e, p.i, &api.Refusal{Blame: api.BlameUnknown, Text: fmt.Sprintf("the image is %s here and %s elsewhere", ma.Image, p.e.job.Image)}, false)
+		rp.launches.refuse(h, p.e, p.i, &api.Refusal{Blame: api.BlameUnknown, Text: fmt.Sprintf("the image is %s here and %s elsewhere", ma.Image,
+			p.e.job.Image)}, false)
 	default:
 		rp.launches.ready(p.e, p.i, ma.Port, ma.Image)
 	}
@@ -318,7 +319,8 @@ func (rp *reports) noticed(e *entry, i int, ma *api.MemberActual) bool {
 	j := rp.jobs.edit(e)
 	j.Members[i].Noticed = true
 	if first {
-		ev := api.Event{Type: api.EventNotice, Node: j.Members[i].Node, Signal: n.Signal, LeadSeconds: int64(n.Lead.Seconds()), Cause: api.CauseTimeout}
+		ev := api.Event{Type: api.EventNotice, Node: j.Members[i].Node, Signal: n.Signal, LeadSeconds: int64(n.Lead.Seconds()),
+			Cause: api.CauseTimeout}
 		if j.Drain != nil {
 			ev.Cause, ev.LeadSeconds = j.Drain.Cause, int64(j.Drain.Lead.Seconds())
 		}
@@ -351,7 +353,8 @@ func (rp *reports) ownStop(e *entry, i int, ma *api.MemberActual) bool {
 	node := e.job.Members[i].Node
 	switch {
 	case e.job.Drain != nil && ma.Stopping == api.CauseOOM: // it had begun before the order came
-		rp.stops.accident(e, Report{Evidence: EvidenceMemory, Cause: ma.Stopping, Trigger: ownTrigger(e, i, ma), Text: fmt.Sprintf("%s: %s", node, cmp.Or(ma.Text, string(ma.Stopping)))})
+		rp.stops.accident(e, Report{Evidence: EvidenceMemory, Cause: ma.Stopping, Trigger: ownTrigger(e, i, ma),
+			Text: fmt.Sprintf("%s: %s", node, cmp.Or(ma.Text, string(ma.Stopping)))})
 		return true
 	case e.job.Drain != nil && ma.Stopping == api.CauseTimeout && rp.stops.atLimit(e.job):
 		rp.stops.accident(e, Report{Evidence: EvidenceLimit, Cause: ma.Stopping, Trigger: ownTrigger(e, i, ma), Text: limitReached(e.job)})
@@ -384,7 +387,8 @@ func (rp *reports) ownStop(e *entry, i int, ma *api.MemberActual) bool {
 // stoppedAlone is the report on a member that its node has stopped, as it does when its lease is over.
 func stoppedAlone(j *Job, i int, ma *api.MemberActual) Report {
 	m := &j.Members[i]
-	return Report{Evidence: EvidenceLost, Cause: api.CauseNodeLost, Trigger: m.Ranks[0], Text: fmt.Sprintf("%s: stopped by the node (%s)", m.Node, ma.Stopping)}
+	return Report{Evidence: EvidenceLost, Cause: api.CauseNodeLost, Trigger: m.Ranks[0], Text: fmt.Sprintf("%s: stopped by the node (%s)",
+		m.Node, ma.Stopping)}
 }
 
 // ownTrigger is the rank that a stop of the node's own is about.

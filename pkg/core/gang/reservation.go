@@ -155,9 +155,11 @@ func (rs *reservations) bookable(r *api.Reservation, old *reservation, ev *PutRe
 	case old == nil && ev.Old:
 		return rs.unknown(r.Name)
 	case old != nil && !ev.Old:
-		return conflict("gctl show reservation "+r.Name+" shows it, gctl update reservationname="+r.Name+" changes it", "there is a reservation %s already", r.Name).About(api.ReasonReserved, r.Name)
+		return conflict("gctl show reservation "+r.Name+" shows it, gctl update reservationname="+r.Name+" changes it",
+			"there is a reservation %s already", r.Name).About(api.ReasonReserved, r.Name)
 	case length <= 0:
-		return bad("give a later endtime, or a duration", "reservation %s would end at %s, which is not after its start at %s", r.Name, timeText(r.End), timeText(r.Start))
+		return bad("give a later endtime, or a duration", "reservation %s would end at %s, which is not after its start at %s", r.Name,
+			timeText(r.End), timeText(r.Start))
 	case !r.End.After(rs.clock.now.Wall):
 		return bad("give a later time", "reservation %s would be over already: it ends at %s", r.Name, timeText(r.End))
 	case len(r.Nodes) == 0:
@@ -167,7 +169,8 @@ func (rs *reservations) bookable(r *api.Reservation, old *reservation, ev *PutRe
 	case r.Has(api.FlagDaily) && r.Has(api.FlagWeekly):
 		return bad("keep one of them", "flags daily and weekly exclude each other")
 	case r.Days() > 0 && length > r.Every():
-		return bad("make it shorter", "reservation %s lasts %s, longer than the %s until its next one", r.Name, when.Words(length), when.Words(r.Every()))
+		return bad("make it shorter", "reservation %s lasts %s, longer than the %s until its next one", r.Name, when.Words(length),
+			when.Words(r.Every()))
 	}
 	for _, n := range r.Nodes {
 		if rs.nodes.byName[n] == nil {
@@ -281,7 +284,8 @@ func (rs *reservations) inTheWay(r *api.Reservation) *api.Error {
 	if len(ids) == 1 {
 		who = "job " + names[0] + " is"
 	}
-	return conflict("start it later, or say what becomes of them: flags=drain stops them in time, with their notice; flags=ignore_jobs lets them run on",
+	return conflict("start it later, or say what becomes of them: flags=drain stops them in time, with their notice; flags=ignore_jobs "+
+		"lets them run on",
 		"%s on these nodes and may run %s", who, until)
 }
 
@@ -359,7 +363,8 @@ func (rs *reservations) longerIntoReservation(e *entry, limit time.Duration, by 
 		}
 		for _, r := range rs.list() {
 			if rs.bars(r, j.Spec.Reservation) && r.Holds(name) && !g.Until.After(r.Start) && (until.IsZero() || until.After(r.Start)) {
-				return conflict(fmt.Sprintf("at most --time=%d (minutes)", int(r.Start.Sub(j.ReservedAt)-graceOf(rs.set, j)-rs.set.StartTimeout)/int(time.Minute)),
+				return conflict(fmt.Sprintf("at most --time=%d (minutes)", int(r.Start.Sub(j.ReservedAt)-graceOf(rs.set,
+					j)-rs.set.StartTimeout)/int(time.Minute)),
 					"job %d is on %s, which is reserved from %s on: %s", j.ID, name, timeText(r.Start), r.Name)
 			}
 		}
@@ -386,7 +391,8 @@ func (rs *reservations) clearing(h *host, j *Job, g *cluster.Grant) (by time.Tim
 func (rs *reservations) forSched() []sched.Reservation {
 	if rs.seen == nil {
 		for _, r := range rs.list() {
-			rs.seen = append(rs.seen, sched.Reservation{Name: r.Name, Nodes: r.Nodes, Start: r.Start, End: r.End, Every: r.Every(), Maint: r.Has(api.FlagMaint),
+			rs.seen = append(rs.seen, sched.Reservation{Name: r.Name, Nodes: r.Nodes, Start: r.Start, End: r.End, Every: r.Every(),
+				Maint:   r.Has(api.FlagMaint),
 				ClearBy: r.Start.Add(-rs.set.StartTimeout)})
 		}
 	}

@@ -48,7 +48,8 @@ func (si *site) putPartition(ev PutPartition) Outcome {
 	case old == nil && ev.Old:
 		return refused(si.partitions.unknown(name))
 	case old != nil && !ev.Old:
-		return refused(conflict("gctl partition update "+name+" changes it", "there is a partition %s already", name).About(api.ReasonPartition, name))
+		return refused(conflict("gctl partition update "+name+" changes it", "there is a partition %s already", name).About(api.ReasonPartition,
+			name))
 	}
 	p := api.Partition{Name: name}
 	if old != nil {
@@ -87,7 +88,8 @@ func (si *site) dropPartition(ev DropPartition) Outcome {
 		return refused(si.partitions.unknown(ev.Name))
 	}
 	if id := si.jobIn(ev.Name); id != 0 {
-		return refused(conflict("gqueue -p "+ev.Name+" lists them; gctl partition update "+ev.Name+" --state=inactive takes no more", "job %d is of partition %s",
+		return refused(conflict("gqueue -p "+ev.Name+" lists them; gctl partition update "+ev.Name+" --state=inactive takes no more",
+			"job %d is of partition %s",
 			id, ev.Name).About(api.ReasonPartitionUsed, ev.Name))
 	}
 	nodes := p.Nodes

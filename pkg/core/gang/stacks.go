@@ -68,7 +68,8 @@ func CompareStacks(j *Job, now Instant, of func(member int) *api.MemberStacks) a
 
 // withStacks adds to why an epoch ended who was not where the others were; where nobody is named it is the words of the event alone.
 func withStacks(d *Drain, text string) string {
-	if d.Stacks == nil || len(d.Stacks.Groups) == 0 || len(d.Stacks.Odd) == 0 && (d.Cause == api.CauseTimeout || d.Cause == api.CauseDeadline) {
+	if d.Stacks == nil || len(d.Stacks.Groups) == 0 || len(d.Stacks.Odd) == 0 && (d.Cause == api.CauseTimeout ||
+		d.Cause == api.CauseDeadline) {
 		return text
 	}
 	return text + "; " + d.Stacks.Text

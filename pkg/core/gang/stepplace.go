@@ -89,7 +89,8 @@ func (ss *steps) place(e *entry, ev *StepBegin) ([]StepPart, *api.Error) {
 		_, alone := laySteps(e.job, a, ss.rooms(e, func(s *Step) bool { return s.ID == *ev.Within }), asIs)
 		if alone != nil {
 			step := api.StepText(e.job.ID, *ev.Within)
-			return nil, (&api.Error{Code: api.CodeUnsatisfiable, Message: fmt.Sprintf("step %s, which asks, has it itself and would wait for its own end", step),
+			return nil, (&api.Error{Code: api.CodeUnsatisfiable, Message: fmt.Sprintf("step %s, which asks, has it itself and would wait for its "+
+				"own end", step),
 				Hint: "use --overlap to share it"}).About(api.ReasonWithin, step)
 		}
 	}
@@ -151,11 +152,13 @@ func componentRooms(j *Job, a *api.StepAsk, i int, several bool, all []room) ([]
 	switch {
 	case n == 0 && a.Group == nil:
 		if several && len(all) == 0 {
-			return nil, api.Errorf(api.CodeUnsatisfiable, "component %d: the others have all nodes of the allocation, and components are on nodes of their own", i).About(api.ReasonOutside, "")
+			return nil, api.Errorf(api.CodeUnsatisfiable, "component %d: the others have all nodes of the allocation, and components are on "+
+				"nodes of their own", i).About(api.ReasonOutside, "")
 		}
 		return all, nil
 	case group >= max(n, 1):
-		return nil, api.Errorf(api.CodeUnsatisfiable, "there is no component %d: job %d has %s", group, j.ID, components(n)).About(api.ReasonComponent, strconv.Itoa(max(n, 1)-1))
+		return nil, api.Errorf(api.CodeUnsatisfiable, "there is no component %d: job %d has %s", group, j.ID,
+			components(n)).About(api.ReasonComponent, strconv.Itoa(max(n, 1)-1))
 	}
 	var own []room
 	for _, r := range all {
@@ -248,7 +251,8 @@ func layStep(a *api.StepAsk, all []room) ([]StepPart, *api.Error) {
 	case len(used) < least:
 		return nil, api.Errorf(api.CodeUnsatisfiable, "%d nodes with %s asked, %d have it", least, stepNeed(a, perTask), len(used))
 	case capacity < tasks:
-		return nil, api.Errorf(api.CodeUnsatisfiable, "%d tasks with %s asked, there is room for %d on %d nodes", tasks, stepNeed(a, perTask), capacity, len(used))
+		return nil, api.Errorf(api.CodeUnsatisfiable, "%d tasks with %s asked, there is room for %d on %d nodes", tasks, stepNeed(a, perTask),
+			capacity, len(used))
 	case tasks < len(used):
 		used = used[:max(tasks, 1)]
 	}
@@ -311,7 +315,8 @@ func (r *room) capacity(a *api.StepAsk, perTask int) int {
 // layArbitrary puts each task on the node of its place in the list. Rooms are those of the list.
 func layArbitrary(a *api.StepAsk, rooms []room, perTask int) ([]StepPart, *api.Error) {
 	if a.Tasks > 0 && a.Tasks != len(a.NodeList) {
-		return nil, api.Errorf(api.CodeUnsatisfiable, "%d tasks asked, and %d nodes for them", a.Tasks, len(a.NodeList)).About(api.ReasonAllocation, "")
+		return nil, api.Errorf(api.CodeUnsatisfiable, "%d tasks asked, and %d nodes for them", a.Tasks,
+			len(a.NodeList)).About(api.ReasonAllocation, "")
 	}
 	slices.SortFunc(rooms, func(x, y room) int { return x.member - y.member })
 	parts := make([]StepPart, len(rooms))
@@ -323,7 +328,8 @@ func layArbitrary(a *api.StepAsk, rooms []room, perTask int) ([]StepPart, *api.E
 			}
 		}
 		if c := r.capacity(a, perTask); c < len(p.Tasks) {
-			return nil, api.Errorf(api.CodeUnsatisfiable, "%d tasks with %s asked of node %s, there is room for %d", len(p.Tasks), stepNeed(a, perTask), r.node, c)
+			return nil, api.Errorf(api.CodeUnsatisfiable, "%d tasks with %s asked of node %s, there is room for %d", len(p.Tasks),
+				stepNeed(a, perTask), r.node, c)
 		}
 		p.occupy(a, r, len(p.Tasks)*perTask)
 	}
@@ -420,7 +426,8 @@ func giveCards(a *api.StepAsk, used []room, parts []StepPart) *api.Error {
 			left -= n
 		}
 		if n < 0 || n > len(free) {
-			return api.Errorf(api.CodeUnsatisfiable, "%s asked, node %s has %d GPUs for the step", stepNeed(a, max(a.CPUsPerTask, 1)), used[i].node, len(free))
+			return api.Errorf(api.CodeUnsatisfiable, "%s asked, node %s has %d GPUs for the step", stepNeed(a, max(a.CPUsPerTask, 1)), used[i].node,
+				len(free))
 		}
 		parts[i].Cards = slices.Clone(free[:n])
 	}

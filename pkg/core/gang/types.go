@@ -440,7 +440,8 @@ type Hints struct {
 
 // Rows counts what a store has to write; beside them there may be counters to raise.
 func (ch *Changes) Rows() int {
-	n := len(ch.Jobs) + len(ch.Ranks) + len(ch.Epochs) + len(ch.Steps) + len(ch.Measures) + len(ch.Ledger) + len(ch.Nodes) + len(ch.Forgot) + len(ch.Reservations) + len(ch.Partitions) + len(ch.Crontabs) + len(ch.Letters) + len(ch.Events)
+	n := len(ch.Jobs) + len(ch.Ranks) + len(ch.Epochs) + len(ch.Steps) + len(ch.Measures) + len(ch.Ledger) + len(ch.Nodes) + len(ch.Forgot) +
+		len(ch.Reservations) + len(ch.Partitions) + len(ch.Crontabs) + len(ch.Letters) + len(ch.Events)
 	if ch.Claims != nil {
 		n++
 	}

@@ -165,7 +165,8 @@ func (cl *control) updatable(e *entry, ev *Update) *api.Error {
 	if d := ev.Dependency; d != nil {
 		for i := range d.On {
 			if d.On[i].Job >= j.ID {
-				return conflict("", "dependency %s: a job can wait only for one that was submitted before it", &d.On[i]).About(api.ReasonDependency, d.On[i].String())
+				return conflict("", "dependency %s: a job can wait only for one that was submitted before it", &d.On[i]).About(api.ReasonDependency,
+					d.On[i].String())
 			}
 		}
 		return cl.memory.recall(d, ev.Recalled)

@@ -54,7 +54,8 @@ func (v *verifier) shared() {
 	v.check(isZero(v.w.jobs.noEpoch), "the epoch of the gangs that have none is %+v", *v.w.jobs.noEpoch)
 	for i := range blank {
 		r := &blank[i]
-		if r.State == api.RankBlocked && r.Slot.Node == "" && r.Slot.Cards == nil && r.PID == 0 && !r.Exited && !r.Own && r.Start.IsZero() && r.End.IsZero() {
+		if r.State == api.RankBlocked && r.Slot.Node == "" && r.Slot.Cards == nil && r.PID == 0 && !r.Exited && !r.Own && r.Start.IsZero() &&
+			r.End.IsZero() {
 			continue // without a copy of it for the words
 		}
 		v.check(false, "rank %d of the gangs that never had nodes is %+v", i, *r)
@@ -80,7 +81,8 @@ func (v *verifier) outbox() {
 		again.put(id, l)
 	}
 	v.check(maps.Equal(o.waiting, again.waiting) && maps.Equal(o.drafts, again.drafts) && maps.Equal(o.more, again.more),
-		"letters of users, drafts and letters for many are %v %v %v, counted %v %v %v", again.waiting, again.drafts, again.more, o.waiting, o.drafts, o.more)
+		"letters of users, drafts and letters for many are %v %v %v, counted %v %v %v", again.waiting, again.drafts, again.more, o.waiting,
+		o.drafts, o.more)
 }
 
 func (v *verifier) job(e *entry) {
@@ -175,7 +177,8 @@ func (v *verifier) members(e *entry) {
 		preparedRanks += len(j.Members[i].Ranks)
 	}
 	v.check(preparedRanks == e.ranks, "job %d: %d of its ranks are prepared, counted %d", j.ID, preparedRanks, e.ranks)
-	v.check(len(e.prepared) < len(j.Members) || slices.ContainsFunc(j.Members, v.w.nodes.isAway), "job %d: prepared, and its gate is not open", j.ID)
+	v.check(len(e.prepared) < len(j.Members) || slices.ContainsFunc(j.Members, v.w.nodes.isAway), "job %d: prepared, and its gate is not open",
+		j.ID)
 	v.check(alive > 0, "job %d: admitted without a member", j.ID)
 }
 
@@ -198,7 +201,8 @@ func (v *verifier) node(h *host) {
 	held := map[api.MemberKey]bool{}
 	for k, p := range h.members {
 		held[k] = true
-		v.check(v.w.jobs.byID[k.Job] == p.e && p.e.job.Epoch == k.Epoch, "node %s: lists epoch %d of job %d, which is at %d", n.Name, k.Epoch, k.Job, p.e.job.Epoch)
+		v.check(v.w.jobs.byID[k.Job] == p.e && p.e.job.Epoch == k.Epoch, "node %s: lists epoch %d of job %d, which is at %d", n.Name, k.Epoch,
+			k.Job, p.e.job.Epoch)
 	}
 	for _, l := range n.Left {
 		v.check(!held[l.MemberKey], "node %s: job %d epoch %d is both live and left", n.Name, l.Job, l.Epoch)
@@ -208,7 +212,8 @@ func (v *verifier) node(h *host) {
 	for _, g := range n.Res.Grants {
 		v.check(held[g.MemberKey], "node %s: grant of job %d epoch %d without a member", n.Name, g.Job, g.Epoch)
 	}
-	v.check(n.DrainUser == "" && n.DrainTime.IsZero() || n.Admin != "", "node %s: in service, drained by %s at %s", n.Name, n.DrainUser, when.Stamp(n.DrainTime, "-"))
+	v.check(n.DrainUser == "" && n.DrainTime.IsZero() || n.Admin != "", "node %s: in service, drained by %s at %s", n.Name, n.DrainUser,
+		when.Stamp(n.DrainTime, "-"))
 	v.check(n.DrainBy.IsZero() || n.Admin != "", "node %s: in service, to be empty by %s", n.Name, when.Stamp(n.DrainBy, "-"))
 	v.check(!n.Down || !n.DrainBy.IsZero(), "node %s: down, and nothing says since when", n.Name)
 	for _, p := range h.members {
@@ -217,7 +222,8 @@ func (v *verifier) node(h *host) {
 	}
 	v.check(n.Res.Ready == (n.State == api.NodeUp), "node %s: %s, ready %t", n.Name, n.State, n.Res.Ready)
 	v.ports(h)
-	v.check(n.Connected || n.State == api.NodeLost || n.State == api.NodeSuspect || n.State == api.NodeUnknown, "node %s: %s without a session", n.Name, n.State)
+	v.check(n.Connected || n.State == api.NodeLost || n.State == api.NodeSuspect || n.State == api.NodeUnknown,
+		"node %s: %s without a session", n.Name, n.State)
 }
 
 // holdings recounts what users hold.
@@ -238,12 +244,14 @@ func (v *verifier) holdings() {
 		v.check(is != nil && is.jobs == s.jobs && is.live == s.live, "jobs with the spec of %v: %+v, counted %+v", k, is, s)
 	}
 	v.check(len(again.specs.byKey) == len(v.w.specs.byKey), "%d specs, counted %d", len(again.specs.byKey), len(v.w.specs.byKey))
-	v.check(again.site.holdings.live == v.w.site.holdings.live, "%d jobs have not ended, counted %d", again.site.holdings.live, v.w.site.holdings.live)
+	v.check(again.site.holdings.live == v.w.site.holdings.live, "%d jobs have not ended, counted %d", again.site.holdings.live,
+		v.w.site.holdings.live)
 	for uid, h := range v.w.site.holdings.byUser {
 		is := again.site.holdings.byUser[uid]
 		v.check(is != nil && is.jobs == h.jobs && is.bytes == h.bytes, "user %d holds %+v, counted %+v", uid, is, h)
 	}
-	v.check(len(again.site.holdings.byUser) == len(v.w.site.holdings.byUser), "%d users hold jobs, counted %d", len(again.site.holdings.byUser), len(v.w.site.holdings.byUser))
+	v.check(len(again.site.holdings.byUser) == len(v.w.site.holdings.byUser), "%d users hold jobs, counted %d",
+		len(again.site.holdings.byUser), len(v.w.site.holdings.byUser))
 }
 
 func (v *verifier) arrays() {
@@ -324,7 +332,8 @@ func (v *verifier) crontabs() {
 	for _, user := range slices.Sorted(maps.Keys(v.w.site.crontabs.byUser)) {
 		for _, l := range v.w.site.crontabs.byUser[user].Lines {
 			e := v.w.jobs.byID[l.JobID]
-			v.check(e != nil && Recurs(e.job) && e.job.User == user && of[l.JobID] == "", "the cron table of %s has job %d, which is not its own, or does not come again", user, l.JobID)
+			v.check(e != nil && Recurs(e.job) && e.job.User == user && of[l.JobID] == "",
+				"the cron table of %s has job %d, which is not its own, or does not come again", user, l.JobID)
 			of[l.JobID] = user
 		}
 	}

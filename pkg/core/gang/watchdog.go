@@ -240,7 +240,8 @@ func (wd *watchdogs) suspect(e *entry, who speaker, node string) {
 	nodes := carded(j)
 	wd.record.emitJob(j, who.event(api.Event{Type: api.EventStallSuspected, Node: node, Samples: wd.figures(j),
 		Text: fmt.Sprintf("%s has not beaten for %s", who.text(j), when.Words(WatchOf(wd.set, j).StallTimeout))}))
-	g.check = &check{round: wd.record.nextSeq, who: who, answers: map[string]*api.Finding{}} // no event has that number yet, and no check had it
+	// no event has that number yet, and no check had it
+	g.check = &check{round: wd.record.nextSeq, who: who, answers: map[string]*api.Finding{}}
 	if len(nodes) == 0 {
 		wd.spare(e, nil, "the gang has no cards that could show whether it works")
 		return
@@ -265,7 +266,8 @@ func (wd *watchdogs) weigh(e *entry, c *check) {
 	case f.State != api.CardsQuiet:
 		wd.spare(e, f, findingText(f))
 	case len(answered) == len(nodes):
-		wd.trip(e, api.CauseStalled, c.who.trigger(), fmt.Sprintf("%s was silent for %s; %s", c.who.text(e.job), when.Words(WatchOf(wd.set, e.job).StallTimeout), findingText(f)))
+		wd.trip(e, api.CauseStalled, c.who.trigger(), fmt.Sprintf("%s was silent for %s; %s", c.who.text(e.job),
+			when.Words(WatchOf(wd.set, e.job).StallTimeout), findingText(f)))
 	}
 }
 
@@ -334,7 +336,8 @@ func (wd *watchdogs) judgeHang(e *entry) {
 		return
 	}
 	f := watchdog.Merge(nodes, func(n string) *api.Finding { return g.seen[n].Watch.Window })
-	wd.trip(e, api.CauseGPUHang, -1, fmt.Sprintf("the cards did nothing for %s; %s", when.Words(WatchOf(wd.set, j).HangWindow), findingText(f)))
+	wd.trip(e, api.CauseGPUHang, -1, fmt.Sprintf("the cards did nothing for %s; %s", when.Words(WatchOf(wd.set, j).HangWindow),
+		findingText(f)))
 }
 
 // judgeIdle: the gang is as idle as its busiest member.
@@ -458,7 +461,8 @@ func findingText(f *api.Finding) string {
 		for i := range f.Cards {
 			moved = max(moved, f.Cards[i].MovedBytes)
 		}
-		return fmt.Sprintf("%s idle, used at most at %d%%, memory moved by at most %s%s", what, c.Utilization, sizeText(moved), hostsText(f.Hosts))
+		return fmt.Sprintf("%s idle, used at most at %d%%, memory moved by at most %s%s", what, c.Utilization, sizeText(moved),
+			hostsText(f.Hosts))
 	case f.State == api.CardsQuiet:
 		return what
 	case c.State == api.CardsBusy:
@@ -467,7 +471,8 @@ func findingText(f *api.Finding) string {
 		return fmt.Sprintf("not still: the memory of %s moved by %s (%s)", cardText(&c), sizeText(c.MovedBytes), what)
 	case len(f.Hosts) > 0 && f.Hosts[0].State == api.CardsMoving:
 		h := &f.Hosts[0]
-		return fmt.Sprintf("not still: the processes on %s moved %s of memory, and read and wrote %s (%s)", h.Node, sizeText(h.MemoryBytes), sizeText(h.IOBytes), what)
+		return fmt.Sprintf("not still: the processes on %s moved %s of memory, and read and wrote %s (%s)", h.Node, sizeText(h.MemoryBytes),
+			sizeText(h.IOBytes), what)
 	case c.State == api.CardsUnknown:
 		return fmt.Sprintf("not known: %s (%s)", unknownText(&c), what)
 	case len(f.Hosts) > 0 && f.Hosts[0].State == api.CardsUnknown:
@@ -504,7 +509,8 @@ func unknownText(c *api.CardFinding) string {
 	if others == "" {
 		others = "a process that the driver does not name"
 	}
-	return fmt.Sprintf("%s was used at up to %d%%, how much of it by this gang the driver does not say; also there is %s", cardText(c), c.AtMost, others)
+	return fmt.Sprintf("%s was used at up to %d%%, how much of it by this gang the driver does not say; also there is %s", cardText(c),
+		c.AtMost, others)
 }
 
 // unseenText is why a node has seen nothing for long.

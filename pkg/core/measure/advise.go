@@ -58,11 +58,13 @@ func advise(j *api.Job, a *api.Attempt, e *api.Efficiency) (out []api.Advice) {
 		memory(a, e, say)
 		cpus(j, a, e, say)
 	}
-	if e.TimePercent != nil && *e.TimePercent < unhurried && a.Cause == api.CauseCompleted && e.Seconds >= timeRun.Seconds() && j.RestartCount == 0 {
+	if e.TimePercent != nil && *e.TimePercent < unhurried && a.Cause == api.CauseCompleted && e.Seconds >= timeRun.Seconds() &&
+		j.RestartCount == 0 {
 		limit := time.Duration(j.TimeLimitSeconds) * time.Second
 		better := time.Duration(math.Ceil(e.Seconds*timeRoom/600)) * 10 * time.Minute
 		if better < limit {
-			say(RuleTime, "it took %s of a limit of %s, and shorter limits start sooner: try --time=%s", clock(time.Duration(e.Seconds)*time.Second), clock(limit), clock(better))
+			say(RuleTime, "it took %s of a limit of %s, and shorter limits start sooner: try --time=%s", clock(time.Duration(e.Seconds)*time.Second),
+				clock(limit), clock(better))
 		}
 	}
 	return out
@@ -90,8 +92,10 @@ func cards(j *api.Job, a *api.Attempt, e *api.Efficiency, say sayer) {
 		say(RuleNoCard, "none of its %d cards was ever used: ask for none, or see whether the program finds them", all)
 	case unused > 0:
 		say(RuleIdleCards, "%d of its %d cards were never used: ask for %d", unused, all, all-unused)
-	case all == 1 && !j.Share && !j.Exclusive && e.GPUPercent != nil && *e.GPUPercent < hardly && e.VRAMPercent != nil && *e.VRAMPercent < halfVRAM:
-		say(RuleShare, "its card was used to %.0f%% and %s of VRAM: try --share --vram=%s", *e.GPUPercent, cluster.Size(*e.VRAMPeak), size(float64(*e.VRAMPeak)*room))
+	case all == 1 && !j.Share && !j.Exclusive && e.GPUPercent != nil && *e.GPUPercent < hardly && e.VRAMPercent != nil &&
+		*e.VRAMPercent < halfVRAM:
+		say(RuleShare, "its card was used to %.0f%% and %s of VRAM: try --share --vram=%s", *e.GPUPercent, cluster.Size(*e.VRAMPeak),
+			size(float64(*e.VRAMPeak)*room))
 	}
 }
 
@@ -108,7 +112,8 @@ func start(j *api.Job, e *api.Efficiency, say sayer) {
 	if n := j.RestartCount; n > 0 {
 		each = fmt.Sprintf(", and it was started %d times", n+1)
 	}
-	say(RuleStart, "%.0f s of the start were before the first use of a card%s: imports from a network disk? keep the environment on the node", took, each)
+	say(RuleStart, "%.0f s of the start were before the first use of a card%s: imports from a network disk? keep the environment on the node",
+		took, each)
 }
 
 // askedMemory is what was asked for on the node that was asked for most.
@@ -125,7 +130,8 @@ func memory(a *api.Attempt, e *api.Efficiency, say sayer) {
 		return
 	}
 	if better := float64(*e.MemoryPeak) * room; float64(asked)-better >= gib {
-		say(RuleMemory, "it used at most %s of %s of memory on a node: try --mem=%s", cluster.Size(*e.MemoryPeak), cluster.Size(asked), size(better))
+		say(RuleMemory, "it used at most %s of %s of memory on a node: try --mem=%s", cluster.Size(*e.MemoryPeak), cluster.Size(asked),
+			size(better))
 	}
 }
 

@@ -52,7 +52,8 @@ type Fold struct {
 // asked for none.
 func Begin(m api.Measure, total int64) *Fold {
 	m.Cards = slices.Clone(m.Cards)
-	return &Fold{M: m, Total: cmp.Or(m.Memory, total), Track: track{Step: firstStep}, Cards: slices.Repeat([]track{{Step: firstStep}}, len(m.Cards))}
+	return &Fold{M: m, Total: cmp.Or(m.Memory, total), Track: track{Step: firstStep}, Cards: slices.Repeat([]track{{Step: firstStep}},
+		len(m.Cards))}
 }
 
 // Add takes a sample. One that is not newer than the last is nothing.

@@ -14,8 +14,10 @@ import (
 var aboutOneJob = map[string]bool{
 	MarkerName: true, "GANG_JOB_ID": true, "GANG_JOB_NAME": true, "GANG_EPOCH": true, "GANG_RESTART_COUNT": true, "GANG_RANK": true,
 	"GANG_SIZE": true, "GANG_LOCAL_RANK": true, "GANG_LOCAL_SIZE": true, "GANG_NODE_RANK": true, "GANG_NNODES": true,
-	"GANG_NODELIST": true, "GANG_PORTS": true, container.EnvName: true, "GANG_PEERS": true, "GANG_ROLE": true, "GANG_ROLE_RANK": true, "GANG_ROLE_SIZE": true, "GANG_ROLES": true, "GANG_CHECKPOINT_DIR": true, "GANG_CHECKPOINT_FILE": true,
-	"GANG_STATUS_FILE": true, "GANG_SOCKET": true, "GANG_CONTROLLER": true, "CHECKPOINT_DATA": true, "NOTIFY_SOCKET": true, "WATCHDOG_USEC": true, "WATCHDOG_PID": true,
+	"GANG_NODELIST": true, "GANG_PORTS": true, container.EnvName: true, "GANG_PEERS": true, "GANG_ROLE": true, "GANG_ROLE_RANK": true,
+	"GANG_ROLE_SIZE": true, "GANG_ROLES": true, "GANG_CHECKPOINT_DIR": true, "GANG_CHECKPOINT_FILE": true,
+	"GANG_STATUS_FILE": true, "GANG_SOCKET": true, "GANG_CONTROLLER": true, "CHECKPOINT_DATA": true, "NOTIFY_SOCKET": true,
+	"WATCHDOG_USEC": true, "WATCHDOG_PID": true,
 	"RANK": true, "WORLD_SIZE": true, "LOCAL_RANK": true, "LOCAL_WORLD_SIZE": true, "MASTER_ADDR": true, "MASTER_PORT": true,
 	"CUDA_VISIBLE_DEVICES": true, "GPU_DEVICE_ORDINAL": true, "ROCR_VISIBLE_DEVICES": true, "ZE_AFFINITY_MASK": true,
 }
@@ -23,7 +25,8 @@ var aboutOneJob = map[string]bool{
 // inherited reports that a variable of the submitter is the job's too. What srun in it exports is asked
 // for at the submission.
 func inherited(name string) bool {
-	return name == "SLURM_EXPORT_ENV" || !aboutOneJob[name] && !strings.HasPrefix(name, rolePeers) && !strings.HasPrefix(name, "SLURM_") && !strings.HasPrefix(name, "SLURMD_")
+	return name == "SLURM_EXPORT_ENV" || !aboutOneJob[name] && !strings.HasPrefix(name, rolePeers) && !strings.HasPrefix(name, "SLURM_") &&
+		!strings.HasPrefix(name, "SLURMD_")
 }
 
 // env is an environment in order, each name once.

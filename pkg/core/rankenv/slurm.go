@@ -169,7 +169,8 @@ type layout struct {
 }
 
 func newLayout(s *api.Spec, b *api.AssignmentBody, node int) *layout {
-	l := &layout{counts: make([]int, len(b.Nodes)), cpus: make([]int, len(b.Nodes)), localRank: map[int]int{}, master: b.Nodes[b.Ranks[0].Node].Address}
+	l := &layout{counts: make([]int, len(b.Nodes)), cpus: make([]int, len(b.Nodes)), localRank: map[int]int{},
+		master: b.Nodes[b.Ranks[0].Node].Address}
 	seen := map[string]bool{}
 	var peers strings.Builder
 	for r, p := range b.Ranks {

@@ -127,7 +127,8 @@ func (s *Step) step(e *env) {
 		names = append(names, r.Nodes[i].Name)
 		tasks = append(tasks, len(r.Nodes[i].Tasks))
 	}
-	id, n, nodes, list, per := strconv.Itoa(r.StepID), strconv.Itoa(r.Tasks), strconv.Itoa(len(r.Nodes)), hostlist.Compress(names), api.PerNode(tasks)
+	id, n, nodes, list, per :=
+		strconv.Itoa(r.StepID), strconv.Itoa(r.Tasks), strconv.Itoa(len(r.Nodes)), hostlist.Compress(names), api.PerNode(tasks)
 	port := strconv.Itoa(s.Port)
 	for _, kv := range [][2]string{
 		{"SLURM_STEP_ID", id}, {"SLURM_STEPID", id}, {"SLURM_STEP_NODELIST", list}, {"SLURM_STEP_NUM_NODES", nodes},

@@ -41,7 +41,8 @@ type alternativeCost struct {
 }
 
 func (a alternativeCost) compare(b alternativeCost) int {
-	return cmp.Or(cmp.Compare(a.avoided, b.avoided), cmp.Compare(a.members, b.members), cmp.Compare(a.unasked, b.unasked), cmp.Compare(a.price, b.price))
+	return cmp.Or(cmp.Compare(a.avoided, b.avoided), cmp.Compare(a.members, b.members), cmp.Compare(a.unasked, b.unasked),
+		cmp.Compare(a.price, b.price))
 }
 
 // slotsOfAlternatives is where a gang can start now by one of its alternatives; nil: by none.
@@ -88,7 +89,8 @@ func (f *finder) costOfAlternative(d *cluster.Need, l *nodeView, members []membe
 }
 
 // earliestOfAlternatives is [kept.earliest] by the alternative that is served first.
-func (kp *kept) earliestOfAlternatives(c *Candidate, sh *askClass, avoid []string, before time.Time) (best []cluster.Slot, first time.Time) {
+func (kp *kept) earliestOfAlternatives(c *Candidate, sh *askClass, avoid []string, before time.Time) (best []cluster.Slot,
+	first time.Time) {
 	for _, way := range sh.alternatives {
 		slots, at := kp.earliest(c, way, avoid, before)
 		if slots != nil && (best == nil || at.Before(first)) {
@@ -128,7 +130,8 @@ func (kp *kept) freeOf(d *cluster.Need, slots []cluster.Slot) (free int) {
 }
 
 // moveOfAlternatives is [victims.move] by the alternative that costs least work, then the fewest gangs.
-func (vs *victims) moveOfAlternatives(c *Candidate, sh *askClass, victims []*victimCandidate, end time.Time) (best []cluster.Slot, chosen []*victimCandidate) {
+func (vs *victims) moveOfAlternatives(c *Candidate, sh *askClass, victims []*victimCandidate, end time.Time) (best []cluster.Slot,
+	chosen []*victimCandidate) {
 	var least float64
 	for _, way := range sh.alternatives {
 		slots, gone := vs.move(c, way, victims, end)

@@ -61,9 +61,11 @@ func checkCounts(d *cluster.Need) *api.Error {
 	what := fmt.Sprintf("the constraint %q counts %s", s.Constraint, api.Count(sum, "node"))
 	switch {
 	case s.MaxNodes > 0 && sum > s.MaxNodes:
-		return &api.Error{Code: api.CodeUnsatisfiable, Message: what + ", but " + nodesAsked(s) + " asked for", Hint: fmt.Sprintf("ask for --nodes=%d", sum)}
+		return &api.Error{Code: api.CodeUnsatisfiable, Message: what + ", but " + nodesAsked(s) + " asked for",
+			Hint: fmt.Sprintf("ask for --nodes=%d", sum)}
 	case sum > d.Size:
-		return &api.Error{Code: api.CodeUnsatisfiable, Message: what + fmt.Sprintf(", more than the gang has ranks (%d): each node has at least one", d.Size),
+		return &api.Error{Code: api.CodeUnsatisfiable, Message: what + fmt.Sprintf(", more than the gang has ranks (%d): each node has at "+
+			"least one", d.Size),
 			Hint: fmt.Sprintf("ask for %d ranks or more", sum)}
 	}
 	if r := min(s.RanksPerNode, d.Size); r > 0 && sum > (d.Size+r-1)/r {
@@ -79,7 +81,8 @@ func checkRoleCounts(d *cluster.Need) *api.Error {
 	s := d.Ask.Spec
 	for i, part := range d.Parts {
 		if part.Alternatives != nil && part.Alternatives[0].Counts != nil && s.Roles[i].Constraint == s.Constraint {
-			return &api.Error{Code: api.CodeInvalid, Message: fmt.Sprintf("the constraint %q counts nodes, and the gang has roles: each of them has nodes of its own", s.Constraint),
+			return &api.Error{Code: api.CodeInvalid, Message: fmt.Sprintf("the constraint %q counts nodes, and the gang has roles: each of them "+
+				"has nodes of its own", s.Constraint),
 				Hint: fmt.Sprintf("write constraint=%s in the role whose nodes it counts", s.Constraint)}
 		}
 		if err := checkCounts(part); err != nil {
@@ -102,7 +105,8 @@ func alternativesTogether(d *cluster.Need, pool []*cluster.Node) *api.Error {
 				}
 			}
 			if len(with) < c.Nodes {
-				e.Message = fmt.Sprintf("the constraint %q counts %s with %s, and only %d can hold a rank", d.Ask.Spec.Constraint, api.Count(c.Nodes, "node"), c.Features, len(with))
+				e.Message = fmt.Sprintf("the constraint %q counts %s with %s, and only %d can hold a rank", d.Ask.Spec.Constraint,
+					api.Count(c.Nodes, "node"), c.Features, len(with))
 				if e.Hint = "none does"; len(with) > 0 {
 					e.Hint = fmt.Sprintf("ask for %s*%d or less: %s", named(c.Features), len(with), hosts(with))
 				}

@@ -103,7 +103,8 @@ func (pl *planner) visitTaker(c *Candidate) {
 		return
 	}
 	end := pl.end(c)
-	if (sh.need.Parts != nil || sh.alternatives != nil || pl.reservations != nil || pl.kept.fitsWithout(at, end, sh, c.Avoid)) && pl.start(c, sh, pl.openTo(c, pl.kept.viewWithout(c, at, end), end), end) {
+	if (sh.need.Parts != nil || sh.alternatives != nil || pl.reservations != nil || pl.kept.fitsWithout(at, end, sh, c.Avoid)) &&
+		pl.start(c, sh, pl.openTo(c, pl.kept.viewWithout(c, at, end), end), end) {
 		pl.kept.remove(at)
 		return
 	}

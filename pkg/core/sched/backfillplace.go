@@ -233,7 +233,8 @@ func (l layout) dealBackfill(choices []nodeChoice) []member {
 func (l layout) backfillFixed(choices []nodeChoice) []member {
 	freeFirst := func(k int) func(a, b nodeChoice) int {
 		return func(a, b nodeChoice) int {
-			return cmp.Or(cmp.Compare(min(k, b.now), min(k, a.now)), cmp.Compare(b.free, a.free), cmp.Compare(a.ranks, b.ranks), cmp.Compare(a.at, b.at))
+			return cmp.Or(cmp.Compare(min(k, b.now), min(k, a.now)), cmp.Compare(b.free, a.free), cmp.Compare(a.ranks, b.ranks),
+				cmp.Compare(a.at, b.at))
 		}
 	}
 	var out []member

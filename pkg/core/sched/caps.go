@@ -70,7 +70,8 @@ func (bs *bounds) capped(c *Candidate) *verdict {
 	}
 	if a := p.Account(c.Account); a != nil && a.Cards > 0 {
 		if has := bs.held().account[c.Account]; has+cards > a.Cards {
-			return &verdict{word: WordAccountCap, sentence: fmt.Sprintf("account %s has %s and %d more are asked for, at most %d are allowed to it at a time",
+			return &verdict{word: WordAccountCap, sentence: fmt.Sprintf("account %s has %s and %d more are asked for, at most %d are allowed to "+
+				"it at a time",
 				c.Account, api.Count(has, "card"), cards, a.Cards)}
 		}
 	}
@@ -87,7 +88,8 @@ func (wy *why) capLines(c *Candidate, v *verdict) []string {
 	var ids []int64
 	var first time.Time
 	for _, r := range wy.view.Running {
-		if ofPool && countOf(r.Pools, v.pool) == 0 || !ofPool && r.Cards == 0 || word == WordUserCap && r.User != c.User || word == WordAccountCap && r.Account != c.Account {
+		if ofPool && countOf(r.Pools, v.pool) == 0 || !ofPool && r.Cards == 0 || word == WordUserCap && r.User != c.User ||
+			word == WordAccountCap && r.Account != c.Account {
 			continue
 		}
 		ids = append(ids, r.Job)

@@ -210,7 +210,8 @@ func (b *cardBound) reset(nodes int) {
 
 // endsFrom is the ends from the first one on after which a gang may fit, and when that is; nil: it never does. Before, there
 // are too few cards, whatever else it needs. The nodes that have enough for a rank by then because something ends sooner are
-// kp.touchedNodes. This goes through a list; looking up node by node what really becomes free was most of a first plan on ten thousand full nodes.
+// kp.touchedNodes. This goes through a list; looking up node by node what really becomes free was most of a first plan on ten thousand full
+// nodes.
 func (kp *kept) endsFrom(d *cluster.Need, l layout) (*ends, time.Time) {
 	s := kp.ends.byEnd()
 	kp.touchedNodes = kp.touchedNodes[:0]

@@ -198,7 +198,8 @@ func wouldStart(now time.Time, v *View, p *Policy, c *Candidate, ask *cluster.As
 	}
 	// Its owner gives the backfill up with the job.
 	backfills := slices.DeleteFunc(slices.Clone(v.Backfills), func(k Backfill) bool { return k.Job == c.Job })
-	pl := new(Planner).planner(now, &View{Nodes: v.Nodes, Queue: queue, Running: v.Running, Backfills: backfills, Reservations: v.Reservations}, p)
+	pl := new(Planner).planner(now, &View{Nodes: v.Nodes, Queue: queue, Running: v.Running, Backfills: backfills,
+		Reservations: v.Reservations}, p)
 	sh := pl.upTo(queue.Position(other.Job))
 	return sh.bad == nil && pl.slots(other, sh, pl.why.explainedView) != nil
 }

@@ -230,7 +230,8 @@ func (wy *why) promiseText(b *backfill) string {
 		for i, v := range b.Victims {
 			ids[i] = v.Job
 		}
-		return fmt.Sprintf("%s is preempted for it; starts on %s when that has stopped, at the latest at %s", wy.view.Names.list(ids), on, when.Clock(wy.now, at))
+		return fmt.Sprintf("%s is preempted for it; starts on %s when that has stopped, at the latest at %s", wy.view.Names.list(ids), on,
+			when.Clock(wy.now, at))
 	}
 	if at.IsZero() {
 		return fmt.Sprintf("%s is kept for it; when that is free is not known, for what runs there has no time limit", on)

@@ -107,7 +107,8 @@ func (pl *planner) isBehind(c *Candidate) bool {
 // tellHopeless notes why the hopeless gangs of a class stay. Mostly that is what the plan before said: as long as the cluster would hold
 // the gang, that it has no room depends on nothing else.
 func (pl *planner) tellHopeless(c *Candidate, cl *JobClass, sh *askClass) {
-	if o := sh.lastVerdict; sh.verdict == nil && pl.fit.tally.nodes == 0 && sh.emptyAt == pl.fit.capacity && o != nil && o.first == c.Job && o.isRoomless() {
+	if o := sh.lastVerdict; sh.verdict == nil && pl.fit.tally.nodes == 0 && sh.emptyAt == pl.fit.capacity && o != nil && o.first == c.Job &&
+		o.isRoomless() {
 		sh.verdict = o
 	}
 	pl.why.note(c, cl, sh)

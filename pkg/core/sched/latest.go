@@ -31,7 +31,8 @@ func (wy *why) turnText(c *Candidate) string {
 	case at.IsZero():
 		return text + "; gangs without a time limit may hold it up for as long as they run"
 	}
-	return fmt.Sprintf("%s; starts at the latest at %s, if none of a higher tier comes, and none that may run for more than %s", text, when.Clock(wy.now, at), when.Words(longest))
+	return fmt.Sprintf("%s; starts at the latest at %s, if none of a higher tier comes, and none that may run for more than %s", text,
+		when.Clock(wy.now, at), when.Words(longest))
 }
 
 // latestStart is by when a gang starts at the latest, by its turn at the front and the time

@@ -125,13 +125,16 @@ func (m *Planner) planner(now time.Time, v *View, p *Policy) *planner {
 	f.tally.reset()
 	m.kept.forget(v.Backfills)
 	pl := &planner{mem: m, fit: f, visited: map[int64]bool{},
-		given: given{now: now, view: v, policy: p, depth: max(1, p.BackfillDepth), reservations: newReservations(v, now), front: map[int64]Turn{}}}
+		given: given{now: now, view: v, policy: p, depth: max(1, p.BackfillDepth), reservations: newReservations(v, now),
+			front: map[int64]Turn{}}}
 	g := &pl.given
-	pl.kept = kept{given: g, fit: f, mem: &m.kept, ends: horizon{given: g, mem: &m.kept}, views: []*nodeView{f.pool.clone(f.base)}, moved: map[int64]bool{}}
+	pl.kept = kept{given: g, fit: f, mem: &m.kept, ends: horizon{given: g, mem: &m.kept}, views: []*nodeView{f.pool.clone(f.base)},
+		moved: map[int64]bool{}}
 	pl.bounds = bounds{given: g, kept: &pl.kept}
 	pl.guard = guard{given: g, fit: f, kept: &pl.kept, bounds: &pl.bounds}
 	pl.victims = victims{given: g, fit: f, kept: &pl.kept, bounds: &pl.bounds, guard: &pl.guard}
-	pl.why = why{given: g, fit: f, kept: &pl.kept, bounds: &pl.bounds, guard: &pl.guard, victims: &pl.victims, verdicts: make(verdictList, v.Queue.Slots())}
+	pl.why = why{given: g, fit: f, kept: &pl.kept, bounds: &pl.bounds, guard: &pl.guard, victims: &pl.victims,
+		verdicts: make(verdictList, v.Queue.Slots())}
 	if g.ranksLeft() {
 		pl.kept.strictView = f.pool.clone(f.base)
 	}
@@ -195,7 +198,8 @@ func (pl *planner) run(stop int) {
 		pl.behind = false
 		pl.reach(c)
 		// A class of which one stays is done with, unless the next of it gets a backfill.
-		if pl.visited[c.Job] || pl.visit(c, head.Class) || pl.kept.mayBackfill(c) && !pl.fit.classOfAll(head.Class, c).barred() && pl.bounds.capped(c) == nil {
+		if pl.visited[c.Job] || pl.visit(c, head.Class) || pl.kept.mayBackfill(c) && !pl.fit.classOfAll(head.Class, c).barred() &&
+			pl.bounds.capped(c) == nil {
 			pl.cursors.Pass()
 		} else {
 			pl.cursors.Drop()

@@ -33,7 +33,8 @@ func (wy *why) mixedReason(d *cluster.Need) *verdict {
 			return &verdict{need: d, word: WordResources, sentence: roleTitle(d.Ask.Spec, i) + roomText(part, min(t.ranks, part.Size))}
 		}
 	}
-	return &verdict{need: d, word: WordResources, sentence: "room for each " + partWord(d.Ask.Spec) + " by itself now, but not for all at once: " + rolesText(d)}
+	return &verdict{need: d, word: WordResources, sentence: "room for each " + partWord(d.Ask.Spec) +
+		" by itself now, but not for all at once: " + rolesText(d)}
 }
 
 // mixedOut is outOfService for the first role that names anything.
@@ -124,10 +125,12 @@ func diagnoseMixed(d *cluster.Need, whole []*cluster.Node) *api.Error {
 		return e
 	}
 	if d.Ask.Spec.Components() > 0 {
-		return &api.Error{Code: api.CodeUnsatisfiable, Message: "the whole cluster, empty, has room for each component but not for all at once, on nodes of their own: " + rolesText(d),
+		return &api.Error{Code: api.CodeUnsatisfiable, Message: "the whole cluster, empty, has room for each component but not for all at " +
+			"once, on nodes of their own: " + rolesText(d),
 			Hint: "ask for fewer nodes, or start the parts as steps of one allocation"}
 	}
-	return &api.Error{Code: api.CodeUnsatisfiable, Message: "the whole cluster, empty, has room for each role but not for all at once: " + rolesText(d),
+	return &api.Error{Code: api.CodeUnsatisfiable, Message: "the whole cluster, empty, has room for each role but not for all at once: " +
+		rolesText(d),
 		Hint: "ask for fewer ranks in a role, or for less in each"}
 }
 

@@ -14,7 +14,8 @@ import (
 
 // checkNames refuses partitions and nodes that do not exist, with the nearest that do.
 func checkNames(nodes []*cluster.Node, p *Policy, ask *cluster.Ask) *api.Error {
-	if err := checkKnown("partition", api.ReasonPartition, ask.Partitions, func() []string { return partitionNames(nodes, p) }, commas); err != nil {
+	if err := checkKnown("partition", api.ReasonPartition, ask.Partitions, func() []string { return partitionNames(nodes, p) },
+		commas); err != nil {
 		return err
 	}
 	names := func() []string { return nodeNames(nodes) }
@@ -145,7 +146,8 @@ func shapeText(s api.CPUShape) string {
 func shapes(nodes []*cluster.Node) string {
 	on := map[string][]string{}
 	for _, n := range nodes {
-		text := fmt.Sprintf("%s x %s x %s", api.Count(n.Shape.Sockets, "socket"), api.Count(n.Shape.Cores, "core"), api.Count(n.Shape.Threads, "thread"))
+		text := fmt.Sprintf("%s x %s x %s", api.Count(n.Shape.Sockets, "socket"), api.Count(n.Shape.Cores, "core"),
+			api.Count(n.Shape.Threads, "thread"))
 		on[text] = append(on[text], n.Name)
 	}
 	var out []string

@@ -72,7 +72,8 @@ func dropped(s *api.Spec, refused []string) [][]change {
 	}
 	drop(s.GPUType != "", "the card type "+s.GPUType, func(s *api.Spec) { s.GPUType = "" })
 	drop(s.MinCompute != "", "--min-compute", func(s *api.Spec) { s.MinCompute = "" })
-	drop(s.Shape != (api.CPUShape{}), "--sockets-per-node, --cores-per-socket and --threads-per-core", func(s *api.Spec) { s.Shape = api.CPUShape{} })
+	drop(s.Shape != (api.CPUShape{}), "--sockets-per-node, --cores-per-socket and --threads-per-core",
+		func(s *api.Spec) { s.Shape = api.CPUShape{} })
 	drop(s.Exclusive, "--exclusive", func(s *api.Spec) { s.Exclusive = false })
 	drop(s.RanksPerNode > 0, "--ranks-per-node", func(s *api.Spec) { s.RanksPerNode = 0 })
 	drop(s.MinNodes > 0 || s.MaxNodes > 0, "--nodes", func(s *api.Spec) { s.MinNodes, s.MaxNodes = 0, 0 })

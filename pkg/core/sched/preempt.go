@@ -108,7 +108,8 @@ func (vs *victims) serviceLeft(r *Running) float64 {
 		ran += vs.now.Sub(r.Start)
 	}
 	cards := max(1, r.Cards)
-	return vs.policy.Remaining(vs.view.Queue.Ledger(), r.TimeLimit, ran, Peer{User: r.User, Name: r.Name, Cards: cards, Job: r.Job}).Seconds() * float64(cards)
+	return vs.policy.Remaining(vs.view.Queue.Ledger(), r.TimeLimit, ran, Peer{User: r.User, Name: r.Name, Cards: cards,
+		Job: r.Job}).Seconds() * float64(cards)
 }
 
 // mayTake reports whether a gang may take the place of another.
@@ -128,7 +129,8 @@ func (vs *victims) mayTake(c *Candidate, service float64, r *victimCandidate) bo
 	if hysteresis <= 0 {
 		hysteresis = 1.2
 	}
-	return vs.policy.Preempt == PreemptService && r.KeepsWork && !r.Final && r.Turn == NoTurn && !vs.guard.waited(r.Running) && service > 0 && r.left >= hysteresis*service
+	return vs.policy.Preempt == PreemptService && r.KeepsWork && !r.Final && r.Turn == NoTurn && !vs.guard.waited(r.Running) && service > 0 &&
+		r.left >= hysteresis*service
 }
 
 // preempt looks for gangs whose end would let c start, and books the move when there are
@@ -265,7 +267,8 @@ func (vs *victims) move(c *Candidate, sh *askClass, victims []*victimCandidate, 
 
 // moveMixed is move for a gang with roles: how far down the list one must go is looked for
 // by halves, and whoever is not in the way of the places found then stays.
-func (vs *victims) moveMixed(c *Candidate, d *cluster.Need, base *nodeView, victims []*victimCandidate) ([]cluster.Slot, []*victimCandidate) {
+func (vs *victims) moveMixed(c *Candidate, d *cluster.Need, base *nodeView, victims []*victimCandidate) ([]cluster.Slot,
+	[]*victimCandidate) {
 	without := func(gone []*victimCandidate) []*cluster.Node {
 		nodes := base.all()
 		for _, v := range gone {

@@ -20,7 +20,8 @@ func (wy *why) protectedLines(c *Candidate, d *cluster.Need) []string {
 	var texts []string
 	for _, r := range wy.view.Running {
 		by, until := wy.policy.Protects(r, wy.now)
-		if by == "" || r.Stopping || !wy.victims.mayTake(c, service, &victimCandidate{Running: r, left: wy.victims.serviceLeft(r)}) || !wy.holdsWhere(r, d) {
+		if by == "" || r.Stopping || !wy.victims.mayTake(c, service, &victimCandidate{Running: r, left: wy.victims.serviceLeft(r)}) ||
+			!wy.holdsWhere(r, d) {
 			continue
 		}
 		texts = append(texts, "job "+wy.view.Names.of(r.Job)+" "+wy.protectedText(r, by, until))

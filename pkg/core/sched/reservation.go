@@ -351,7 +351,10 @@ func (kp *kept) settleAround(sh *askClass, m int, node func(at int) *cluster.Nod
 		}
 	}
 	var slots []cluster.Slot
-	for _, m := range l.choose(choices, kp.fit.tallyOf(choices), m, func(s nodeChoice, ranks int) cluster.Waste { return d.WasteOf(node(s.at), ranks) }) {
+	for _, m := range l.choose(choices, kp.fit.tallyOf(choices), m, func(s nodeChoice, ranks int) cluster.Waste {
+		return d.WasteOf(node(s.at),
+			ranks)
+	}) {
 		slots = append(slots, d.Pick(node(m.at), m.ranks)...)
 	}
 	return slots
@@ -457,7 +460,8 @@ func (wy *why) reservedText(c *Candidate, sh *askClass) string {
 		if c.TimeLimit > 0 {
 			limit = "it may run for " + when.Words(c.TimeLimit)
 		}
-		text += fmt.Sprintf("; %s, and its stop takes up to %s: at most --time=%d would end before", limit, when.Words(max(c.Stop, c.Ask.Spec.GraceMax)), int(longest/time.Minute))
+		text += fmt.Sprintf("; %s, and its stop takes up to %s: at most --time=%d would end before", limit,
+			when.Words(max(c.Stop, c.Ask.Spec.GraceMax)), int(longest/time.Minute))
 	}
 	return text
 }

@@ -16,7 +16,8 @@ type rooms struct {
 // begin forgets all rooms, and makes place for those of n nodes.
 func (rs *rooms) begin(n int) {
 	if len(rs.of) < n {
-		*rs = rooms{of: make([]cluster.Room, n), made: make([]int, n), looked: make([]int, n), allows: make([]bool, n), ranks: make([]int, n), turn: rs.turn}
+		*rs = rooms{of: make([]cluster.Room, n), made: make([]int, n), looked: make([]int, n), allows: make([]bool, n), ranks: make([]int, n),
+			turn: rs.turn}
 	}
 	rs.turn++
 }

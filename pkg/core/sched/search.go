@@ -23,11 +23,13 @@ type search struct {
 }
 
 // searchParts is nil where no way fits, or none was found within the steps.
-func searchParts(parts []*cluster.Need, nodes []*cluster.Node, list []int32, avoid []string, steps *int, holds func([]cluster.Slot) bool) []cluster.Slot {
+func searchParts(parts []*cluster.Need, nodes []*cluster.Node, list []int32, avoid []string, steps *int,
+	holds func([]cluster.Slot) bool) []cluster.Slot {
 	if len(parts) < 2 {
 		return nil // the look at one part is exact
 	}
-	s := &search{parts: parts, order: orders(parts)[0], at: make([][]int32, len(parts)), cut: make([]layout, len(parts)), steps: steps, holds: holds}
+	s := &search{parts: parts, order: orders(parts)[0], at: make([][]int32, len(parts)), cut: make([]layout, len(parts)), steps: steps,
+		holds: holds}
 	for i, p := range parts {
 		if s.cut[i] = layoutOf(p); p.Counts != nil {
 			return nil // it has more to keep than room and the number of nodes

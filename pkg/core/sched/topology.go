@@ -183,7 +183,8 @@ func (t *tree) areas(l layout, leaves []*leaf, members int) []area {
 		}
 	}
 	slices.SortFunc(out, func(a, b area) int {
-		return cmp.Or(cmp.Compare(a.level, b.level), cmp.Compare(len(a.leaves), len(b.leaves)), cmp.Compare(a.over, b.over), strings.Compare(a.name, b.name))
+		return cmp.Or(cmp.Compare(a.level, b.level), cmp.Compare(len(a.leaves), len(b.leaves)), cmp.Compare(a.over, b.over),
+			strings.Compare(a.name, b.name))
 	})
 	return out
 }
@@ -327,7 +328,8 @@ func (wy *why) switchVerdict(c *Candidate, sh *askClass) *verdict {
 	if more := len(leaves) - most; more > 0 {
 		parts = append(parts, api.Count(more, "more switch")+"es less")
 	}
-	return &verdict{word: WordResources, nearer: true, sentence: fmt.Sprintf("there is room now, but not below %s: %s; that takes %d; it waits for that until %s, then it starts anywhere",
+	return &verdict{word: WordResources, nearer: true, sentence: fmt.Sprintf("there is room now, but not below %s: %s; that takes %d; it "+
+		"waits for that until %s, then it starts anywhere",
 		switches(limit), join(parts), len(need), when.Clock(wy.now, wy.switchUntil(c)))}
 }
 

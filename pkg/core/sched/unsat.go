@@ -106,7 +106,8 @@ func checkLayout(d *cluster.Need) *api.Error {
 			api.Count(d.Size, "rank"), api.Count(s.MinNodes, "node")), Hint: fmt.Sprintf("ask for --nodes=%d or less", d.Size)}
 	}
 	if s.MaxNodes > 0 && s.MaxNodes < s.MinNodes {
-		return &api.Error{Code: api.CodeInvalid, Message: fmt.Sprintf("at least %s but at most %d asked for", api.Count(s.MinNodes, "node"), s.MaxNodes),
+		return &api.Error{Code: api.CodeInvalid, Message: fmt.Sprintf("at least %s but at most %d asked for", api.Count(s.MinNodes, "node"),
+			s.MaxNodes),
 			Hint: "write --nodes=MIN-MAX"}
 	}
 	if err := checkCounts(d); err != nil {

@@ -45,7 +45,8 @@ func (pl *planner) startWide(head *Candidate) {
 		c := pl.guard.waitingWide[0]
 		pl.guard.waitingWide = pl.guard.waitingWide[1:]
 		sh := pl.fit.classOf(c.Ask)
-		if sh.bad != nil || sh.need.Parts != nil || pl.bounds.capped(c) != nil || !pl.fit.fits(sh, pl.kept.views[0]) || !pl.startNow(c, sh, true) {
+		if sh.bad != nil || sh.need.Parts != nil || pl.bounds.capped(c) != nil || !pl.fit.fits(sh, pl.kept.views[0]) ||
+			!pl.startNow(c, sh, true) {
 			continue
 		}
 		pl.starts[len(pl.starts)-1].Turn = TurnLong

@@ -133,9 +133,12 @@ func (s *Setting) word() string {
 }
 
 // resources are the options that say how large a job is, what it needs and which nodes it may have.
-var resources = strings.Fields("size ranks-per-node nodes ntasks ntasks-per-node gpus-per-rank gpus-per-node gpus gres vram min-compute share cpu-bind hint threads-per-core " +
-	"cpus-per-task cpus-per-gpu mem tmp mem-per-cpu mem-per-gpu mem-per-rank exclusive nodelist exclude switches ntasks-per-core extra-node-info gpus-per-socket sockets-per-node " +
-	"cores-per-socket ntasks-per-socket mincpus ntasks-per-gpu overcommit distribution gpu-bind gpu-freq cpu-freq mem-bind acctg-freq profile launch nodefile")
+var resources = strings.Fields("size ranks-per-node nodes ntasks ntasks-per-node gpus-per-rank gpus-per-node gpus gres vram min-compute " +
+	"share cpu-bind hint threads-per-core " +
+	"cpus-per-task cpus-per-gpu mem tmp mem-per-cpu mem-per-gpu mem-per-rank exclusive nodelist exclude switches ntasks-per-core " +
+	"extra-node-info gpus-per-socket sockets-per-node " +
+	"cores-per-socket ntasks-per-socket mincpus ntasks-per-gpu overcommit distribution gpu-bind gpu-freq cpu-freq mem-bind acctg-freq " +
+	"profile launch nodefile")
 
 // IsResource reports whether an option, by its main name, is one of them.
 func IsResource(long string) bool {

@@ -153,7 +153,8 @@ func (a *Ask) cardsOfNode() (int, string, error) {
 	}
 	n := a.gpusPerSocket * a.Spec.Shape.Sockets
 	if node > 0 && node != n {
-		return 0, "", a.clash(ClashSocketCount, by, "gpus-per-socket", "with "+a.By("sockets-per-node").String()+" it is "+api.Count(n, "card")+" a node")
+		return 0, "", a.clash(ClashSocketCount, by, "gpus-per-socket", "with "+a.By("sockets-per-node").String()+" it is "+api.Count(n, "card")+
+			" a node")
 	}
 	if node == 0 {
 		s.GPUsPerNode, node, by = n, n, "gpus-per-socket"

@@ -9,7 +9,8 @@ import (
 )
 
 // parts is which part of a spec an option is of, where that can be changed alone.
-var parts = map[string]api.SpecPart{"account": api.PartAccount, "reservation": api.PartReservation, "output": api.PartOutput, "error": api.PartError,
+var parts = map[string]api.SpecPart{"account": api.PartAccount, "reservation": api.PartReservation, "output": api.PartOutput,
+	"error": api.PartError,
 	"input": api.PartInput, "chdir": api.PartWorkDir, "mail-type": api.PartNotify, "mail-user": api.PartNotify, "notify": api.PartNotify,
 	"requeue": api.PartRequeue, "no-requeue": api.PartRequeue, "max-time-total": api.PartRequeue, "time-min": api.PartTimeMin}
 
@@ -50,14 +51,16 @@ func Change(words, options []string, now time.Time) (*Request, []api.SpecPart, [
 		return nil, nil, nil, err
 	}
 	if slices.Contains(which, api.PartResources) && words == nil {
-		return nil, nil, nil, &Error{Msg: "how this job was asked for is not known any more, so that its size and resources stay", Hint: "submit it once more"}
+		return nil, nil, nil, &Error{Msg: "how this job was asked for is not known any more, so that its size and resources stay",
+			Hint: "submit it once more"}
 	}
 	return req, which, warn, nil
 }
 
 // against are the options that say the same thing as one otherwise: with one of them the others say nothing any more.
 func against(long string) (out []string) {
-	for _, group := range []string{"mem mem-per-cpu mem-per-gpu mem-per-rank", "gpus gres gpus-per-node gpus-per-rank", "cpus-per-task cpus-per-gpu"} {
+	for _, group := range []string{"mem mem-per-cpu mem-per-gpu mem-per-rank", "gpus gres gpus-per-node gpus-per-rank",
+		"cpus-per-task cpus-per-gpu"} {
 		if words := strings.Fields(group); slices.Contains(words, long) {
 			out = append(out, words...)
 		}

@@ -14,18 +14,24 @@ import (
 
 // inherited are the options that hold for the components after the one they are written for, as in
 // Slurm. Others are as if they had not been given there.
-var inherited = []string{"account", "acctg-freq", "begin", "cluster-constraint", "clusters", "comment", "deadline", "delay-boot", "dependency", "disable-status",
-	"distribution", "error", "exclude", "export", "export-file", "get-user-env", "gid", "hold", "ignore-pbs", "immediate", "input", "job-name", "kill-on-bad-exit",
-	"label", "mcs-label", "mem", "mpi", "no-kill", "no-requeue", "nice", "open-mode", "output", "parsable", "priority", "profile", "propagate", "pty", "qos", "quiet",
-	"quit-on-interrupt", "reboot", "requeue", "reservation", "signal", "task-epilog", "task-prolog", "test-only", "time", "time-min", "uid", "unbuffered", "verbose",
+var inherited = []string{"account", "acctg-freq", "begin", "cluster-constraint", "clusters", "comment", "deadline", "delay-boot",
+	"dependency", "disable-status",
+	"distribution", "error", "exclude", "export", "export-file", "get-user-env", "gid", "hold", "ignore-pbs", "immediate", "input", "job-name",
+	"kill-on-bad-exit",
+	"label", "mcs-label", "mem", "mpi", "no-kill", "no-requeue", "nice", "open-mode", "output", "parsable", "priority", "profile", "propagate",
+	"pty", "qos", "quiet",
+	"quit-on-interrupt", "reboot", "requeue", "reservation", "signal", "task-epilog", "task-prolog", "test-only", "time", "time-min", "uid",
+	"unbuffered", "verbose",
 	"wait", "wait-all-nodes", "wckey", "chdir"}
 
 // Inherited reports whether an option, by its main name, holds for later components too.
 func Inherited(long string) bool { return slices.Contains(inherited, long) }
 
 // componentOptions are those that each component has for itself.
-var componentOptions = []string{"nodes", "ntasks", "ntasks-per-node", "ranks-per-node", "gpus-per-rank", "gpus-per-node", "gpus", "gres", "vram", "min-compute",
-	"cpus-per-task", "cpus-per-gpu", "mincpus", "threads-per-core", "sockets-per-node", "cores-per-socket", "extra-node-info", "mem", "mem-per-cpu", "mem-per-gpu", "mem-per-rank", "tmp", "overcommit", "constraint", "nodelist", "exclude", "partition",
+var componentOptions = []string{"nodes", "ntasks", "ntasks-per-node", "ranks-per-node", "gpus-per-rank", "gpus-per-node", "gpus", "gres",
+	"vram", "min-compute",
+	"cpus-per-task", "cpus-per-gpu", "mincpus", "threads-per-core", "sockets-per-node", "cores-per-socket", "extra-node-info", "mem",
+	"mem-per-cpu", "mem-per-gpu", "mem-per-rank", "tmp", "overcommit", "constraint", "nodelist", "exclude", "partition",
 	"exclusive", "time", "job-name"}
 
 // gangOptions are those in which components can not differ: a gang has one, and to take another
@@ -94,7 +100,8 @@ func heterogeneous(settings []Setting, n int, now time.Time) (*Ask, []Warning, e
 		whole.Spec.Size += role.Count
 	}
 	if whole.Spec.Size > api.MaxGangSize {
-		return nil, nil, &Error{Msg: "the components come to " + strconv.Itoa(whole.Spec.Size) + " ranks, at most " + strconv.Itoa(api.MaxGangSize) + " are accepted", Hint: "ask for fewer"}
+		return nil, nil, &Error{Msg: "the components come to " + strconv.Itoa(whole.Spec.Size) + " ranks, at most " +
+			strconv.Itoa(api.MaxGangSize) + " are accepted", Hint: "ask for fewer"}
 	}
 	return whole, warn, nil
 }
@@ -121,9 +128,11 @@ func (a *Ask) differ(settings []Setting, c int) (warn []Warning, err error) {
 
 // componentOf is what a spec that was derived as a job's comes to as a component.
 func componentOf(s *api.Spec, c int) api.Role {
-	return api.Role{Name: api.ComponentName(c), Count: s.Size, CPUsPerRank: s.CPUsPerRank, MemoryPerRank: s.MemoryPerRank, GPUsPerRank: s.GPUsPerRank,
-		GPUType: s.GPUType, VRAMBytes: s.VRAMBytes, Constraint: s.Constraint,
-		Component: &api.Component{Partition: s.Partition, MinNodes: s.MinNodes, MaxNodes: s.MaxNodes, RanksPerNode: s.RanksPerNode, GPUsPerNode: s.GPUsPerNode,
+	return api.Role{Name: api.ComponentName(c), Count: s.Size, CPUsPerRank: s.CPUsPerRank, MemoryPerRank: s.MemoryPerRank,
+		GPUsPerRank: s.GPUsPerRank,
+		GPUType:     s.GPUType, VRAMBytes: s.VRAMBytes, Constraint: s.Constraint,
+		Component: &api.Component{Partition: s.Partition, MinNodes: s.MinNodes, MaxNodes: s.MaxNodes, RanksPerNode: s.RanksPerNode,
+			GPUsPerNode:   s.GPUsPerNode,
 			MemoryPerNode: s.MemoryPerNode, MinCompute: s.MinCompute, Shape: s.Shape, NodeList: s.NodeList, Exclude: s.Exclude, Asked: s.Asked}}
 }
 

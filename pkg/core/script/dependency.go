@@ -10,7 +10,8 @@ import (
 	"gangd/pkg/core/nearest"
 )
 
-const dependencyForms = "write afterok:12, afterok:12:13,afterany:14 (all), afterok:12?afterany:13 (any), after:12+10 (minutes), aftercorr:12 or singleton"
+const dependencyForms = "write afterok:12, afterok:12:13,afterany:14 (all), afterok:12?afterany:13 (any), after:12+10 (minutes), " +
+	"aftercorr:12 or singleton"
 
 // ParseDependency reads sbatch's --dependency.
 func ParseDependency(v string) (*api.Dependency, error) {

@@ -51,7 +51,8 @@ func (a *Ask) asked() {
 		}
 		return ""
 	}
-	figures := text("cpus-per-task") != "" || a.overcommit || s.MemoryPerRank > 0 || s.MemoryPerNode > 0 || s.GPUsPerRank > 0 || s.GPUsPerNode > 0
+	figures := text("cpus-per-task") != "" || a.overcommit || s.MemoryPerRank > 0 || s.MemoryPerNode > 0 || s.GPUsPerRank > 0 ||
+		s.GPUsPerNode > 0
 	slurms := a.size == 0 && a.By("ranks-per-node") == nil // counted in sbatch's words
 	if s.Launch != api.LaunchBatch || !slurms && !figures {
 		return
@@ -117,7 +118,8 @@ func (a *Ask) ranks() ([]Warning, error) {
 		s.Size = nodes * max(a.perNode, 1)
 	}
 	if s.Size > api.MaxGangSize {
-		err := a.Refuse("nodes", "asks for "+strconv.Itoa(s.Size)+" ranks, at most "+strconv.Itoa(api.MaxGangSize)+" are accepted", "ask for fewer")
+		err := a.Refuse("nodes", "asks for "+strconv.Itoa(s.Size)+" ranks, at most "+strconv.Itoa(api.MaxGangSize)+" are accepted",
+			"ask for fewer")
 		if e, ok := err.(*Error); ok {
 			e.Bad = a.By("nodes")
 		}
@@ -131,7 +133,8 @@ func (a *Ask) ranks() ([]Warning, error) {
 	if s.MinNodes > s.Size {
 		// As sbatch: fewer nodes rather than an empty one.
 		by := a.By("nodes")
-		warn = append(warn, Warning{by.Pos, by.String() + ": " + api.Count(s.Size, "rank") + " can't fill " + api.Count(s.MinNodes, "node") + ", " + api.Count(s.Size, "node") + " are asked for"})
+		warn = append(warn, Warning{by.Pos, by.String() + ": " + api.Count(s.Size, "rank") + " can't fill " + api.Count(s.MinNodes, "node") +
+			", " + api.Count(s.Size, "node") + " are asked for"})
 		s.MinNodes = s.Size
 	}
 	return warn, a.fitRanksToNodes()
@@ -167,12 +170,14 @@ func (a *Ask) fitRanksToNodes() error {
 	}
 	switch {
 	case need > s.MaxNodes:
-		return a.Refuse(word, api.Count(s.Size, "rank")+" need "+api.Count(need, "node")+" so, and "+a.By("nodes").where()+" allows "+strconv.Itoa(s.MaxNodes),
+		return a.Refuse(word, api.Count(s.Size, "rank")+" need "+api.Count(need, "node")+" so, and "+a.By("nodes").where()+" allows "+
+			strconv.Itoa(s.MaxNodes),
 			"ask for --nodes="+strconv.Itoa(need)+" or for more ranks on each node")
 	case need >= s.MinNodes:
 		return nil
 	case word == "ranks-per-node":
-		return a.Refuse(word, api.Count(s.Size, "rank")+" fill "+api.Count(need, "node")+" so, and "+a.By("nodes").where()+" asks for "+strconv.Itoa(s.MinNodes),
+		return a.Refuse(word, api.Count(s.Size, "rank")+" fill "+api.Count(need, "node")+" so, and "+a.By("nodes").where()+" asks for "+
+			strconv.Itoa(s.MinNodes),
 			"ask for --nodes="+strconv.Itoa(need)+" or for fewer ranks on each node")
 	}
 	s.RanksPerNode = 0
@@ -323,7 +328,8 @@ func (a *Ask) stop() (warn []Warning, err error) {
 	s := &a.Spec
 	s.NoRequeue, s.RequeueCauses = a.noRequeue, a.requeueCauses
 	if again := slices.Contains(s.RequeueCauses, api.CauseTimeout); again && s.MaxTimeTotal == 0 {
-		return nil, a.Refuse("requeue", "a job that is run again after its time limit needs a bound on all its runs together", "add --max-time-total=3-00:00:00")
+		return nil, a.Refuse("requeue", "a job that is run again after its time limit needs a bound on all its runs together",
+			"add --max-time-total=3-00:00:00")
 	} else if s.MaxTimeTotal > 0 && !again {
 		return nil, a.Refuse("max-time-total", "the job is not run again after its time limit", "add --requeue=timeout,preempted,node-lost")
 	} else if again && s.TimeLimit > s.MaxTimeTotal {
@@ -334,7 +340,8 @@ func (a *Ask) stop() (warn []Warning, err error) {
 			"write a longer --grace-max, or leave it out")
 	}
 	if s.TimeLimit > 0 && s.ReadyTimeout >= s.TimeLimit {
-		return nil, a.Refuse("ready-timeout", "it is not shorter than the time limit, "+a.By("time").where(), "write a shorter one, or a longer --time")
+		return nil, a.Refuse("ready-timeout", "it is not shorter than the time limit, "+a.By("time").where(),
+			"write a shorter one, or a longer --time")
 	}
 	if s.TimeLimit > 0 && s.TimeMin > s.TimeLimit {
 		return nil, a.Refuse("time-min", "it is longer than the time limit, "+a.By("time").where(), "write a shorter one, or a longer --time")
@@ -345,7 +352,8 @@ func (a *Ask) stop() (warn []Warning, err error) {
 	}
 	if s.TimeLimit > 0 && n.Lead >= s.TimeLimit {
 		by := a.By("signal")
-		warn = append(warn, Warning{by.Pos, by.String() + ": the lead (" + formatTime(n.Lead) + ") is not shorter than the time limit, " + a.By("time").where() + ": the notice comes at the start; " +
+		warn = append(warn, Warning{by.Pos, by.String() + ": the lead (" + formatTime(n.Lead) + ") is not shorter than the time limit, " +
+			a.By("time").where() + ": the notice comes at the start; " +
 			"write a shorter lead, --signal=" + n.Signal + "@" + strconv.Itoa(int(s.TimeLimit.Seconds()/10)) + ", or a longer --time"})
 	}
 	if s.Grace > n.Lead {

@@ -58,13 +58,15 @@ func Directives(file string, text []byte) ([]Setting, []Warning, error) {
 				command = n
 			case trimmed != line:
 				if _, _, is := directive(trimmed); is {
-					warn = append(warn, Warning{Pos{File: file, Line: n}, "not read: a directive begins in column 1; remove the blanks before it, or write ## to switch it off"})
+					warn = append(warn, Warning{Pos{File: file, Line: n}, "not read: a directive begins in column 1; remove the blanks before it, or " +
+						"write ## to switch it off"})
 				}
 			}
 		}
 	}
 	if late > maxLateWarnings {
-		warn = append(warn, Warning{Pos{File: file}, strconv.Itoa(late-maxLateWarnings) + " more directives behind the first command are not read"})
+		warn = append(warn, Warning{Pos{File: file}, strconv.Itoa(late-maxLateWarnings) +
+			" more directives behind the first command are not read"})
 	}
 	return out, warn, nil
 }
@@ -109,7 +111,8 @@ func (r *reader) directive(body string, col int) error {
 	if r.source == FromSBATCH && strings.Trim(word, `"'`) == "" { // quotes with nothing in them, which sbatch passes over
 		return nil
 	}
-	e := r.refuse(at, "unexpected word "+strconv.Quote(word), "options begin with - or --, a comment with #, and blanks in a value need quotes")
+	e := r.refuse(at, "unexpected word "+strconv.Quote(word), "options begin with - or --, a comment with #, and blanks in a value need "+
+		"quotes")
 	e.Stray = word
 	return e
 }

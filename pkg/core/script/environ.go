@@ -53,7 +53,8 @@ func Environ(environ []string) ([]Setting, []Warning, error) {
 			warn = append(warn, Warning{Pos{Env: name}, text})
 			continue
 		}
-		s := Setting{Setting: cmdline.Setting[Ask]{Option: o, Name: o.Long, Value: value, Given: value != ""}, Source: source, Pos: Pos{Env: name}}
+		s := Setting{Setting: cmdline.Setting[Ask]{Option: o, Name: o.Long, Value: value, Given: value != ""}, Source: source,
+			Pos: Pos{Env: name}}
 		if o.Kind == NoValue {
 			// sbatch looks only at whether the variable is there; "0" and "no" are read as
 			// people mean them.

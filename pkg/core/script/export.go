@@ -104,7 +104,8 @@ func setEnv(env []string, kv string) []string {
 // beside: modules and functions of shells have dots and percent signs.
 func varName(s string) bool {
 	for i, c := range []byte(s) {
-		if c != '_' && (i == 0 || !strings.ContainsRune(".-:%()", rune(c))) && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (i == 0 || c < '0' || c > '9') {
+		if c != '_' && (i == 0 || !strings.ContainsRune(".-:%()", rune(c))) && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') &&
+			(i == 0 || c < '0' || c > '9') {
 			return false
 		}
 	}

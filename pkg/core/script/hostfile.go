@@ -89,7 +89,8 @@ func Nodefiles(settings []Setting, read func(file string) (string, error)) error
 
 const nodefile = "nodefile"
 
-// Listed adds what sbatch and srun mean by a list of nodes: that many, where no number of nodes is asked for. In gsubmit's own words a list is of nodes that may be used.
+// Listed adds what sbatch and srun mean by a list of nodes: that many, where no number of nodes is asked for. In gsubmit's own words a list
+// is of nodes that may be used.
 func Listed(settings []Setting) []Setting {
 	for c := range components(settings) {
 		won := decide(ofComponent(settings, c))

@@ -111,8 +111,10 @@ func (r *reader) unreadable(e *cmdline.Error) error {
 }
 
 // takeEmpty are the options of which sbatch takes an empty value as none: what a script with an unset variable writes.
-var takeEmpty = strings.Fields("account array bb chdir cluster-constraint comment constraint container dependency error exclude export extra-node-info " +
-	"gpus gpus-per-node gpus-per-rank gpus-per-socket gpus-per-task input job-name licenses mail-user mcs-label nice nodelist output power priority propagate qos reservation wckey")
+var takeEmpty = strings.Fields("account array bb chdir cluster-constraint comment constraint container dependency error exclude export " +
+	"extra-node-info " +
+	"gpus gpus-per-node gpus-per-rank gpus-per-socket gpus-per-task input job-name licenses mail-user mcs-label nice nodelist output power " +
+	"priority propagate qos reservation wckey")
 
 // TakesEmpty reports whether an option of sbatch, srun and salloc, by its main name, is not given where its value is empty.
 func TakesEmpty(long string) bool { return slices.Contains(takeEmpty, long) }

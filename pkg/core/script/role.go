@@ -49,7 +49,8 @@ func parseRole(s string) (askedRole, error) {
 	r := askedRole{name: name}
 	switch {
 	case !api.RoleNameOK(name):
-		return r, bad(strconv.Quote(name)+" is not a name for a role", "write lower-case letters, digits and -, a letter first, at most "+strconv.Itoa(api.MaxRoleName)+": worker, data-loader")
+		return r, bad(strconv.Quote(name)+" is not a name for a role", "write lower-case letters, digits and -, a letter first, at most "+
+			strconv.Itoa(api.MaxRoleName)+": worker, data-loader")
 	case !ok:
 		return r, bad("how many ranks role "+name+" has is missing", "write "+name+":1")
 	}
@@ -180,7 +181,8 @@ func (a *Ask) deriveRoles() error {
 	case len(a.roles) > api.MaxRoles:
 		return last.refuse(api.Count(len(a.roles), "role")+" asked for, at most "+strconv.Itoa(api.MaxRoles)+" are accepted", "join some of them")
 	case total > api.MaxGangSize:
-		return last.refuse("the roles come to "+strconv.Itoa(total)+" ranks, at most "+strconv.Itoa(api.MaxGangSize)+" are accepted", "ask for fewer")
+		return last.refuse("the roles come to "+strconv.Itoa(total)+" ranks, at most "+strconv.Itoa(api.MaxGangSize)+" are accepted",
+			"ask for fewer")
 	case size != nil && size.Source >= last.Source && a.size != total:
 		return size.refuse(size.String()+": the roles come to "+api.Count(total, "rank"), "leave --size out, or make them agree")
 	case a.Spec.Launch == api.LaunchBatch:

@@ -35,8 +35,9 @@ var hints = []Option{
 			}
 			return nil
 		}},
-	{Long: "distribution", Short: 'm', Env: []string{"SBATCH_DISTRIBUTION"}, Kind: Value, Arg: "TYPE", List: Partial, Warn: true, Group: groupHints,
-		Note: "ranks are numbered node by node (block)", Set: checkDistribution},
+	{Long: "distribution", Short: 'm', Env: []string{"SBATCH_DISTRIBUTION"}, Kind: Value, Arg: "TYPE", List: Partial, Warn: true,
+		Group: groupHints,
+		Note:  "ranks are numbered node by node (block)", Set: checkDistribution},
 	{Long: "mem-bind", Kind: Value, Arg: "TYPE", List: Partial, Warn: true, Group: groupHints,
 		Note: "memory is not bound; use numactl in the script"},
 	{Long: "gpu-bind", Env: []string{"SBATCH_GPU_BIND"}, Kind: Value, Arg: "TYPE", List: Partial, Group: groupHints,
@@ -55,10 +56,12 @@ var hints = []Option{
 	{Long: "sockets-per-node", Kind: Value, Arg: "N", List: Partial, Group: groupPlace, Help: "nodes with so many sockets at least",
 		Note: "on the nodes any CPUs are taken",
 		Set:  func(a *Ask, v string) error { return numberInto(&a.Spec.Shape.Sockets, v, 1, 1<<10) }},
-	{Long: "cores-per-socket", Kind: Value, Arg: "N", List: Partial, Group: groupPlace, Help: "nodes whose sockets have so many cores at least",
+	{Long: "cores-per-socket", Kind: Value, Arg: "N", List: Partial, Group: groupPlace,
+		Help: "nodes whose sockets have so many cores at least",
 		Note: "on the nodes any CPUs are taken",
 		Set:  func(a *Ask, v string) error { return numberInto(&a.Spec.Shape.Cores, v, 1, 1<<16) }},
-	{Long: "ntasks-per-socket", Kind: Value, Arg: "N", List: Partial, Warn: true, Group: groupHints, Note: noSockets + "; --ntasks-per-node counts"},
+	{Long: "ntasks-per-socket", Kind: Value, Arg: "N", List: Partial, Warn: true, Group: groupHints, Note: noSockets +
+		"; --ntasks-per-node counts"},
 	{Long: "core-spec", Short: 'S', Env: []string{"SBATCH_CORE_SPEC"}, Kind: Value, Arg: "N", List: Partial, Warn: true, Group: groupHints,
 		Note: "no core is set aside for the system by a job"},
 	{Long: "thread-spec", Env: []string{"SBATCH_THREAD_SPEC"}, Kind: Value, Arg: "N", List: Partial, Warn: true, Group: groupHints,
@@ -106,7 +109,8 @@ var hints = []Option{
 		Note: "all that are named; one or another can't be asked for",
 		Set:  poolsInto("licence")},
 	{Long: "oom-kill-step", Kind: MayValue, Arg: "0|1", List: Partial, Group: groupHints,
-		Note: "always as 0: a step of which the kernel has killed a process for memory goes on, and its state says so; srun --kill-on-bad-exit ends it with the task",
+		Note: "always as 0: a step of which the kernel has killed a process for memory goes on, and its state says so; srun " +
+			"--kill-on-bad-exit ends it with the task",
 		Set: func(_ *Ask, v string) error {
 			if v == "" {
 				return nil
@@ -115,7 +119,8 @@ var hints = []Option{
 			return err
 		}},
 	{Long: "stepmgr", List: Partial, Group: groupHints,
-		Note: "steps are begun by the job's own nodes and clients anyway, and cost the controller little", Set: func(*Ask, string) error { return nil }},
+		Note: "steps are begun by the job's own nodes and clients anyway, and cost the controller little",
+		Set:  func(*Ask, string) error { return nil }},
 	{Long: "ignore-pbs", Env: []string{"SBATCH_IGNORE_PBS"}, List: Exact, Group: groupHints,
 		Help: "#PBS lines are never read",
 		Set:  func(*Ask, string) error { return nil }},
@@ -147,16 +152,19 @@ var slurms = []Option{
 		Note: "as --nodelist with the nodes of the file, each once", Set: func(*Ask, string) error { return nil }},
 	{Long: "export-file", Kind: Value, Arg: "FILE|FD", List: Partial, Group: groupFiles,
 		Help: "environment of the job, as env -0 writes it",
-		Note: "the environment of the job is what the file holds, NAME=value with a NUL behind each, in place of the caller's; names of --export are looked up in it",
-		Set:  func(a *Ask, v string) error { a.ExportFile = v; return nil }},
+		Note: "the environment of the job is what the file holds, NAME=value with a NUL behind each, in place of the caller's; names of " +
+			"--export are looked up in it",
+		Set: func(a *Ask, v string) error { a.ExportFile = v; return nil }},
 	{Long: "uid", Kind: Value, Arg: "USER", List: Partial, Group: groupSubmit,
 		Help: "as root: submit it as this user",
 		Note: "another user is root's to choose; anybody may name himself", Set: func(a *Ask, v string) error { a.User = v; return nil }},
 	{Long: "gid", Kind: Value, Arg: "GROUP", List: Partial, Group: groupSubmit,
 		Help: "as root: submit it in this group",
 		Note: "another group is root's to choose; anybody may name his own", Set: func(a *Ask, v string) error { a.UserGroup = v; return nil }},
-	{Long: "clusters", Names: "clusters cluster", Short: 'M', Env: []string{"SBATCH_CLUSTERS"}, Kind: Value, Arg: "NAME", List: Partial, Group: groupHints,
-		Note: cmdline.Cluster + " is the one cluster; GANG_DIR chooses another's controller", Set: func(_ *Ask, v string) error { return CheckCluster(v) }},
+	{Long: "clusters", Names: "clusters cluster", Short: 'M', Env: []string{"SBATCH_CLUSTERS"}, Kind: Value, Arg: "NAME", List: Partial,
+		Group: groupHints,
+		Note:  cmdline.Cluster + " is the one cluster; GANG_DIR chooses another's controller",
+		Set:   func(_ *Ask, v string) error { return CheckCluster(v) }},
 }
 
 // CheckCluster refuses a list with any name that is not the one cluster's.
@@ -234,14 +242,16 @@ func TresBind(v string) ([][2]string, error) {
 // refused are the options of sbatch whose loss would change what a job means.
 var refused = []Option{
 	{Long: "container", Env: []string{"SBATCH_CONTAINER"}, Kind: Value, List: Refused, Group: groupNot,
-		Note: "OCI bundles are not run: their config.json is an OCI runtime's to obey, and none is used here", Use: "use --container-image=BUNDLE/rootfs, with --container-mounts"},
+		Note: "OCI bundles are not run: their config.json is an OCI runtime's to obey, and none is used here",
+		Use:  "use --container-image=BUNDLE/rootfs, with --container-mounts"},
 	{Long: "batch", Env: []string{"SBATCH_BATCH"}, Kind: Value, List: Refused, Group: groupNot,
 		Note: "the script's node can't be chosen apart from the others", Use: "use --constraint for all nodes"},
 }
 
 // checkDistribution refuses what is no distribution: a typo is one anywhere.
 func checkDistribution(_ *Ask, v string) error {
-	const kinds = "kinds are block, cyclic, plane=N, arbitrary and *, for nodes, sockets and cores with colons between, and behind a comma Pack or NoPack"
+	const kinds = "kinds are block, cyclic, plane=N, arbitrary and *, for nodes, sockets and cores with colons between, and behind a comma " +
+		"Pack or NoPack"
 	of, _, _ := strings.Cut(strings.ToLower(v), ",")
 	for _, k := range strings.Split(of, ":") {
 		k, _, _ = strings.Cut(k, "=")

@@ -4,7 +4,8 @@ import "strings"
 
 // splitWords cuts a directive into words as sbatch does: blanks separate, single and
 // double quotes group, a backslash takes the next byte as it is, in quotes too, and a # begins a
-// comment, also in a word ("--time=5#minutes"). In quotes it does not, though sbatch reads it so. col is the column of line[0], cols those of the words. badCol names
+// comment, also in a word ("--time=5#minutes"). In quotes it does not, though sbatch reads it so. col is the column of line[0], cols those
+// of the words. badCol names
 // the quote that is never closed, 0 when all are.
 func splitWords(line string, col int) (words []string, cols []int, badCol int) {
 	var b strings.Builder

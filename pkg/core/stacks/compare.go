@@ -284,7 +284,8 @@ func judgeHelpers(side []unit, _ *judgement) (best judgement) {
 
 // plumbing are files of Python's own that every thread begins in, or waits by.
 var plumbing = map[string]bool{"threading.py": true, "queue.py": true, "selectors.py": true, "connection.py": true, "subprocess.py": true,
-	"socket.py": true, "popen_fork.py": true, "process.py": true, "context.py": true, "c10d_logger.py": true, "thread.py": true, "_base.py": true}
+	"socket.py": true, "popen_fork.py": true, "process.py": true, "context.py": true, "c10d_logger.py": true, "thread.py": true,
+	"_base.py": true}
 
 // root is the outermost call of a thread that says what the thread is for; empty: there is none.
 func root(t *api.ThreadStack) string {

@@ -39,10 +39,12 @@ func firstOf(a, b string) string {
 var byCall = map[string]string{
 	"futex": api.DoesLock, "futex_waitv": api.DoesLock,
 	"nanosleep": api.DoesSleep, "clock_nanosleep": api.DoesSleep,
-	"poll": api.DoesPoll, "ppoll": api.DoesPoll, "select": api.DoesPoll, "pselect6": api.DoesPoll, "epoll_wait": api.DoesPoll, "epoll_pwait": api.DoesPoll, "epoll_pwait2": api.DoesPoll,
+	"poll": api.DoesPoll, "ppoll": api.DoesPoll, "select": api.DoesPoll, "pselect6": api.DoesPoll, "epoll_wait": api.DoesPoll,
+	"epoll_pwait": api.DoesPoll, "epoll_pwait2": api.DoesPoll,
 	"read": api.DoesRead, "readv": api.DoesRead, "pread64": api.DoesRead, "preadv": api.DoesRead, "preadv2": api.DoesRead,
 	"recvfrom": api.DoesRead, "recvmsg": api.DoesRead, "recvmmsg": api.DoesRead, "accept": api.DoesRead, "accept4": api.DoesRead,
-	"write": api.DoesWrite, "writev": api.DoesWrite, "pwrite64": api.DoesWrite, "pwritev": api.DoesWrite, "sendto": api.DoesWrite, "sendmsg": api.DoesWrite, "fsync": api.DoesWrite, "fdatasync": api.DoesWrite,
+	"write": api.DoesWrite, "writev": api.DoesWrite, "pwrite64": api.DoesWrite, "pwritev": api.DoesWrite, "sendto": api.DoesWrite,
+	"sendmsg": api.DoesWrite, "fsync": api.DoesWrite, "fdatasync": api.DoesWrite,
 	"wait4": api.DoesChild, "waitid": api.DoesChild,
 }
 
@@ -50,7 +52,8 @@ var byCall = map[string]string{
 var byKernel = []struct{ part, does string }{
 	{"futex", api.DoesLock}, {"nanosleep", api.DoesSleep}, {"hrtimer_sleep", api.DoesSleep},
 	{"poll", api.DoesPoll}, {"do_select", api.DoesPoll}, {"do_sys_", api.DoesPoll},
-	{"pipe_read", api.DoesRead}, {"pipe_write", api.DoesWrite}, {"stream_read", api.DoesRead}, {"tcp_recv", api.DoesRead}, {"sk_wait_data", api.DoesRead}, {"wait_woken", api.DoesRead},
+	{"pipe_read", api.DoesRead}, {"pipe_write", api.DoesWrite}, {"stream_read", api.DoesRead}, {"tcp_recv", api.DoesRead},
+	{"sk_wait_data", api.DoesRead}, {"wait_woken", api.DoesRead},
 	{"skb_wait", api.DoesRead}, {"accept", api.DoesRead}, {"stream_wait_mem", api.DoesWrite},
 	{"do_wait", api.DoesChild}, {"kernel_wait", api.DoesChild},
 	{"do_signal_stop", api.DoesStop}, {"ptrace_stop", api.DoesStop},

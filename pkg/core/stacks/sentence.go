@@ -180,7 +180,8 @@ func (j *judgement) where(i, n int) string {
 	if at != "" {
 		return is + at + of
 	}
-	what := map[string]string{api.DoesLock: "another thread", api.DoesPoll: "one of several descriptors", api.DoesRead: "something to read", api.DoesWrite: "room to write",
+	what := map[string]string{api.DoesLock: "another thread", api.DoesPoll: "one of several descriptors", api.DoesRead: "something to read",
+		api.DoesWrite: "room to write",
 		api.DoesChild: "a child", api.DoesMove: "now this, now that"}[t.Does]
 	if what == "" {
 		what = "something"

@@ -200,7 +200,8 @@ func stronger(a, b api.CardsState) api.CardsState {
 
 func worstFirst(cards []api.CardFinding) []api.CardFinding {
 	slices.SortStableFunc(cards, func(a, b api.CardFinding) int {
-		return cmp.Or(cmp.Compare(strength(b.State), strength(a.State)), cmp.Compare(b.Utilization, a.Utilization), cmp.Compare(b.MovedBytes, a.MovedBytes))
+		return cmp.Or(cmp.Compare(strength(b.State), strength(a.State)), cmp.Compare(b.Utilization, a.Utilization),
+			cmp.Compare(b.MovedBytes, a.MovedBytes))
 	})
 	return cards[:min(len(cards), api.MaxFindingCards)]
 }

@@ -75,7 +75,8 @@ func status(ts *testscript.TestScript, _ bool, args []string) {
 func asked(ts *testscript.TestScript, neg bool, args []string) {
 	s := ts.Value("site").(*sitetest.Site)
 	all := strings.Join(s.Asked(), "\n")
-	for end := time.Now().Add(20 * time.Second); !neg && !strings.Contains(all, args[0]) && time.Now().Before(end); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(20 * time.Second); !neg && !strings.Contains(all, args[0]) &&
+		time.Now().Before(end); time.Sleep(time.Millisecond) {
 		all = strings.Join(s.Asked(), "\n") // by a command that still runs
 	}
 	if strings.Contains(all, args[0]) == neg {

@@ -127,7 +127,8 @@ func tomlError(path string, err error) error {
 	if errors.As(err, &strict) && len(strict.Errors) > 0 {
 		e := strict.Errors[0]
 		line, _ := e.Position()
-		return fmt.Errorf("%s:%d: unknown key %q; there are: nodes name count cards model vram cpus memory features", path, line, strings.Join(e.Key(), "."))
+		return fmt.Errorf("%s:%d: unknown key %q; there are: nodes name count cards model vram cpus memory features", path, line,
+			strings.Join(e.Key(), "."))
 	}
 	var bad *toml.DecodeError
 	if errors.As(err, &bad) {

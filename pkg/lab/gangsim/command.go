@@ -64,12 +64,14 @@ a gangd.toml, "default", or one of the reference orders fifo easy las sjf srtf s
 	f.StringVar(&o.format, "format", "", "`FORMAT` of the trace: csv, swf, sacct or gacct (default: seen from the file)")
 	f.StringVar(&o.swfUnit, "swf-unit", "cpu", "what a processor of SWF is: `UNIT` cpu or card")
 	f.StringVar(&o.limits, "limits", "file", "time limits: `LEVEL` file, half, none, x2 (up to twice the duration) or exact")
-	f.StringSliceVar(&o.defaults, "default-time", nil, "`TIMES` that stand in for limits that jobs lack, each played, such as none,3-0,7-0 (default: the policy's partition's)")
+	f.StringSliceVar(&o.defaults, "default-time", nil, "`TIMES` that stand in for limits that jobs lack, each played, such as none,3-0,7-0 "+
+		"(default: the policy's partition's)")
 	f.IntVar(&o.copies, "copies", 1, "play each job `N` times, spread over an hour")
 	f.StringSliceVar(&o.policies, "policy", nil, "plan by `POLICY` (may be repeated)")
 	f.BoolVar(&o.compare, "compare", false, "what follows the trace are policies, shown side by side")
 	f.StringArrayVar(&o.set, "set", nil, "`KEY=VALUE` on top of each configuration")
-	f.StringVar(&o.restart, "restart", "traces", "`COST` of a restart after a preemption: none, a time, or traces (7, 30, 60 s for 1, up to 8, more cards)")
+	f.StringVar(&o.restart, "restart", "traces", "`COST` of a restart after a preemption: none, a time, or traces (7, 30, 60 s for 1, up "+
+		"to 8, more cards)")
 	f.StringVar(&o.lostWork, "lost-work", "0s", "work that a preemption loses, a `TIME`")
 	f.StringVar(&o.report, "report", "", "write report.md, and report.html with plots, into `DIR`")
 	f.StringVar(&o.jobs, "jobs", "", "write what became of each job as CSV to `FILE`")
@@ -229,7 +231,8 @@ func (in *input) cut(cards bool) error {
 		}
 	}
 	if per == 0 {
-		return program.Usagef("the jobs of this trace ask for processors: say how many a node has, with cpus in a cluster file, or --swf-unit=card")
+		return program.Usagef("the jobs of this trace ask for processors: say how many a node has, with cpus in a cluster file, or " +
+			"--swf-unit=card")
 	}
 	in.trace.Cut(per, cards)
 	return nil
@@ -250,7 +253,8 @@ func (in *input) standIn() {
 		for i, d := range in.stands {
 			names[i] = standName(d)
 		}
-		in.notes = append(in.notes, fmt.Sprintf("%d jobs have no time limit, %s stands in (--default-time)", none, strings.Join(names, ", then ")))
+		in.notes = append(in.notes, fmt.Sprintf("%d jobs have no time limit, %s stands in (--default-time)", none,
+			strings.Join(names, ", then ")))
 	default:
 		in.notes = append(in.notes, fmt.Sprintf("%d jobs have no time limit: the partition's default time stands in, where it has one", none))
 	}

@@ -32,9 +32,18 @@ type filling struct {
 }
 
 var fillings = []filling{
-	{"reference random", []float64{85.02, 85.72, 86.30, 87.47}, true, func(_ *trace.Trace, seed int) (replay.Planner, error) { return reference.Random(seed), nil }},
-	{"reference best fit", []float64{89.99, 92.82, 92.86, 93.08}, true, func(*trace.Trace, int) (replay.Planner, error) { return reference.BestFit(), nil }},
-	{"reference FGD", []float64{89.98, 94.90, 95.23, 95.39}, true, func(t *trace.Trace, _ int) (replay.Planner, error) { return reference.FGD(t), nil }},
+	{"reference random", []float64{85.02, 85.72, 86.30, 87.47}, true, func(_ *trace.Trace, seed int) (replay.Planner,
+		error) {
+		return reference.Random(seed), nil
+	}},
+	{"reference best fit", []float64{89.99, 92.82, 92.86, 93.08}, true, func(*trace.Trace, int) (replay.Planner,
+		error) {
+		return reference.BestFit(), nil
+	}},
+	{"reference FGD", []float64{89.98, 94.90, 95.23, 95.39}, true, func(t *trace.Trace, _ int) (replay.Planner,
+		error) {
+		return reference.FGD(t), nil
+	}},
 	{"gangd (beside FGD)", []float64{89.98, 94.90, 95.23, 95.39}, false, func(*trace.Trace, int) (replay.Planner, error) {
 		p, err := readPolicy("default", nil)
 		if err != nil {

@@ -20,7 +20,8 @@ func figures(runs []*played) []plot.Figure {
 
 // delays shows which part of the jobs waited no longer than so long.
 func delays(runs []*played) plot.Figure {
-	f := plot.Figure{Title: "How long jobs waited", X: "queue delay, logarithmic", Y: "jobs that waited no longer, %", Unit: plot.Length, Whole: true}
+	f := plot.Figure{Title: "How long jobs waited", X: "queue delay, logarithmic", Y: "jobs that waited no longer, %", Unit: plot.Length,
+		Whole: true}
 	for _, r := range runs {
 		v := make([]float64, len(r.Outcomes))
 		for k := range r.Outcomes {

@@ -80,16 +80,19 @@ func verdict(runs []*played) string {
 
 // page has the three figures that matter of each run, then all by groups, with how far each is from the first run's.
 func page(in *input, runs []*played) ([]byte, error) {
-	p := plot.Page{Title: filepath.Base(in.trace.File) + " on " + in.cluster.Name, Period: fmt.Sprintf("%s jobs, submitted over %.1f days", thousands(float64(len(in.trace.Jobs))), in.trace.Span().Hours()/24),
+	p := plot.Page{Title: filepath.Base(in.trace.File) + " on " + in.cluster.Name, Period: fmt.Sprintf("%s jobs, submitted over %.1f days",
+		thousands(float64(len(in.trace.Jobs))), in.trace.Span().Hours()/24),
 		Remarks: in.remarks(), Verdict: verdict(runs), Figures: figures(runs)}
 	for _, r := range runs {
 		name := ""
 		if len(runs) > 1 {
 			name = r.policy.name + ": "
 		}
-		p.Tiles = append(p.Tiles, plot.Tile{Name: name + "average queue delay", Value: span(r.Delay.Average), Says: "longest " + span(r.Delay.Max)},
+		p.Tiles = append(p.Tiles, plot.Tile{Name: name + "average queue delay", Value: span(r.Delay.Average), Says: "longest " +
+			span(r.Delay.Max)},
 			plot.Tile{Name: name + "average completion time", Value: span(r.Completion.Average), Says: "all done after " + span(r.Makespan)},
-			plot.Tile{Name: name + "cards in use", Value: percent(r.Utilisation), Says: fmt.Sprintf("%.0f card-hours done again", r.LostSeconds/3600)})
+			plot.Tile{Name: name + "cards in use", Value: percent(r.Utilisation), Says: fmt.Sprintf("%.0f card-hours done again",
+				r.LostSeconds/3600)})
 		if len(runs) > 2 { // of many runs the table says it better
 			p.Tiles = nil
 		}

@@ -31,11 +31,13 @@ type published struct {
 // prototype under the same rules (the others).
 var believed = []published{
 	{"philly1", "fifo", "jct", 10997597, -0.006, 0.006}, {"philly1", "sjf", "jct", 1623603, -0.001, 0.001},
-	{"philly1", "srtf", "jct", 1370603, -0.07, 0}, {"philly1", "srsf", "jct", 980141, -0.07, 0}, {"philly1", "easy", "jct", 5736842, 0, 0}, {"philly1", "las", "delay", 2499774, 0, 0},
+	{"philly1", "srtf", "jct", 1370603, -0.07, 0}, {"philly1", "srsf", "jct", 980141, -0.07, 0}, {"philly1", "easy", "jct", 5736842, 0, 0},
+	{"philly1", "las", "delay", 2499774, 0, 0},
 	{"philly3", "fifo", "jct", 991200, -0.006, 0.006}, {"philly3", "sjf", "jct", 262098, -0.001, 0.001},
 	{"philly3", "srtf", "jct", 193082, -0.07, 0}, {"philly3", "srsf", "jct", 185022, -0.07, 0}, {"philly3", "easy", "jct", 445193, 0, 0},
 	{"itp04", "fifo", "delay", 20274, -0.006, 0.006}, {"itp04", "sjf", "delay", 4092, -0.001, 0.001},
-	{"itp04", "srtf", "delay", 1405, 0, 0}, {"itp04", "srsf", "delay", 1018, 0, 0}, {"itp04", "easy", "delay", 10286, 0, 0}, {"itp04", "las", "delay", 1711, 0, 0},
+	{"itp04", "srtf", "delay", 1405, 0, 0}, {"itp04", "srsf", "delay", 1018, 0, 0}, {"itp04", "easy", "delay", 10286, 0, 0},
+	{"itp04", "las", "delay", 1711, 0, 0},
 }
 
 // clusters are those of the published experiments; of itp04 the size is a choice.

@@ -54,10 +54,13 @@ var groups = []figuresOf{
 		seconds("makespan", func(r *played) float64 { return r.Makespan })}},
 	{"What the cards did", []row{
 		{"cards in use", func(r *played) string { return percent(r.Utilisation) }, func(r *played) float64 { return r.Utilisation }, false},
-		{"free cards on nodes in use", func(r *played) string { return percent(r.Fragmentation) }, func(r *played) float64 { return r.Fragmentation }, true},
+		{"free cards on nodes in use", func(r *played) string { return percent(r.Fragmentation) },
+			func(r *played) float64 { return r.Fragmentation }, true},
 		{"preemptions", func(r *played) string { return strconv.Itoa(r.Preemptions) }, nil, false},
-		{"work done again, card-hours", func(r *played) string { return fmt.Sprintf("%.0f", r.LostSeconds/3600) }, func(r *played) float64 { return r.LostSeconds }, true},
-		{"ended by their limit", func(r *played) string { return strconv.Itoa(r.TimedOut) }, func(r *played) float64 { return float64(r.TimedOut) }, true}}},
+		{"work done again, card-hours", func(r *played) string { return fmt.Sprintf("%.0f", r.LostSeconds/3600) },
+			func(r *played) float64 { return r.LostSeconds }, true},
+		{"ended by their limit", func(r *played) string { return strconv.Itoa(r.TimedOut) },
+			func(r *played) float64 { return float64(r.TimedOut) }, true}}},
 }
 
 // costs are what the simulation itself took.
@@ -68,7 +71,8 @@ var costs = figuresOf{"What the simulation took", []row{
 	}, nil, false},
 	{"time of a plan, longest", func(r *played) string { return r.PlanMax.Round(time.Microsecond).String() }, nil, false},
 	{"jobs simulated a second", func(r *played) string { return fmt.Sprintf("%.0f", r.JobsPerSecond) }, nil, false},
-	{"jobs a second of CPU time", func(r *played) string { return fmt.Sprintf("%.0f", float64(r.Jobs)/max(1e-6, r.cpu.Seconds())) }, nil, false},
+	{"jobs a second of CPU time", func(r *played) string { return fmt.Sprintf("%.0f", float64(r.Jobs)/max(1e-6, r.cpu.Seconds())) }, nil,
+		false},
 	{"memory", func(r *played) string { return fmt.Sprintf("%.0f MiB", float64(r.memory)/(1<<20)) }, nil, false},
 }}
 
@@ -219,7 +223,8 @@ type jsonReply struct {
 }
 
 func writeJSON(w io.Writer, in *input, runs []*played) error {
-	reply := jsonReply{SchemaVersion: api.SchemaVersion, Trace: in.trace.File, Cluster: in.cluster.Name, Limits: in.limits, Notes: in.remarks()}
+	reply := jsonReply{SchemaVersion: api.SchemaVersion, Trace: in.trace.File, Cluster: in.cluster.Name, Limits: in.limits,
+		Notes: in.remarks()}
 	for _, r := range runs {
 		reply.Runs = append(reply.Runs, jsonRun{r.policy.name, r.Result, r.cpu, r.memory})
 	}
@@ -244,7 +249,8 @@ func writeJobs(path string, runs []*played) (err error) {
 		for i := range r.Outcomes {
 			o := &r.Outcomes[i]
 			s := func(d time.Duration) string { return strconv.FormatFloat(d.Seconds(), 'f', -1, 64) }
-			if err := w.Write([]string{r.policy.name, o.ID, strconv.Itoa(o.GPUs), s(o.Submit), s(o.Start), s(o.End), s(o.Delay), strconv.Itoa(o.Epochs)}); err != nil {
+			if err := w.Write([]string{r.policy.name, o.ID, strconv.Itoa(o.GPUs), s(o.Submit), s(o.Start), s(o.End), s(o.Delay),
+				strconv.Itoa(o.Epochs)}); err != nil {
 				return err
 			}
 		}

@@ -19,7 +19,8 @@ type event struct {
 }
 
 // events are all that can happen. What is asked for is done at once, and the answer comes whenever it does: a question
-// that is late itself gives an answer that is worth less. An answer, an echo, a word that is lost is one that never comes: the session is cut,
+// that is late itself gives an answer that is worth less. An answer, an echo, a word that is lost is one that never comes: the session is
+// cut,
 // or the process ends, or the clock goes on without it.
 var events = []event{
 	{name: "a unit of time passes", can: always, do: func(s *site, _ int) { s.tick(Unit) }},
@@ -40,7 +41,8 @@ var events = []event{
 	{name: "it ends, and the node does not know", can: inSession, do: func(s *site, _ int) { s.end(s.with); s.cut(false) }},
 	{name: "the session is cut", can: inSession, do: func(s *site, _ int) { s.cut(s.rules.CutIsDeath) }},
 	{each: true, name: "is sent a hello", can: func(s *site, i int) bool { return s.with < 0 && s.leads(i) }, do: (*site).hello},
-	{name: "its welcome comes", can: func(s *site, _ int) bool { return s.opening && s.c[s.with].seat.Until() > 0 }, do: func(s *site, _ int) { s.welcome() }},
+	{name: "its welcome comes", can: func(s *site, _ int) bool { return s.opening && s.c[s.with].seat.Until() > 0 },
+		do: func(s *site, _ int) { s.welcome() }},
 	{name: "the node sends a beat, which is heard", can: func(s *site, _ int) bool {
 		return inSession(s, 0) && !s.opening && len(s.beats) < maxBeats && (s.leads(s.with) || s.rules.EchoUntrusted)
 	}, do: func(s *site, _ int) { s.beat() }},
@@ -50,7 +52,10 @@ var events = []event{
 		return s.with < 0 && !s.c[i].ended && s.words[i].said == nil
 	}, do: (*site).askWord},
 	{each: true, name: "has its word heard", can: func(s *site, i int) bool { return s.words[i].said != nil }, do: (*site).takeWord},
-	{each: true, name: "is not there when the node calls", can: func(s *site, i int) bool { return s.with < 0 && (s.c[i].ended || s.rules.CutIsDeath) }, do: (*site).refused},
+	{each: true, name: "is not there when the node calls", can: func(s *site, i int) bool {
+		return s.with < 0 &&
+			(s.c[i].ended || s.rules.CutIsDeath)
+	}, do: (*site).refused},
 }
 
 func always(*site, int) bool        { return true }

@@ -112,7 +112,8 @@ func newSite(r Rules) *site {
 	a.seat.Took(1, s.now)
 	a.since, a.heard = s.now, s.now
 	s.kept = kept
-	s.node = session.NewDrivenNode(agent{kept: &s.kept}, func() time.Duration { return s.now }, func() time.Time { return time.Unix(0, int64(s.now)) }, kept)
+	s.node = session.NewDrivenNode(agent{kept: &s.kept}, func() time.Duration { return s.now },
+		func() time.Time { return time.Unix(0, int64(s.now)) }, kept)
 	s.node.Hello()
 	_ = s.node.Take(&api.Frame{Welcome: &api.Welcome{Name: names[0], Term: 1, Settings: api.Settings{Lease: Lease}}})
 	return s
@@ -227,7 +228,8 @@ func (s *site) hello(i int) {
 func (s *site) welcome() {
 	s.opening = false
 	term, _ := s.c[s.with].seat.Leads(s.now)
-	if err := s.node.Take(&api.Frame{Welcome: &api.Welcome{Name: names[s.with], Term: term, Settings: api.Settings{Lease: Lease}}}); err != nil {
+	if err := s.node.Take(&api.Frame{Welcome: &api.Welcome{Name: names[s.with], Term: term,
+		Settings: api.Settings{Lease: Lease}}}); err != nil {
 		s.cut(false)
 	}
 }

@@ -90,7 +90,8 @@ func (b *Book) Add(pkg string, r Result) bool {
 		return false
 	}
 	m := r.Mutant
-	s := Survivor{Fate: r.Fate, File: m.File, Line: m.Line, Func: m.Func, Operator: m.Operator, What: m.What, Key: m.Key(), Reason: equals[m.Key()]}
+	s := Survivor{Fate: r.Fate, File: m.File, Line: m.Line, Func: m.Func, Operator: m.Operator, What: m.What, Key: m.Key(),
+		Reason: equals[m.Key()]}
 	if s.Reason != "" {
 		c.Equal = append(c.Equal, s)
 		return true
@@ -102,7 +103,8 @@ func (b *Book) Add(pkg string, r Result) bool {
 // Table is the rates by package.
 func (b *Book) Table() string {
 	var out strings.Builder
-	out.WriteString("| package | mutants | drawn | killed | equal | survived | not reached | killed of those not equal | seconds |\n|---|---:|---:|---:|---:|---:|---:|---:|---:|\n")
+	out.WriteString("| package | mutants | drawn | killed | equal | survived | not reached | killed of those not equal | seconds " +
+		"|\n|---|---:|---:|---:|---:|---:|---:|---:|---:|\n")
 	var sum Chapter
 	unseen := 0
 	for _, name := range sorted(b.Packages) {
@@ -136,17 +138,20 @@ func row(out *strings.Builder, name string, c *Chapter, unseen int) {
 	if n := c.Killed + len(c.Left); n > 0 {
 		rate = fmt.Sprintf("%.1f %%", 100*float64(c.Killed)/float64(n))
 	}
-	fmt.Fprintf(out, "| %s | %d | %d | %d | %d | %d | %d | %s | %d |\n", name, c.Possible, c.Killed+len(c.Equal)+len(c.Left), c.Killed, len(c.Equal),
+	fmt.Fprintf(out, "| %s | %d | %d | %d | %d | %d | %d | %s | %d |\n", name, c.Possible, c.Killed+len(c.Equal)+len(c.Left), c.Killed,
+		len(c.Equal),
 		len(c.Left)-unseen, unseen, rate, c.Seconds)
 }
 
 // Report writes the part of a document about drawn mutants.
 func (b *Book) Report(path string) error {
 	var out strings.Builder
-	fmt.Fprintf(&out, "Seed %d, %d drawn; `make mutants SEED=%d MUTANTS=%d` draws the same from the same source.\n\n", b.Seed, b.Drawn, b.Seed, b.Drawn)
+	fmt.Fprintf(&out, "Seed %d, %d drawn; `make mutants SEED=%d MUTANTS=%d` draws the same from the same source.\n\n", b.Seed, b.Drawn, b.Seed,
+		b.Drawn)
 	out.WriteString(b.Table())
 	b.survivors(&out, "Survivors", "fate", func(c *Chapter) []Survivor { return c.Left }, func(s Survivor) string { return string(s.Fate) })
-	b.survivors(&out, "Equal: no test can tell them from the source", "why", func(c *Chapter) []Survivor { return c.Equal }, func(s Survivor) string { return s.Reason })
+	b.survivors(&out, "Equal: no test can tell them from the source", "why", func(c *Chapter) []Survivor { return c.Equal },
+		func(s Survivor) string { return s.Reason })
 	return WritePart(path, "drawn", out.String())
 }
 
@@ -161,7 +166,8 @@ func (b *Book) survivors(out *strings.Builder, title, last string, of func(*Chap
 			return a.Line - b.Line
 		})
 		for _, s := range list {
-			fmt.Fprintf(out, "| %s:%d | `%s` | %s | `%s` | %s |\n", s.File, s.Line, s.Func, s.Operator, strings.ReplaceAll(s.What, "|", "\\|"), why(s))
+			fmt.Fprintf(out, "| %s:%d | `%s` | %s | `%s` | %s |\n", s.File, s.Line, s.Func, s.Operator, strings.ReplaceAll(s.What, "|", "\\|"),
+				why(s))
 		}
 	}
 }

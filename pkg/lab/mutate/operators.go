@@ -392,7 +392,8 @@ func (w *walker) binary(n *ast.BinaryExpr) {
 			}
 		}
 	case token.LSS, token.LEQ, token.GTR, token.GEQ:
-		name := map[token.Token]string{token.LSS: "mutantLess", token.LEQ: "mutantLessEqual", token.GTR: "mutantMore", token.GEQ: "mutantMoreEqual"}[n.Op]
+		name := map[token.Token]string{token.LSS: "mutantLess", token.LEQ: "mutantLessEqual", token.GTR: "mutantMore",
+			token.GEQ: "mutantMoreEqual"}[n.Op]
 		edits := w.around(n, name+"($ID, ", ")")
 		at := w.offset(n.OpPos)
 		w.add(Bound, n, append(edits, edit{at: at, end: at + len(n.Op.String()), text: ",", seq: w.seq})...)

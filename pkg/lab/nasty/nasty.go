@@ -51,7 +51,8 @@ func Calls() []Call {
 
 // Spec is a small job.
 func Spec() api.Spec {
-	return api.Spec{Name: "x", Size: 4, Launch: api.LaunchRanks, CPUsPerRank: 1, WorkDir: "/tmp", Output: "/dev/null", Script: []byte("#!/bin/sh\n")}
+	return api.Spec{Name: "x", Size: 4, Launch: api.LaunchRanks, CPUsPerRank: 1, WorkDir: "/tmp", Output: "/dev/null",
+		Script: []byte("#!/bin/sh\n")}
 }
 
 // Field is a list or a text in a body, and a way to fill it.
@@ -182,8 +183,9 @@ func (n *walk) mine(path string, ways int) bool {
 }
 
 // known are names that mean something, by the field that they stand in.
-var known = map[string]string{"users": "ada", "names": "x", "nodes": "n1", "nodelist": "n1", "exclude": "n1", "partitions": "main", "states": "PENDING",
-	"flags": "MAINT", "features": "big", "requeuecauses": "crash", "env": "A=b", "types": "END", "hosts": "127.0.0.1:1"}
+var known = map[string]string{"users": "ada", "names": "x", "nodes": "n1", "nodelist": "n1", "exclude": "n1", "partitions": "main",
+	"states": "PENDING",
+	"flags":  "MAINT", "features": "big", "requeuecauses": "crash", "env": "A=b", "types": "END", "hosts": "127.0.0.1:1"}
 
 // fill makes the i-th element of a list: way 0 each another that means nothing, 1 the same again that means something,
 // 2 each another, long, 3 what means something beyond what there is.

@@ -154,7 +154,8 @@ func (r *Registry) PushLayers(t testing.TB, tag string, env []string, layers ...
 		z := gzip.NewWriter(&packed)
 		_, _ = z.Write(b)
 		_ = z.Close()
-		list = append(list, map[string]any{"mediaType": "application/vnd.docker.image.rootfs.diff.tar.gzip", "size": packed.Len(), "digest": put(packed.Bytes())})
+		list = append(list, map[string]any{"mediaType": "application/vnd.docker.image.rootfs.diff.tar.gzip", "size": packed.Len(),
+			"digest": put(packed.Bytes())})
 	}
 	manifest := text(t, map[string]any{"schemaVersion": 2, "mediaType": manifestKind, "layers": list,
 		"config": map[string]any{"mediaType": configKind, "size": len(config), "digest": put(config)}})

@@ -19,7 +19,8 @@ type Filled struct {
 // Fill lets jobs arrive one by one on an empty cluster that none of them leaves; one that
 // does not start at once is cancelled. It reads the allocation when what was asked for
 // passes each of the marks.
-func Fill(jobs []trace.Job, c *Cluster, p Planner, s api.Settings, unit func(*trace.Job) int64, capacity int64, marks []float64) ([]Filled, error) {
+func Fill(jobs []trace.Job, c *Cluster, p Planner, s api.Settings, unit func(*trace.Job) int64, capacity int64, marks []float64) ([]Filled,
+	error) {
 	t := &trace.Trace{Jobs: jobs}
 	for i := range jobs {
 		jobs[i].Submit = time.Duration(i) * time.Second

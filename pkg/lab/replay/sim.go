@@ -251,7 +251,8 @@ func (s *Sim) submitDue() {
 		j := &s.trace.Jobs[s.next]
 		s.next++
 		spec := s.spec(j)
-		ev := gang.Submit{Spec: spec, SpecHash: fmt.Sprintf("%p", spec), User: j.User, Partition: Partition, TimeLimit: s.limit(j), Priority: s.priority(j)}
+		ev := gang.Submit{Spec: spec, SpecHash: fmt.Sprintf("%p", spec), User: j.User, Partition: Partition, TimeLimit: s.limit(j),
+			Priority: s.priority(j)}
 		out := s.step(ev)
 		if !out.Applied || out.JobIDs[0] != int64(s.next) {
 			s.err = fmt.Errorf("job %s: %s", j.ID, why(out))
@@ -414,7 +415,8 @@ func (s *Sim) endDue() {
 // used is what the controller learns from an attempt that is over.
 func (s *Sim) used(id int64, ran time.Duration) *sched.Usage {
 	j := s.job(id)
-	return &sched.Usage{Peer: sched.Peer{User: j.User, Name: cmp.Or(j.Name, "trace"), Cards: j.GPUs(), Job: id}, Account: j.Account, Ran: ran, Ended: s.start.Add(s.now)}
+	return &sched.Usage{Peer: sched.Peer{User: j.User, Name: cmp.Or(j.Name, "trace"), Cards: j.GPUs(), Job: id}, Account: j.Account, Ran: ran,
+		Ended: s.start.Add(s.now)}
 }
 
 // stop reports each member as stopped, with the exits of its ranks.
@@ -490,8 +492,9 @@ func (s *Sim) spec(j *trace.Job) *api.Spec {
 	if sp := s.specs[k]; sp != nil {
 		return sp
 	}
-	sp := &api.Spec{Name: cmp.Or(j.Name, "trace"), Account: j.Account, Size: j.Ranks, Launch: api.LaunchRanks, CPUsPerRank: max(1, j.CPUs), MemoryPerRank: j.Memory,
-		GPUsPerRank: j.Cards, GPUType: j.Models, VRAMBytes: j.VRAM, Share: j.VRAM > 0, Partition: Partition,
+	sp := &api.Spec{Name: cmp.Or(j.Name, "trace"), Account: j.Account, Size: j.Ranks, Launch: api.LaunchRanks, CPUsPerRank: max(1, j.CPUs),
+		MemoryPerRank: j.Memory,
+		GPUsPerRank:   j.Cards, GPUType: j.Models, VRAMBytes: j.VRAM, Share: j.VRAM > 0, Partition: Partition,
 		// Every job hands its work over when it is told to stop: [Costs] say at what price.
 		Notice: &api.Notice{Signal: "USR1"}, Checkpoint: api.CheckpointDrain}
 	s.specs[k] = sp

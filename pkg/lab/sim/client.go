@@ -131,7 +131,8 @@ func (c *client) cutOff() {
 func (c *client) request() *api.SubmitRequest {
 	j := &c.r.sc.Jobs[c.index]
 	s := api.Spec{Name: fmt.Sprintf("job-%d", c.index), Size: max(j.Ranks, 1), Launch: api.LaunchRanks, CPUsPerRank: 1, GPUsPerRank: j.GPUs,
-		MinNodes: j.Nodes, MaxNodes: j.Nodes, TimeLimit: j.TimeLimit, Grace: j.Grace, NoRequeue: j.NoRequeue, Hold: j.Hold, WorkDir: "/tmp", Ports: j.Ports,
+		MinNodes: j.Nodes, MaxNodes: j.Nodes, TimeLimit: j.TimeLimit, Grace: j.Grace, NoRequeue: j.NoRequeue, Hold: j.Hold, WorkDir: "/tmp",
+		Ports:  j.Ports,
 		Script: []byte("#!/bin/sh\n")}
 	if j.Licences > 0 {
 		s.Pools = []api.Pool{{Kind: "licence", Name: licenceName, Count: j.Licences}}

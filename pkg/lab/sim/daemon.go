@@ -41,7 +41,8 @@ type daemon struct {
 }
 
 func newDaemon(m *machine) *daemon {
-	d := &daemon{owner: owner{l: &m.r.loop, parent: &m.owner}, m: m, settings: api.DefaultSettings(), members: map[api.MemberKey]*member{}, met: map[*host]*gangd{}}
+	d := &daemon{owner: owner{l: &m.r.loop, parent: &m.owner}, m: m, settings: api.DefaultSettings(), members: map[api.MemberKey]*member{},
+		met: map[*host]*gangd{}}
 	d.board = noded.NewBoard(d.wakeSession)
 	d.half = session.NewDrivenNode(d, m.bootTime, m.wall, m.disk.kept)
 	if m.disk.lease >= 0 {
@@ -134,7 +135,8 @@ func (d *daemon) Hello() *api.Hello {
 	m := d.m
 	d.noted = map[api.MemberKey]api.MemberNote{}
 	return &api.Hello{Node: m.name, StateID: m.disk.stateID, Version: "sim", BootID: m.bootID(), Address: m.name, Containment: "simulated",
-		CPUs: m.spec.CPUs, MemoryBytes: 64 << 30, Cards: m.cards(), LineageSeen: m.disk.lineage, RunSeen: m.disk.run, LineageProof: m.disk.proof, Members: d.board.All()}
+		CPUs: m.spec.CPUs, MemoryBytes: 64 << 30, Cards: m.cards(), LineageSeen: m.disk.lineage, RunSeen: m.disk.run, LineageProof: m.disk.proof,
+		Members: d.board.All()}
 }
 
 // Welcome implements [session.Agent].

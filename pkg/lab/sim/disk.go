@@ -136,7 +136,8 @@ func (s *diskStore) fence() error {
 }
 
 // PutCheckpoint implements [store.Store].
-func (s *diskStore) PutCheckpoint(ctx context.Context, k store.SetKey, rank int, key string, r io.Reader) (store.CheckpointSet, int64, error) {
+func (s *diskStore) PutCheckpoint(ctx context.Context, k store.SetKey, rank int, key string, r io.Reader) (store.CheckpointSet, int64,
+	error) {
 	if err := s.fence(); err != nil {
 		return store.CheckpointSet{}, 0, err
 	}

@@ -14,7 +14,8 @@ func (r *run) budget() time.Duration {
 		b := &j.Runs
 		once := max(b.For, 5*time.Second) + time.Duration(max(j.Ranks, 1))*b.Skew + max(j.Grace, set.Grace) + j.Lead + set.StartTimeout + j.Import
 		for k := range j.Steps {
-			once += j.Steps[k].After + max(j.Steps[k].Runs.For, 5*time.Second) + time.Duration(max(j.Steps[k].Tasks, 1))*j.Steps[k].Runs.Skew + launchFor
+			once += j.Steps[k].After + max(j.Steps[k].Runs.For, 5*time.Second) + time.Duration(max(j.Steps[k].Tasks, 1))*j.Steps[k].Runs.Skew +
+				launchFor
 		}
 		if j.StallTimeout > 0 {
 			once += j.StallTimeout + silentFor

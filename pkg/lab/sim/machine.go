@@ -73,7 +73,8 @@ func newMachine(r *run, i int) *machine {
 	m := &machine{r: r, cutsTo: map[*host]int{}, name: spec.Name, spec: spec, dice: rand.New(rand.NewPCG(r.sc.Seed, 100+uint64(i)))}
 	m.owner = owner{l: &r.loop, dead: true}
 	m.skew = upTo(m.dice, 2*mostSkew) - mostSkew
-	m.disk = nodeDisk{stateID: "state-" + m.name, lease: -1, members: map[api.MemberKey]*memberDir{}, images: map[*Job]bool{}, epilogs: map[api.MemberKey]*memberSpec{}}
+	m.disk = nodeDisk{stateID: "state-" + m.name, lease: -1, members: map[api.MemberKey]*memberDir{}, images: map[*Job]bool{},
+		epilogs: map[api.MemberKey]*memberSpec{}}
 	return m
 }
 

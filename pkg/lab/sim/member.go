@@ -122,7 +122,8 @@ func (x *member) mayOpen() bool {
 // prepare makes the directory and starts the shim.
 func (x *member) prepare(b *api.AssignmentBody, spec *api.Spec) {
 	d := x.d
-	s := &memberSpec{job: d.m.r.jobOf(b.Name), body: b, batch: spec.Launch == api.LaunchBatch, startedBefore: b.RestartCount, limit: b.TimeLimit, notice: spec.Notice,
+	s := &memberSpec{job: d.m.r.jobOf(b.Name), body: b, batch: spec.Launch == api.LaunchBatch, startedBefore: b.RestartCount,
+		limit: b.TimeLimit, notice: spec.Notice,
 		stopSignal: spec.StopSignal, grace: b.Grace, graceMax: spec.GraceMax, from: b.Checkpoint,
 		lease: noded.LeaseLeft(d.settings.Lease, d.half.LastContact(), d.m.bootTime())}
 	for _, p := range b.Nodes {

@@ -127,9 +127,11 @@ func (x *member) check(c *api.Check) {
 		if x.gone || x.round != c.Round {
 			return
 		}
-		f := &api.Finding{State: api.CardsBusy, Count: 1, Readings: 1, Cards: []api.CardFinding{{UUID: "simulated", State: api.CardsBusy, Utilization: 90}}}
+		f := &api.Finding{State: api.CardsBusy, Count: 1, Readings: 1, Cards: []api.CardFinding{{UUID: "simulated", State: api.CardsBusy,
+			Utilization: 90}}}
 		if x.d.m.r.truth.hung(x.key) {
-			f = &api.Finding{State: api.CardsQuiet, Count: 1, Readings: c.Readings, Cards: []api.CardFinding{{UUID: "simulated", State: api.CardsQuiet}}}
+			f = &api.Finding{State: api.CardsQuiet, Count: 1, Readings: c.Readings,
+				Cards: []api.CardFinding{{UUID: "simulated", State: api.CardsQuiet}}}
 		}
 		x.watch = &api.WatchNote{Round: c.Round, Finding: f}
 		x.d.wakeSession()

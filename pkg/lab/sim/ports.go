@@ -40,7 +40,8 @@ func (t *truth) neighbours() {
 			}
 			for _, port := range mine {
 				if other, taken := told[port]; taken && other != p.key {
-					t.r.fail("I13", "job %d epoch %d and job %d epoch %d live on %s, both with port %s", other.Job, other.Epoch, p.key.Job, p.key.Epoch, m.name, port)
+					t.r.fail("I13", "job %d epoch %d and job %d epoch %d live on %s, both with port %s", other.Job, other.Epoch, p.key.Job, p.key.Epoch,
+						m.name, port)
 					return
 				}
 				told[port] = p.key

@@ -145,14 +145,16 @@ func allocations(d *rand.Rand, sc *Scenario, span time.Duration) {
 			j.ReadyTimeout = seconds(d, 4, 10)
 		}
 		for range d.IntN(2) {
-			f := Fault{At: j.At + seconds(d, 0, span.Seconds()/3), Do: []Kind{CrashStep, StopStep, Requeue, Preempt, CrashRank, Cancel}[d.IntN(6)], Job: i, N: d.IntN(2)}
+			f := Fault{At: j.At + seconds(d, 0, span.Seconds()/3), Do: []Kind{CrashStep, StopStep, Requeue, Preempt, CrashRank, Cancel}[d.IntN(6)],
+				Job: i, N: d.IntN(2)}
 			sc.Faults = append(sc.Faults, f)
 		}
 	}
 }
 
 func randomStep(d *rand.Rand, j *Job) Step {
-	s := Step{After: seconds(d, 0, 4), Tasks: 1 + d.IntN(max(j.Ranks, 1)), Overlap: d.IntN(4) == 0, KeepGoing: d.IntN(3) == 0, Runs: randomBehaviour(d, j.Ranks)}
+	s := Step{After: seconds(d, 0, 4), Tasks: 1 + d.IntN(max(j.Ranks, 1)), Overlap: d.IntN(4) == 0, KeepGoing: d.IntN(3) == 0,
+		Runs: randomBehaviour(d, j.Ranks)}
 	if d.IntN(3) == 0 {
 		s.Nodes = 1 + d.IntN(max(j.Nodes, 1))
 	}
@@ -187,7 +189,8 @@ func enrich(d *rand.Rand, sc *Scenario, span time.Duration) {
 		j.Lead0 = j.Ranks > 1 && j.GPUs == 0 && j.Nodes == 0 && d.IntN(6) == 0
 	}
 	for range d.IntN(5) {
-		f := Fault{At: time.Duration(d.Int64N(int64(span))).Round(time.Millisecond), Do: Update, Job: d.IntN(len(sc.Jobs)), For: seconds(d, 1, 40), N: d.IntN(updates)}
+		f := Fault{At: time.Duration(d.Int64N(int64(span))).Round(time.Millisecond), Do: Update, Job: d.IntN(len(sc.Jobs)),
+			For: seconds(d, 1, 40), N: d.IntN(updates)}
 		if d.IntN(2) == 0 {
 			f = atMoment(d, f)
 		}
@@ -297,7 +300,8 @@ var mix = []struct {
 	{CrashGangd, 6, 0.1, 20, 0}, {FreezeGangd, 2, 0.5, 20, 0}, {DiskFull, 2, 1, 15, 2}, {DiskBroken, 2, 0, 0, 2}, {OldStore, 1, 2, 15, 0},
 	{CrashNoded, 6, 0.05, 15, 0}, {FreezeNoded, 4, 0.5, 50, 0}, {CrashShim, 4, 0, 0, 2}, {CrashRank, 3, 0, 0, 2}, {Reboot, 4, 0.5, 70, 0},
 	{Suspend, 4, 0.5, 90, 0}, {Unkillable, 3, 1, 40, 0}, {Refuse, 2, 1, 15, 6}, {SlowLaunch, 2, 2, 15, 0},
-	{Cut, 6, 0.5, 80, 0}, {CutUp, 4, 0.5, 60, 0}, {CutDown, 4, 0.5, 60, 0}, {Flap, 3, 5, 30, 8}, {Reset, 4, 0, 0, 0}, {Slow, 3, 2, 20, 0}, {Twice, 3, 5, 40, 0},
+	{Cut, 6, 0.5, 80, 0}, {CutUp, 4, 0.5, 60, 0}, {CutDown, 4, 0.5, 60, 0}, {Flap, 3, 5, 30, 8}, {Reset, 4, 0, 0, 0}, {Slow, 3, 2, 20, 0},
+	{Twice, 3, 5, 40, 0},
 	{Cancel, 5, 0, 0, 2}, {Requeue, 4, 0, 0, 0}, {Preempt, 4, 0, 0, 0}, {HoldJob, 2, 0, 0, 0}, {ReleaseJob, 2, 0, 0, 0},
 	{Resubmit, 3, 0, 0, 0}, {LoseAnswer, 3, 5, 30, 0}, {DrainNode, 2, 0, 0, 0}, {ResumeNode, 2, 0, 0, 0}, {FenceNode, 2, 0, 0, 0},
 }
@@ -345,7 +349,8 @@ func atCount(d *rand.Rand, f Fault) Fault {
 }
 
 // moments are what happens to a job while things may go wrong.
-var moments = []api.EventType{api.EventSubmitted, api.EventReserved, api.EventPrepared, api.EventStarted, api.EventNotice, api.EventRankExited,
+var moments = []api.EventType{api.EventSubmitted, api.EventReserved, api.EventPrepared, api.EventStarted, api.EventNotice,
+	api.EventRankExited,
 	api.EventDrainStarted, api.EventMemberStopped, api.EventDrainCompleted, api.EventRolledBack}
 
 // atMoment makes a fault follow an event of a job closely.

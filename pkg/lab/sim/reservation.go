@@ -17,7 +17,8 @@ const reserveAhead = 15 * time.Second
 
 func (r *run) reserve(node string, length time.Duration, n int) {
 	start := r.instant().Wall.Add(reserveAhead)
-	b := api.Reservation{Name: reservationName, Start: start, End: start.Add(max(length, time.Second)), Nodes: []string{node}, Users: []string{"ada"}}
+	b := api.Reservation{Name: reservationName, Start: start, End: start.Add(max(length, time.Second)), Nodes: []string{node},
+		Users: []string{"ada"}}
 	if r.reservations > 0 {
 		b.Name, b.Users, b.Flags = "later-"+node, nil, []api.ReservationFlag{api.FlagMaint}
 	}

@@ -97,7 +97,8 @@ func (x *member) fetch(s *memberSpec, then func()) {
 		then()
 	}}
 	for _, rank := range s.ranks {
-		f.want(slot{api.MemberKey{Job: x.key.Job, Epoch: s.from}, -1, rank}, &api.Call{MemberKey: x.key, Rank: rank, Get: &api.CheckpointGet{Rank: rank, Epoch: s.from}})
+		f.want(slot{api.MemberKey{Job: x.key.Job, Epoch: s.from}, -1, rank}, &api.Call{MemberKey: x.key, Rank: rank,
+			Get: &api.CheckpointGet{Rank: rank, Epoch: s.from}})
 	}
 	f.next()
 }

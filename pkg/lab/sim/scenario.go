@@ -180,7 +180,9 @@ const (
 	FreezeGangd Kind = "freeze-gangd" // SIGSTOP for For
 	DiskFull    Kind = "disk-full"    // new jobs find no room; N 1: nothing does
 	DiskBroken  Kind = "disk-broken"  // the next commit fails; N 1: after it was written. Started again after For
-	OldStore    Kind = "old-store"    // At: a copy is made. After For the controller runs on the copy, for For again; then on the newest. N 1: also when only some nodes can tell
+	// At: a copy is made. After For the controller runs on the copy, for For again; then on the newest. N 1: also when only some nodes can
+	// tell
+	OldStore    Kind = "old-store"
 	CrashSender Kind = "crash-sender" // of a send point: the daemon that sends
 )
 

@@ -126,8 +126,9 @@ func (c *srun) ask(began time.Duration) {
 
 func (c *srun) request() gang.StepBegin {
 	s := c.step
-	return gang.StepBegin{Job: c.p.key.Job, Epoch: c.p.key.Epoch, Key: c.key(), Ask: api.StepAsk{StepComponent: api.StepComponent{Tasks: max(s.Tasks, 1), MinNodes: s.Nodes, MaxNodes: s.Nodes,
-		Exact: true}, Overlap: s.Overlap, Fingerprint: c.key()}}
+	return gang.StepBegin{Job: c.p.key.Job, Epoch: c.p.key.Epoch, Key: c.key(),
+		Ask: api.StepAsk{StepComponent: api.StepComponent{Tasks: max(s.Tasks, 1), MinNodes: s.Nodes, MaxNodes: s.Nodes,
+			Exact: true}, Overlap: s.Overlap, Fingerprint: c.key()}}
 }
 
 // hear is an answer that arrives.

@@ -53,7 +53,8 @@ func (t *truth) killing(p *proc, by killer) {
 	case p.told.terms == 0:
 		t.r.fail("I15", "%s of job %d epoch %d gets KILL, and was never told to end", p.name(), p.key.Job, p.key.Epoch)
 	case now.Mono-p.told.at < s.grace-time.Millisecond:
-		t.r.fail("I15", "%s of job %d epoch %d gets KILL %s after it was told to end, the grace is %s", p.name(), p.key.Job, p.key.Epoch, now.Mono-p.told.at, s.grace)
+		t.r.fail("I15", "%s of job %d epoch %d gets KILL %s after it was told to end, the grace is %s", p.name(), p.key.Job, p.key.Epoch,
+			now.Mono-p.told.at, s.grace)
 	}
 }
 
@@ -144,7 +145,8 @@ func (t *truth) hangs(p *proc) {
 			return
 		}
 		if j := t.r.world().Job(p.key.Job); j != nil && j.Epoch == p.key.Epoch && j.Drain == nil && j.Verdict == nil {
-			t.r.fail("I19", "%s of job %d epoch %d has been silent for more than %s, and nothing is done", p.name(), p.key.Job, p.key.Epoch, silentFor)
+			t.r.fail("I19", "%s of job %d epoch %d has been silent for more than %s, and nothing is done", p.name(), p.key.Job, p.key.Epoch,
+				silentFor)
 		}
 	})
 }
@@ -200,7 +202,8 @@ func (t *truth) taskSaved(ev *api.Event) {
 	mine := stepKey{api.MemberKey{Job: ev.JobID, Epoch: ev.Epoch}, ev.Task.Step}
 	for i := range j.Steps {
 		if n := max(j.Steps[i].Ask.Tasks, 1); n > t.sizes[mine] {
-			t.r.fail("I18", "the set of job %d epoch %d is that of step %d with %d tasks, and step %d has %d", ev.JobID, ev.Epoch, mine.step, t.sizes[mine], j.Steps[i].ID, n)
+			t.r.fail("I18", "the set of job %d epoch %d is that of step %d with %d tasks, and step %d has %d", ev.JobID, ev.Epoch, mine.step,
+				t.sizes[mine], j.Steps[i].ID, n)
 		}
 	}
 	if c.Complete {
@@ -212,7 +215,8 @@ func (t *truth) taskSaved(ev *api.Event) {
 func (t *truth) allPut(k stepKey, what string) {
 	for task := range t.sizes[k] {
 		if t.puts[slot{k.MemberKey, k.step, task}] == 0 {
-			t.r.fail("I18", "the set of step %d of job %d epoch %d %s, and task %d of %d has put none", k.step, k.Job, k.Epoch, what, task, t.sizes[k])
+			t.r.fail("I18", "the set of step %d of job %d epoch %d %s, and task %d of %d has put none", k.step, k.Job, k.Epoch, what, task,
+				t.sizes[k])
 			return
 		}
 	}
@@ -248,6 +252,7 @@ func (t *truth) byScript(j *gang.Job) {
 // taskAlone: no task lives twice.
 func (t *truth) taskAlone(p, o *proc) {
 	if p.task() && o.task() && o.rank == p.rank && o.launch.order.ID == p.launch.order.ID {
-		t.r.fail("I1", "task %s of job %d epoch %d lives twice, on %s and %s", fmt.Sprint(p.launch.order.ID, ".", p.rank), p.key.Job, p.key.Epoch, o.m.name, p.m.name)
+		t.r.fail("I1", "task %s of job %d epoch %d lives twice, on %s and %s", fmt.Sprint(p.launch.order.ID, ".", p.rank), p.key.Job, p.key.Epoch,
+			o.m.name, p.m.name)
 	}
 }

@@ -64,7 +64,8 @@ type exitKey struct {
 func newTruth(r *run) *truth {
 	return &truth{r: r, live: map[int64][]*proc{}, attempts: map[api.MemberKey]*attempt{}, newest: map[int64]int{}, admitted: map[int64]int{},
 		acked: map[int][]int64{}, owners: map[int64]int{}, cancels: map[int64]int{}, verdicts: map[int64]api.JobState{}, over: map[int64]ending{},
-		exits: map[exitKey]int{}, codes: map[exitKey]int{}, culprits: map[exitKey]bool{}, puts: map[slot]int{}, sizes: map[stepKey]int{}, fenced: map[placed]bool{}, jobs: map[int64]*gang.Job{}, before: map[int64]*gang.Job{}}
+		exits: map[exitKey]int{}, codes: map[exitKey]int{}, culprits: map[exitKey]bool{}, puts: map[slot]int{}, sizes: map[stepKey]int{},
+		fenced: map[placed]bool{}, jobs: map[int64]*gang.Job{}, before: map[int64]*gang.Job{}}
 }
 
 func (t *truth) attempt(k api.MemberKey, s *memberSpec) *attempt {
@@ -306,7 +307,8 @@ func (t *truth) blamed(row *gang.EpochRow) {
 	if slices.ContainsFunc(row.Tied, func(rank int) bool { return t.culprits[exitKey{row.Job, row.Epoch, rank}] }) {
 		return
 	}
-	t.r.fail("I23", "rank %d of job %d epoch %d is blamed (%s), which has only left because another had", row.Trigger, row.Job, row.Epoch, row.Text)
+	t.r.fail("I23", "rank %d of job %d epoch %d is blamed (%s), which has only left because another had", row.Trigger, row.Job, row.Epoch,
+		row.Text)
 }
 
 func (t *truth) forgetPurged(w *gang.World) {
@@ -493,7 +495,8 @@ func (t *truth) swapped(old bool) { t.onOld = old }
 func (t *truth) onOldStore(g *gangd, at uint64) {
 	for _, m := range t.r.machines {
 		if s := g.sessions[m.name]; s != nil && s.greeted && s.seen > at && !t.r.onCopy[s.toldBy] {
-			t.r.fail("I11", "a controller whose store was put back to commit %d does not hold, though %s has told it of commit %d", at, m.name, s.seen)
+			t.r.fail("I11", "a controller whose store was put back to commit %d does not hold, though %s has told it of commit %d", at, m.name,
+				s.seen)
 		}
 	}
 }

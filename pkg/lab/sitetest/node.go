@@ -200,7 +200,8 @@ func (s *Site) Note(id int64, node string, notes ...api.RankNote) {
 // NodeDo is what Ada does to a node: drain or resume.
 func (s *Site) NodeDo(action, name, reason string) {
 	s.t.Helper()
-	must(s.t, s.NodeAction(s.t.Context(), action, name, &api.NodeAction{Reason: reason}, engine.Caller{UID: Ada.UID, User: Ada.User, Admin: true}))
+	must(s.t, s.NodeAction(s.t.Context(), action, name, &api.NodeAction{Reason: reason}, engine.Caller{UID: Ada.UID, User: Ada.User,
+		Admin: true}))
 }
 
 // Sample is what the cards of a node are seen doing.

@@ -85,8 +85,10 @@ func begin(t testing.TB, first int64, rows ...*gang.Changes) *Site {
 		{Name: "gpu", Default: true, DefaultTime: 24 * time.Hour, MaxTime: 24 * time.Hour}, {Name: "long", Nodes: []string{"n2", "n3", "n4"}}}}
 	s := &Site{t: t, disk: disk.New(t), nodes: map[string]*node{}, caller: Ada, end: func() {}, Followed: make(chan struct{}, 64)}
 	s.clock.now = Begun
-	mail := &notify.Site{Mail: &notify.Mail{Domain: "uni.example", Domains: []string{"uni.example"}}, Targets: []*notify.Webhook{{Name: "chat"}}}
-	s.opt = engine.Options{Sender: &notify.Sender{Site: mail, Log: slog.New(slog.DiscardHandler), Post: func(context.Context, *notify.Batch) error { return nil }},
+	mail := &notify.Site{Mail: &notify.Mail{Domain: "uni.example", Domains: []string{"uni.example"}},
+		Targets: []*notify.Webhook{{Name: "chat"}}}
+	s.opt = engine.Options{Sender: &notify.Sender{Site: mail, Log: slog.New(slog.DiscardHandler),
+		Post: func(context.Context, *notify.Batch) error { return nil }},
 		Clock: &s.clock, Log: slog.New(slog.DiscardHandler), Settings: set, Policy: policy, Record: metrics.New("1.2.3"), Version: "1.2.3"}
 	s.Restart(first, rows...)
 	t.Cleanup(s.Close)
@@ -222,7 +224,8 @@ func (s *Site) Serve(dir string) {
 	s.path = filepath.Join(dir, "run", "gangd.sock")
 	l, err := auth.ListenUnix(s.path)
 	must(s.t, err)
-	calls := (&rpc.Server{Engine: s.Engine, Sessions: hub{s}, Log: s.opt.Log, Version: s.opt.Version, Started: s.began, People: people.Here}).Handler()
+	calls := (&rpc.Server{Engine: s.Engine, Sessions: hub{s}, Log: s.opt.Log, Version: s.opt.Version, Started: s.began,
+		People: people.Here}).Handler()
 	server, served := &http.Server{Handler: s.between(calls)}, make(chan struct{})
 	go func() {
 		defer close(served)

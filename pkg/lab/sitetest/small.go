@@ -15,11 +15,14 @@ func number[T any](n T) *T { return &n }
 
 // SmallNode is a node of the small site: 64 CPUs and four H100.
 func SmallNode(i int) api.Hello {
-	h := api.Hello{Node: fmt.Sprintf("n%d", i), StateID: fmt.Sprintf("state-n%d", i), Version: "1.2.3", BootID: fmt.Sprintf("boot-n%d", i), Address: fmt.Sprintf("10.0.0.%d", i),
-		Containment: "cgroup2", CPUs: 64, Shape: api.CPUShape{Sockets: 2, Cores: 16, Threads: 2}, MemoryBytes: 512 * gib, TmpBytes: 64 * gib, Features: []string{"ib"},
-		Limits: api.NodeLimits{Memory: api.LimitEnforced, Processes: api.LimitEnforced, CPUs: api.LimitEnforced, CPUSets: api.LimitEnforced}}
+	h := api.Hello{Node: fmt.Sprintf("n%d", i), StateID: fmt.Sprintf("state-n%d", i), Version: "1.2.3", BootID: fmt.Sprintf("boot-n%d", i),
+		Address:     fmt.Sprintf("10.0.0.%d", i),
+		Containment: "cgroup2", CPUs: 64, Shape: api.CPUShape{Sockets: 2, Cores: 16, Threads: 2}, MemoryBytes: 512 * gib, TmpBytes: 64 * gib,
+		Features: []string{"ib"},
+		Limits:   api.NodeLimits{Memory: api.LimitEnforced, Processes: api.LimitEnforced, CPUs: api.LimitEnforced, CPUSets: api.LimitEnforced}}
 	if i == 2 {
-		h.Limits = api.NodeLimits{Memory: api.LimitSampled, Processes: api.LimitSampled, CPUs: api.LimitNone, CPUSets: api.LimitAdvised, Reason: "no cgroup may be written"}
+		h.Limits = api.NodeLimits{Memory: api.LimitSampled, Processes: api.LimitSampled, CPUs: api.LimitNone, CPUSets: api.LimitAdvised,
+			Reason: "no cgroup may be written"}
 	}
 	for k := range 4 {
 		h.Cards = append(h.Cards, api.CardInfo{Index: k, UUID: card(i, k), Model: "H100", VRAMBytes: 80 * gib, NUMA: -1})
@@ -31,8 +34,9 @@ func card(node, index int) string { return fmt.Sprintf("GPU-n%d-%d", node, index
 
 // SmallSpec is what a job of the small site asks for, but for what it changes.
 func SmallSpec(name string, size int) api.Spec {
-	return api.Spec{Name: name, Size: size, Launch: api.LaunchRanks, CPUsPerRank: 2, MemoryPerRank: 16 * gib, Account: "lab", Priority: number(int64(500)),
-		WorkDir: "/home/ada/run", ScriptName: "train.sh", Script: []byte("#!/bin/sh\necho " + name + "\n"), SubmitHost: "login"}
+	return api.Spec{Name: name, Size: size, Launch: api.LaunchRanks, CPUsPerRank: 2, MemoryPerRank: 16 * gib, Account: "lab",
+		Priority: number(int64(500)),
+		WorkDir:  "/home/ada/run", ScriptName: "train.sh", Script: []byte("#!/bin/sh\necho " + name + "\n"), SubmitHost: "login"}
 }
 
 // Empty is a site that has neither nodes nor jobs, but rows that were in its store before.
@@ -128,7 +132,8 @@ func trainSpec() api.Spec {
 	r := SmallSpec("train-llm", 4)
 	r.RanksPerNode, r.GPUsPerRank, r.VRAMBytes, r.TimeLimit, r.Priority = 2, 1, 40*gib, 12*time.Hour, number(int64(1000))
 	r.NodeList, r.Exclude, r.Comment = []string{"n1", "n2", "n3"}, []string{"n4"}, "hello there"
-	r.Notify = []api.Notify{{To: "ada@uni.example", Types: []api.NotifyType{api.NotifyEnd, api.NotifyFail, api.NotifyTimeLimit80, api.NotifyInvalidDepend}}, {Target: "chat", Types: api.NotifyDefault}}
+	r.Notify = []api.Notify{{To: "ada@uni.example", Types: []api.NotifyType{api.NotifyEnd, api.NotifyFail, api.NotifyTimeLimit80,
+		api.NotifyInvalidDepend}}, {Target: "chat", Types: api.NotifyDefault}}
 	r.MaxRetries, r.Notice = number(2), &api.Notice{Signal: "TERM", Lead: 2 * time.Minute, Scope: api.ScopeRanks}
 	return r
 }
@@ -136,7 +141,8 @@ func trainSpec() api.Spec {
 func brokenSpec() api.Spec {
 	b := SmallSpec("broken", 2)
 	b.Roles = []api.Role{{Name: "coordinator", Count: 1, CPUsPerRank: 2, EndsGang: true},
-		{Name: "worker", Count: 1, CPUsPerRank: 4, MemoryPerRank: 8 * gib, GPUsPerRank: 1, GPUType: "h100", VRAMBytes: 40 * gib, Constraint: "ib"}}
+		{Name: "worker", Count: 1, CPUsPerRank: 4, MemoryPerRank: 8 * gib, GPUsPerRank: 1, GPUType: "h100", VRAMBytes: 40 * gib,
+			Constraint: "ib"}}
 	b.ReadyTimeout, b.TimeLimit, b.NodeList = time.Minute, time.Hour, []string{"n2"}
 	return b
 }

@@ -39,7 +39,8 @@ func Shape(t *testing.T, schema string, b []byte) {
 
 // ours are what gangd adds, and the elements of lists that Slurm's tables say nothing of.
 func ours(path string) bool {
-	return strings.HasPrefix(path, "meta.gangd") || path == "" || strings.HasSuffix(path, "max_rss_bytes") || strings.Contains(path, "].tres.") ||
+	return strings.HasPrefix(path, "meta.gangd") || path == "" || strings.HasSuffix(path, "max_rss_bytes") ||
+		strings.Contains(path, "].tres.") ||
 		strings.HasSuffix(path, "[]") || strings.Contains(path, "allocated_nodes[].")
 }
 

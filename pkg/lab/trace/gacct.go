@@ -33,7 +33,8 @@ func readGacct(t *Trace, r io.Reader) error {
 		return &Error{File: t.File, Text: fmt.Sprintf("schema_version %d, this program reads %d", h.SchemaVersion, api.SchemaVersion)}
 	}
 	if h.Jobs == nil {
-		return &Error{File: t.File, Text: "there is no list jobs in it: it says what the attempts asked for, write the file with this release's gacct --json"}
+		return &Error{File: t.File, Text: "there is no list jobs in it: it says what the attempts asked for, write the file with this " +
+			"release's gacct --json"}
 	}
 	ran := map[int64]time.Duration{}
 	open := map[int64]bool{}

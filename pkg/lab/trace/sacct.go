@@ -15,11 +15,13 @@ import (
 )
 
 // sacctColumns are those of `sacct -P` that are read, whatever their order.
-var sacctColumns = []string{"JobID", "JobIDRaw", "JobName", "User", "Account", "Submit", "Start", "End", "Elapsed", "ElapsedRaw", "Timelimit",
+var sacctColumns = []string{"JobID", "JobIDRaw", "JobName", "User", "Account", "Submit", "Start", "End", "Elapsed", "ElapsedRaw",
+	"Timelimit",
 	"TimelimitRaw", "ReqTRES", "AllocTRES", "NNodes", "ReqNodes", "NCPUS", "ReqCPUS", "Priority", "State"}
 
 // sacctNeeds are the columns without which a job can't be replayed; one of each group.
-var sacctNeeds = [][]string{{"JobID", "JobIDRaw"}, {"Submit"}, {"ElapsedRaw", "Elapsed", "End"}, {"ReqTRES", "AllocTRES", "ReqCPUS", "NCPUS"}}
+var sacctNeeds = [][]string{{"JobID", "JobIDRaw"}, {"Submit"}, {"ElapsedRaw", "Elapsed", "End"},
+	{"ReqTRES", "AllocTRES", "ReqCPUS", "NCPUS"}}
 
 // sacctLine is one line by the names of the head line.
 type sacctLine struct {

@@ -161,7 +161,8 @@ func detect(name string, b *bufio.Reader) (string, error) {
 	case strings.Contains(line, ","):
 		return "csv", nil
 	}
-	return "", &Error{File: name, Line: 1, Text: fmt.Sprintf("%q is the start of none of the formats %s", cut(line), strings.Join(Formats, ", "))}
+	return "", &Error{File: name, Line: 1, Text: fmt.Sprintf("%q is the start of none of the formats %s", cut(line),
+		strings.Join(Formats, ", "))}
 }
 
 // cut keeps a message to one line of a terminal.

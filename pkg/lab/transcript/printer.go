@@ -139,7 +139,8 @@ func (p *Printer) element(v reflect.Value) string {
 		return s
 	}
 	switch v.Kind() {
-	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64, reflect.Uint, reflect.Uint32, reflect.Uint64, reflect.Bool, reflect.Float64:
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64, reflect.Uint, reflect.Uint32, reflect.Uint64, reflect.Bool,
+		reflect.Float64:
 		return fmt.Sprint(v.Interface())
 	}
 	return "{}"

@@ -61,7 +61,8 @@ func Run(l *Login) (*api.MemberKey, error) {
 	if asked := l.asked(); asked > 0 {
 		i := slices.IndexFunc(found, func(m member) bool { return m.Job == asked })
 		if i < 0 {
-			return nil, fmt.Errorf("job %d, which ~/%s names, is not running on this node: remove the file, or write %d into it", asked, AskFile, m.Job)
+			return nil, fmt.Errorf("job %d, which ~/%s names, is not running on this node: remove the file, or write %d into it", asked, AskFile,
+				m.Job)
 		}
 		m = found[i]
 	}
@@ -158,7 +159,8 @@ func Main(args []string, stdout, stderr io.Writer) int {
 	case "close_session":
 		return 0
 	default:
-		fmt.Fprintf(stderr, "gadopt is started by pam_exec, as: account required pam_exec.so quiet stdout /usr/local/libexec/gangd/gadopt (PAM_TYPE is %q)\n", kind)
+		fmt.Fprintf(stderr, "gadopt is started by pam_exec, as: account required pam_exec.so quiet stdout /usr/local/libexec/gangd/gadopt "+
+			"(PAM_TYPE is %q)\n", kind)
 		return 2
 	}
 	var key *api.MemberKey

@@ -3,7 +3,8 @@ package gpu
 // applicationXids are errors of the program that used the card (a wild pointer, an assert),
 // the clean-up after one that was killed (45), or news without consequence; NVIDIA's Xid
 // catalogue tells none of them to reset.
-var applicationXids = map[int]bool{13: true, 31: true, 43: true, 45: true, 63: true, 68: true, 69: true, 92: true, 94: true, 109: true, 121: true}
+var applicationXids = map[int]bool{13: true, 31: true, 43: true, 45: true, 63: true, 68: true, 69: true, 92: true, 94: true, 109: true,
+	121: true}
 
 // FatalXid reports whether a card must not be used after an Xid before somebody has looked
 // at it: off the bus (79), memory errors that were not contained (48, 64, 95), a firmware that

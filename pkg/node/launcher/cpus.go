@@ -15,7 +15,8 @@ func (l *launcher) bindings(tasks int) (sets []cpus.Set, env []string, err error
 	t := l.start.Machine
 	if t == nil || tasks == 0 {
 		if l.body.Bind.Kind != cpus.ByDefault && l.body.Bind.Kind != cpus.ByNone {
-			_ = l.conn.Send(stepwire.Say, 0, fmt.Appendf(nil, "gstep: warning: --cpu-bind has no effect on %s: CPUs are not bound there", l.start.Node))
+			_ = l.conn.Send(stepwire.Say, 0, fmt.Appendf(nil, "gstep: warning: --cpu-bind has no effect on %s: CPUs are not bound there",
+				l.start.Node))
 		}
 		return nil, nil, nil
 	}
@@ -47,7 +48,8 @@ func (l *launcher) startBound(t *task, sets []cpus.Set, bad error, dir string, e
 	}
 	defer restore()
 	if l.body.Bind.Verbose { // as slurmstepd says it
-		_ = l.conn.Send(stepwire.Errors, uint32(t.number), fmt.Appendf(nil, "cpu-bind=MASK - %s, task %2d %2d: mask %s set\n", l.start.Node, t.number, t.local, strings.ToLower(set.Mask())))
+		_ = l.conn.Send(stepwire.Errors, uint32(t.number), fmt.Appendf(nil, "cpu-bind=MASK - %s, task %2d %2d: mask %s set\n", l.start.Node,
+			t.number, t.local, strings.ToLower(set.Mask())))
 	}
 	return l.startTask(t, dir, env)
 }

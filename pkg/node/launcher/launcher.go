@@ -130,7 +130,8 @@ func (l *launcher) obey(r *bufio.Reader) {
 func (l *launcher) reach() error {
 	ctx, cancel := context.WithTimeout(context.Background(), reachFor)
 	defer cancel()
-	hello := &stepwire.Greeting{Secret: l.start.Secret, Part: l.start.Part, Node: l.start.Node, PMI: true, Hooks: true, Refused: l.start.Refused}
+	hello := &stepwire.Greeting{Secret: l.start.Secret, Part: l.start.Part, Node: l.start.Node, PMI: true, Hooks: true,
+		Refused: l.start.Refused}
 	if in := l.start.InImage; in != nil {
 		hello.Image, hello.Digest = in.Name, in.Digest
 	}

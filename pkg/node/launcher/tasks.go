@@ -48,7 +48,8 @@ func (l *launcher) launch() {
 		}
 	}
 	env := rankenv.Step{Reply: &b.Reply, Part: b.Part, Env: b.Env, Host: b.Client.Host, Port: b.Client.Port, Name: b.Client.JobName,
-		Extra: b.Client.Extra, Marker: l.start.Marker, Status: l.start.Status, PerTask: b.PerTask, CardsOf: b.CardsOf, Sockets: l.sockets, Watchdog: l.start.Watchdog,
+		Extra: b.Client.Extra, Marker: l.start.Marker, Status: l.start.Status, PerTask: b.PerTask, CardsOf: b.CardsOf, Sockets: l.sockets,
+		Watchdog:      l.start.Watchdog,
 		CheckpointDir: l.start.CheckpointDir, Checkpoints: l.handed(node.Tasks), CardNames: l.start.CardNames}
 	if in := l.start.InImage; in != nil {
 		if env.Image = in.Name; valueOf(b.Env, container.EnvName) != in.Name { // else the client runs in it, too
@@ -59,7 +60,8 @@ func (l *launcher) launch() {
 	env.Extra = append(slices.Clone(env.Extra), bindEnv...)
 	envs := env.Environ()
 	if why := l.start.NoSockets; why != "" {
-		_ = l.conn.Send(stepwire.Say, 0, fmt.Appendf(nil, "gstep: warning: the tasks on %s have no sockets: %s; beats, checkpoints and barriers fail there", l.start.Node, why))
+		_ = l.conn.Send(stepwire.Say, 0, fmt.Appendf(nil, "gstep: warning: the tasks on %s have no sockets: %s; beats, checkpoints and "+
+			"barriers fail there", l.start.Node, why))
 	}
 	unix.Umask(b.Umask)
 	dir := l.enter(b.Dir)
@@ -132,10 +134,12 @@ func stepMark() string { return "GANG_STEP_MARK=" + os.Getenv("GANG_STEP_MARK") 
 // as in Slurm.
 func (l *launcher) enter(dir string) string {
 	if err := os.Chdir(dir); err != nil && l.body.Own {
-		_ = l.conn.Send(stepwire.Say, 0, fmt.Appendf(nil, "%s: error: the working directory %s can't be entered: %s; the tasks run in /tmp", l.start.Node, dir, capital(err)))
+		_ = l.conn.Send(stepwire.Say, 0, fmt.Appendf(nil, "%s: error: the working directory %s can't be entered: %s; the tasks run in /tmp",
+			l.start.Node, dir, capital(err)))
 		return "/tmp"
 	} else if err != nil {
-		_ = l.conn.Send(stepwire.Say, 0, fmt.Appendf(nil, "slurmstepd: error: couldn't chdir to `%s': %s: going to /tmp instead", dir, capital(err)))
+		_ = l.conn.Send(stepwire.Say, 0, fmt.Appendf(nil, "slurmstepd: error: couldn't chdir to `%s': %s: going to /tmp instead", dir,
+			capital(err)))
 		return "/tmp"
 	}
 	return dir

@@ -37,7 +37,9 @@ func (d *daemon) Hello() *api.Hello {
 	d.cards.refresh(members)
 	told, load := d.state.lineage.Load(), d.Load()
 	return &api.Hello{Node: d.opts.Name, StateID: d.state.id, Version: d.opts.Version, BootID: d.state.boot, Address: d.opts.Address,
-		Containment: d.cgroups.Kind, CPUs: cpus, Shape: d.cpus.shape(cpus), MemoryBytes: d.memory(), TmpBytes: d.tmp, TmpEach: d.tmpEach, Features: d.features(), Cards: d.cards.list(), CardsUnread: d.cards.unanswered(), Devices: d.devices, Containers: d.containers(), Limits: d.limits(), Health: health, Load: load,
+		Containment: d.cgroups.Kind, CPUs: cpus, Shape: d.cpus.shape(cpus), MemoryBytes: d.memory(), TmpBytes: d.tmp, TmpEach: d.tmpEach,
+		Features: d.features(), Cards: d.cards.list(), CardsUnread: d.cards.unanswered(), Devices: d.devices, Containers: d.containers(),
+		Limits: d.limits(), Health: health, Load: load,
 		LineageSeen: told.lineage, RunSeen: told.run, LineageProof: told.proof, Members: members}
 }
 

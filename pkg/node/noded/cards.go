@@ -66,7 +66,8 @@ type card struct {
 }
 
 func newCards(p gpu.Provider, o *owners, log *slog.Logger) *cards {
-	c := &cards{provider: p, owners: o, log: log, keep: func(map[string]leftCard) {}, turn: make(chan struct{}, 1), index: map[string]int{}, card: map[string]*card{},
+	c := &cards{provider: p, owners: o, log: log, keep: func(map[string]leftCard) {}, turn: make(chan struct{}, 1), index: map[string]int{},
+		card:     map[string]*card{},
 		lastSent: map[string]api.CardSample{}, over: map[overKey]*overrun{}, peaks: map[rankKey]int64{}, heldNow: map[string]leftCard{}}
 	c.turn <- struct{}{}
 	return c

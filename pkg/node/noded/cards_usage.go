@@ -133,7 +133,8 @@ func (c *cards) overruns(now time.Time, node string, grace time.Duration) []over
 				}
 			case was == nil:
 				o := &overrun{MemberKey: key, rank: c.largest(k, key, u), since: now}
-				o.text = fmt.Sprintf("rank %d uses %s of %s asked on card %d of %s, which others share", o.rank, above(used), cluster.Size(u.VRAMBytes), i.Index, node)
+				o.text = fmt.Sprintf("rank %d uses %s of %s asked on card %d of %s, which others share", o.rank, above(used), cluster.Size(u.VRAMBytes),
+					i.Index, node)
 				c.over[at] = o
 				out = append(out, *o)
 				if grace > 0 {
@@ -144,7 +145,8 @@ func (c *cards) overruns(now time.Time, node string, grace time.Duration) []over
 				o := c.over[at]
 				if !o.stop && now.Sub(o.since) >= grace {
 					o.stop = true
-					o.last = fmt.Sprintf("rank %d used %s of %s asked on card %d, for %s", o.rank, above(used), cluster.Size(u.VRAMBytes), i.Index, when.Words(now.Sub(o.since)))
+					o.last = fmt.Sprintf("rank %d used %s of %s asked on card %d, for %s", o.rank, above(used), cluster.Size(u.VRAMBytes), i.Index,
+						when.Words(now.Sub(o.since)))
 					out = append(out, *o)
 				}
 			}

@@ -91,7 +91,8 @@ func (d *daemon) contain(s *shim.Spec, spec *api.Spec, image *image) {
 // their root.
 func (d *daemon) container(c *api.Container, s *shim.Spec, image *image, dir string) *shim.Container {
 	site := &d.opts.Containers
-	out := &shim.Container{InImage: shim.InImage{Name: c.Image, Digest: image.Digest, Env: image.Env, Keep: c.Env}, Image: cmp.Or(image.dir, c.Image), ReadOnly: c.ReadOnly,
+	out := &shim.Container{InImage: shim.InImage{Name: c.Image, Digest: image.Digest, Env: image.Env, Keep: c.Env},
+		Image: cmp.Or(image.dir, c.Image), ReadOnly: c.ReadOnly,
 		Creds: s.Credentials()}
 	out.Mounts = append(out.Mounts, site.mounts...)
 	user := func(source, target string, readOnly bool) {

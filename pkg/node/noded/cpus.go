@@ -45,7 +45,8 @@ func openCPUs(o CPUs, offered int, cards []api.CardInfo) (*cpuPool, error) {
 	case !o.Bind:
 		p.why = "cpu_bind is none"
 	case offered > len(topo.CPUs) && o.Must:
-		return nil, fmt.Errorf("cpus is %d, and the machine has %d CPUs for jobs (%s): with cpu_bind = \"cores\" in gnoded.toml there can't be more", offered, len(topo.CPUs), topo.All())
+		return nil, fmt.Errorf("cpus is %d, and the machine has %d CPUs for jobs (%s): with cpu_bind = \"cores\" in gnoded.toml there can't "+
+			"be more", offered, len(topo.CPUs), topo.All())
 	case offered > len(topo.CPUs):
 		p.why = fmt.Sprintf("%d CPUs are offered, and the machine has %d for jobs", offered, len(topo.CPUs))
 	default:

@@ -84,7 +84,8 @@ func Run(ctx context.Context, opts Options) error {
 	d.watch, d.hosts = newWatcher(d.notes.putWatch, d.stacks), newHostReader()
 	d.cgroups = proc.Detect(opts.CgroupBase)
 	d.limitProcesses()
-	d.client = session.NewClient(session.Options{Controllers: opts.Controllers, TLS: opts.TLS, Agent: d, Log: d.log, Kept: d.state.kept, Sign: opts.Signs.Loop()})
+	d.client = session.NewClient(session.Options{Controllers: opts.Controllers, TLS: opts.TLS, Agent: d, Log: d.log, Kept: d.state.kept,
+		Sign: opts.Signs.Loop()})
 	members, stop := context.WithCancel(ctx)
 	d.ctx = members
 	d.shims = shim.NewPool(opts.Shim, opts.StateDir)
@@ -147,7 +148,8 @@ func Run(ctx context.Context, opts Options) error {
 func newDaemon(opts Options, state *stateDir) *daemon {
 	d := &daemon{opts: opts, log: opts.Log, state: state, ports: newPorts(), jobs: map[int64][]*member{},
 		settings: api.DefaultSettings(), starts: make(chan struct{}, maxStarts()),
-		logins: proc.NewLoginLimits(groupNumber), cpus: &cpuPool{}, owed: owed{record: map[api.MemberKey]*hookRecord{}, failed: map[api.MemberKey]string{}},
+		logins: proc.NewLoginLimits(groupNumber), cpus: &cpuPool{}, owed: owed{record: map[api.MemberKey]*hookRecord{},
+			failed: map[api.MemberKey]string{}},
 		meters:   meters{now: mono, members: map[api.MemberKey]*meter{}},
 		accounts: &accounts{single: opts.SingleUser, minUID: opts.MinUID, allow: opts.Groups}}
 	d.board, d.notes = NewBoard(d.wake), newNotes(d.wake)

@@ -53,7 +53,8 @@ func (d *daemon) enrol(ctx context.Context, k session.Kept) {
 	conf, err := d.opts.Enrol(ctx)
 	if err != nil {
 		if err.Error() != e.told {
-			d.log.Error("no certificate: this node is lost when another controller leads, until it joins: gangd token new --node="+d.opts.Name+" | gnoded join -, and start gnoded again",
+			d.log.Error("no certificate: this node is lost when another controller leads, until it joins: gangd token new --node="+d.opts.Name+
+				" | gnoded join -, and start gnoded again",
 				"err", err)
 		}
 		e.told = err.Error()

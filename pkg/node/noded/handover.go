@@ -26,7 +26,8 @@ type fetchedCheckpoints struct {
 
 // fetchCheckpoints gets what the member's ranks start from. A gang with a checkpoint never
 // starts without it: where it can't be had in time, the member is refused.
-func (d *daemon) fetchCheckpoints(ctx context.Context, k api.MemberKey, body *api.AssignmentBody, spec *api.Spec) (*fetchedCheckpoints, *api.Refusal) {
+func (d *daemon) fetchCheckpoints(ctx context.Context, k api.MemberKey, body *api.AssignmentBody, spec *api.Spec) (*fetchedCheckpoints,
+	*api.Refusal) {
 	h := &fetchedCheckpoints{ranks: map[int]rankenv.Checkpoint{}}
 	if body.Checkpoint == 0 {
 		return h, nil

@@ -120,7 +120,8 @@ func (d *daemon) openHooks() error {
 		r := &hookRecord{MemberKey: k}
 		if _, err := d.state.readRecord(hookFile(k), r); err != nil || r.MemberKey != k {
 			d.log.Error("record of a hook is not whole: its epilog runs without the job's words", "job", k.Job, "epoch", k.Epoch, "err", err)
-			r = &hookRecord{MemberKey: k, Env: []string{"GANG_NODE=" + d.opts.Name, "GANG_JOB_ID=" + strconv.FormatInt(k.Job, 10), "SLURM_JOB_ID=" + strconv.FormatInt(k.Job, 10)}}
+			r = &hookRecord{MemberKey: k, Env: []string{"GANG_NODE=" + d.opts.Name, "GANG_JOB_ID=" + strconv.FormatInt(k.Job, 10), "SLURM_JOB_ID=" +
+				strconv.FormatInt(k.Job, 10)}}
 		}
 		d.owed.record[k] = r
 	}
@@ -270,10 +271,14 @@ func (d *daemon) hookEnv(s *shim.Spec, body *api.AssignmentBody) []string {
 		names[i] = p.Name
 	}
 	nodes, cards := strings.Join(names, ","), strings.Join(s.CardUUIDs(), ",")
-	out := []string{"GANG_NODE=" + d.opts.Name, "GANG_JOB_ID=" + job, "GANG_EPOCH=" + strconv.Itoa(s.Epoch), "GANG_USER=" + s.User, "GANG_UID=" + uid,
-		"GANG_GID=" + gid, "GANG_HOME=" + s.Home, "GANG_PARTITION=" + body.Partition, "GANG_NODELIST=" + nodes, "GANG_CARDS=" + cards, "GANG_CPUS=" + s.CPUSet().String(),
-		"SLURM_JOB_ID=" + job, "SLURM_JOBID=" + job, "SLURM_JOB_USER=" + s.User, "SLURM_JOB_UID=" + uid, "SLURM_UID=" + uid, "SLURM_JOB_GID=" + gid, "SLURM_RESTART_COUNT=" + strconv.Itoa(body.RestartCount),
-		"SLURM_JOB_PARTITION=" + body.Partition, "SLURMD_NODENAME=" + d.opts.Name, "SLURM_JOB_NODELIST=" + nodes, "SLURM_NODELIST=" + nodes, "CUDA_VISIBLE_DEVICES=" + cards}
+	out := []string{"GANG_NODE=" + d.opts.Name, "GANG_JOB_ID=" + job, "GANG_EPOCH=" + strconv.Itoa(s.Epoch), "GANG_USER=" + s.User,
+		"GANG_UID=" + uid,
+		"GANG_GID=" + gid, "GANG_HOME=" + s.Home, "GANG_PARTITION=" + body.Partition, "GANG_NODELIST=" + nodes, "GANG_CARDS=" + cards,
+		"GANG_CPUS=" + s.CPUSet().String(),
+		"SLURM_JOB_ID=" + job, "SLURM_JOBID=" + job, "SLURM_JOB_USER=" + s.User, "SLURM_JOB_UID=" + uid, "SLURM_UID=" + uid, "SLURM_JOB_GID=" +
+			gid, "SLURM_RESTART_COUNT=" + strconv.Itoa(body.RestartCount),
+		"SLURM_JOB_PARTITION=" + body.Partition, "SLURMD_NODENAME=" + d.opts.Name, "SLURM_JOB_NODELIST=" + nodes, "SLURM_NODELIST=" + nodes,
+		"CUDA_VISIBLE_DEVICES=" + cards}
 	if body.ArrayIndex != nil {
 		out = append(out, "SLURM_ARRAY_JOB_ID="+strconv.FormatInt(body.ArrayJobID, 10), "SLURM_ARRAY_TASK_ID="+strconv.Itoa(*body.ArrayIndex))
 	}
@@ -325,7 +330,8 @@ func (r *hookRecord) note(which string, took time.Duration, lines []string, err 
 		return
 	}
 	text := strings.Join(lines, "\n")
-	run := api.HookRun{Hook: which, Seconds: math.Round(took.Seconds()*1000) / 1000, Output: strings.ToValidUTF8(text[max(0, len(text)-hookOutput):], "")}
+	run := api.HookRun{Hook: which, Seconds: math.Round(took.Seconds()*1000) / 1000,
+		Output: strings.ToValidUTF8(text[max(0, len(text)-hookOutput):], "")}
 	if err != nil {
 		run.Error = err.Error()
 	}

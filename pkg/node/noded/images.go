@@ -272,7 +272,8 @@ func (d *daemon) importing(box *api.Container, user string, uid, gid uint32, dig
 		return nil, d.mayUse(name)
 	}
 	if d.images == nil || !d.images.driver.Takes(name.Kind) {
-		return nil, refuse(api.BlameUnfit, "container image: %s can't be imported on this node, which has %s", box.Image, cmp.Or(d.opts.Containers.Import.Driver, "no program for that"))
+		return nil, refuse(api.BlameUnfit, "container image: %s can't be imported on this node, which has %s", box.Image,
+			cmp.Or(d.opts.Containers.Import.Driver, "no program for that"))
 	}
 	if r := d.mayUse(name); r != nil {
 		return nil, r
@@ -290,7 +291,8 @@ func (m *member) imageOf(ctx context.Context, body *api.AssignmentBody, spec *ap
 	if spec.Container == nil {
 		return &image{}, nil, true
 	}
-	f, r := d.importing(spec.Container, body.User, body.UID, body.GID, body.Image, d.importLimits(memoryHere(spec, body, nodeOf(body, d.opts.Name))))
+	f, r := d.importing(spec.Container, body.User, body.UID, body.GID, body.Image,
+		d.importLimits(memoryHere(spec, body, nodeOf(body, d.opts.Name))))
 	if r != nil || f == nil {
 		return &image{}, r, true
 	}
@@ -327,12 +329,16 @@ func (m *member) imageOf(ctx context.Context, body *api.AssignmentBody, spec *ap
 // mayUse says why an image is not from where the site lets it.
 func (d *daemon) mayUse(name container.Image) *api.Refusal {
 	below := func(at string, places []string) bool {
-		return len(places) == 0 || slices.ContainsFunc(places, func(p string) bool { return strings.HasPrefix(at, strings.TrimSuffix(p, "/")+"/") })
+		return len(places) == 0 || slices.ContainsFunc(places, func(p string) bool {
+			return strings.HasPrefix(at, strings.TrimSuffix(p, "/")+
+				"/")
+		})
 	}
 	site := &d.opts.Containers
 	switch {
 	case name.Kind == container.Registry && !below(name.Host+"/"+name.Name+"/", site.Import.Registries):
-		return refuse(api.BlameUser, "container image: %s is not of %s, from where this site's jobs may import", name, strings.Join(site.Import.Registries, ", "))
+		return refuse(api.BlameUser, "container image: %s is not of %s, from where this site's jobs may import", name,
+			strings.Join(site.Import.Registries, ", "))
 	case name.Kind != container.Registry && (!below(name.Path, site.Images) || len(site.Images) > 0 && name.Path != filepath.Clean(name.Path)):
 		return refuse(api.BlameUser, "container image: %s is not below %s, where this site's images are", name, strings.Join(site.Images, ", "))
 	}
@@ -352,7 +358,8 @@ func (c *images) join(d *daemon, acc *account, user string, name container.Image
 	f := c.flights[k]
 	if f == nil {
 		f = &flight{done: make(chan struct{})}
-		ctx, cancel := context.WithTimeoutCause(d.ctx, d.opts.Containers.Import.Timeout, fmt.Errorf("not imported within %v", when.Words(d.opts.Containers.Import.Timeout)))
+		ctx, cancel := context.WithTimeoutCause(d.ctx, d.opts.Containers.Import.Timeout, fmt.Errorf("not imported within %v",
+			when.Words(d.opts.Containers.Import.Timeout)))
 		f.cancel = cancel
 		c.flights[k] = f
 		d.running.Go(func() {
@@ -464,7 +471,8 @@ func (i *importer) get(ctx context.Context, name container.Image) (*image, error
 	if err := i.keep(m); err != nil {
 		return nil, err
 	}
-	i.d.log.Info("image imported", "image", m.Name, "user", i.user, "digest", m.Digest, "bytes", m.Bytes, "took", time.Since(began).Round(time.Millisecond))
+	i.d.log.Info("image imported", "image", m.Name, "user", i.user, "digest", m.Digest, "bytes", m.Bytes, "took",
+		time.Since(began).Round(time.Millisecond))
 	i.d.tidyImages()
 	return m, nil
 }
@@ -730,7 +738,8 @@ func (i *importer) run(ctx context.Context, step container.Step) (string, error)
 	args := append([]string{program}, step.Args[1:]...)
 	if !i.d.opts.SingleUser {
 		limits, nice := i.d.logins.Of(i.user, i.acc.uid, i.acc.groups)
-		as := shim.Login{Credentials: shim.Credentials{Switch: true, UID: i.acc.uid, GID: i.acc.gid, Groups: i.acc.groups}, Limits: proc.With(limits, i.d.opts.JobLimits), Nice: nice}
+		as := shim.Login{Credentials: shim.Credentials{Switch: true, UID: i.acc.uid, GID: i.acc.gid, Groups: i.acc.groups},
+			Limits: proc.With(limits, i.d.opts.JobLimits), Nice: nice}
 		args = append([]string{i.d.opts.Shim}, as.Command(args)...)
 	}
 	cmd := sitehook.Command(ctx, args[0], append([]string{"HOME=" + i.acc.home, "USER=" + i.user, "LOGNAME=" + i.user,

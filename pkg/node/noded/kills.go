@@ -46,7 +46,8 @@ func killsLine(m *member, a *api.MemberActual) string {
 		if k.Count > 1 {
 			events = fmt.Sprintf("%d oom_kill events", k.Count)
 		}
-		return fmt.Sprintf("slurmstepd: error: Detected %s in StepId=%s. Some of the step tasks have been OOM Killed.\n", events, strings.Join(in, ","))
+		return fmt.Sprintf("slurmstepd: error: Detected %s in StepId=%s. Some of the step tasks have been OOM Killed.\n", events,
+			strings.Join(in, ","))
 	}
 	what := "a process was"
 	if k.Count > 1 {

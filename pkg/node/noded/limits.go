@@ -35,7 +35,8 @@ func (d *daemon) limits() api.NodeLimits {
 	if d.cpus.pool != nil {
 		sets = how(c.CPUSet, api.LimitAdvised)
 	}
-	return api.NodeLimits{CPUSets: sets, Memory: how(c.Memory, api.LimitSampled), Processes: how(c.PIDs, api.LimitSampled), CPUs: how(c.CPUs, api.LimitNone), Reason: c.Why}
+	return api.NodeLimits{CPUSets: sets, Memory: how(c.Memory, api.LimitSampled), Processes: how(c.PIDs, api.LimitSampled),
+		CPUs: how(c.CPUs, api.LimitNone), Reason: c.Why}
 }
 
 // cpusOf is what the ranks of a node asked for together.

@@ -77,7 +77,8 @@ func (d *daemon) meterOf(m *member, ranks []api.RankActual) *meter {
 			return x
 		}
 	}
-	x.fold = measure.Begin(api.Measure{Node: d.opts.Name, CPUs: m.spec.CPUs, Memory: m.spec.MemoryMax, Cards: d.cards.toMeasure(m.spec.Cards), Start: m.begun.parts(firstStarted(ranks))}, d.memory())
+	x.fold = measure.Begin(api.Measure{Node: d.opts.Name, CPUs: m.spec.CPUs, Memory: m.spec.MemoryMax, Cards: d.cards.toMeasure(m.spec.Cards),
+		Start: m.begun.parts(firstStarted(ranks))}, d.memory())
 	return x
 }
 
@@ -129,7 +130,8 @@ func (d *daemon) measure() {
 		u := d.hosts.read(func() proc.Usage { return d.meters.usage(k) })
 		done := d.meters.now()
 		x.next = now + min((done-now)*measureShare, measureMost)
-		s := measure.Sample{At: done - x.began, CPU: u.CPU, Memory: u.MemoryBytes, Peak: u.Peak, IO: u.IOBytes, Cards: make([]measure.CardSample, len(x.fold.M.Cards))}
+		s := measure.Sample{At: done - x.began, CPU: u.CPU, Memory: u.MemoryBytes, Peak: u.Peak, IO: u.IOBytes,
+			Cards: make([]measure.CardSample, len(x.fold.M.Cards))}
 		for i := range s.Cards {
 			s.Cards[i] = d.cards.measured(k, x.fold.M.Cards[i].UUID)
 		}

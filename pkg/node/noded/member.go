@@ -85,8 +85,9 @@ type order struct {
 
 // newMember makes a member known. d.mu is held.
 func (d *daemon) newMember(k api.MemberKey) *member {
-	m := &member{d: d, key: k, dir: d.state.memberDir(k), wake: make(chan struct{}, 1), orders: make(chan *order), looks: make(chan chan *api.MemberStacks),
-		done: make(chan struct{}), waiting: map[uint64]*order{}, looking: map[uint64]chan<- *api.MemberStacks{}}
+	m := &member{d: d, key: k, dir: d.state.memberDir(k), wake: make(chan struct{}, 1), orders: make(chan *order),
+		looks: make(chan chan *api.MemberStacks),
+		done:  make(chan struct{}), waiting: map[uint64]*order{}, looking: map[uint64]chan<- *api.MemberStacks{}}
 	d.jobs[k.Job] = append(d.jobs[k.Job], m)
 	return m
 }

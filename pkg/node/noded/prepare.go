@@ -104,7 +104,8 @@ func blameForFiles(err error, body *api.AssignmentBody, spec *api.Spec) api.Blam
 
 func (m *member) talk(c *shim.Conn) { m.conn, m.answers = c, c.Answers() }
 
-func (d *daemon) shimSpec(k api.MemberKey, dir string, body *api.AssignmentBody, spec *api.Spec, handed *fetchedCheckpoints, image *image) (*shim.Spec, *api.Refusal) {
+func (d *daemon) shimSpec(k api.MemberKey, dir string, body *api.AssignmentBody, spec *api.Spec, handed *fetchedCheckpoints,
+	image *image) (*shim.Spec, *api.Refusal) {
 	spec = image.environ(spec)
 	node := nodeOf(body, d.opts.Name)
 	if node < 0 || len(body.Ranks) == 0 {
@@ -126,7 +127,8 @@ func (d *daemon) shimSpec(k api.MemberKey, dir string, body *api.AssignmentBody,
 	s := &shim.Spec{MemberKey: k, Node: d.opts.Name, Dir: dir, JobName: body.Name, Restarts: body.RestartCount,
 		SwitchUser: !d.opts.SingleUser, User: body.User, UID: acc.uid, GID: acc.gid, Groups: acc.groups, Home: acc.home,
 		WorkDir: spec.WorkDir, Umask: spec.Umask, OpenMode: spec.OpenMode, Args: spec.Args,
-		TimeLimit: body.TimeLimit, Notice: spec.Notice, StopSignal: spec.StopSignal, Grace: body.Grace, GraceMax: spec.GraceMax, Lease: d.leaseLeft(),
+		TimeLimit: body.TimeLimit, Notice: spec.Notice, StopSignal: spec.StopSignal, Grace: body.Grace, GraceMax: spec.GraceMax,
+		Lease: d.leaseLeft(),
 		Watch: body.Watch}
 	if spec.WorkDir != "" {
 		s.CheckpointDir = filepath.Join(spec.WorkDir, ".gang", strconv.FormatInt(k.Job, 10))
@@ -208,7 +210,8 @@ func (d *daemon) fillRanks(s *shim.Spec, node int, acc *account, body *api.Assig
 	}
 	s.CardNames = d.cardNames(spec, s.Cards)
 	env := rankenv.Member{MemberKey: s.MemberKey, Spec: spec, Body: body, Node: node, NodeList: hostlist.Compress(names),
-		Marker: s.Marker[len(rankenv.MarkerName)+1:], BinDir: d.opts.BinDir, Commands: d.opts.Commands, Home: acc.home, CardIndex: d.cards.indexes(), CardNames: s.CardNames,
+		Marker: s.Marker[len(rankenv.MarkerName)+1:], BinDir: d.opts.BinDir, Commands: d.opts.Commands, Home: acc.home,
+		CardIndex: d.cards.indexes(), CardNames: s.CardNames,
 		Sockets: rankSockets(s.Dir), Watchdog: body.Watch.StallTimeout, Checkpoints: handed.env(s.Dir)}
 	environ := env.Environ()
 	for i, r := range env.Ranks() {

@@ -38,7 +38,8 @@ func readMember(dir string, k api.MemberKey) *record {
 	}
 }
 
-func readPart[T any](dir string, k api.MemberKey, name string, read func(dir string) (*T, error), key func(*T) api.MemberKey) (part *T, bad string) {
+func readPart[T any](dir string, k api.MemberKey, name string, read func(dir string) (*T, error), key func(*T) api.MemberKey) (part *T,
+	bad string) {
 	part, err := read(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

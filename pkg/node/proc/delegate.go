@@ -47,7 +47,8 @@ func placesV2(ms []mount, self, base string) []placeV2 {
 		if own != "" && (own != "/" || !isRoot(m.point)) {
 			out = append(out, ownPlace(m.path(own)))
 		}
-		out = append(out, placeV2{dir: filepath.Join(m.point, groupsName), top: m.point, why: "the root of cgroup v2 enables no memory controller"})
+		out = append(out, placeV2{dir: filepath.Join(m.point, groupsName), top: m.point,
+			why: "the root of cgroup v2 enables no memory controller"})
 	}
 	return out
 }

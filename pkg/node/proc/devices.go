@@ -112,7 +112,8 @@ func loadProgram(code []byte) (int, error) {
 		level, size    uint32
 		log            uint64
 		version, flags uint32
-	}{kind: bpfTypeCgroupDevice, count: uint32(len(code) / 8), code: uint64(uintptr(unsafe.Pointer(&code[0]))), license: uint64(uintptr(unsafe.Pointer(&license[0])))}
+	}{kind: bpfTypeCgroupDevice, count: uint32(len(code) / 8), code: uint64(uintptr(unsafe.Pointer(&code[0]))),
+		license: uint64(uintptr(unsafe.Pointer(&license[0])))}
 	fd, err := bpf(bpfProgLoad, unsafe.Pointer(&attr), unsafe.Sizeof(attr))
 	runtime.KeepAlive(code)
 	runtime.KeepAlive(license)

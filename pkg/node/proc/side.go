@@ -202,7 +202,8 @@ func (s *sided) Remove() (bool, error) {
 
 func (s *sided) Held() Held {
 	h := s.Containment.Held()
-	return Held{Memory: h.Memory || s.sides[sideMemory] != "", PIDs: h.PIDs || s.sides[sidePIDs] != "", CPUSet: h.CPUSet || s.sides[sideCPUSet] != ""}
+	return Held{Memory: h.Memory || s.sides[sideMemory] != "", PIDs: h.PIDs || s.sides[sidePIDs] != "", CPUSet: h.CPUSet ||
+		s.sides[sideCPUSet] != ""}
 }
 
 func (s *sided) Forks() int {

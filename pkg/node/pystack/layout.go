@@ -78,13 +78,15 @@ var of11 = layout{
 var of12 = layout{
 	interpreters: 40, threads: 72, next: 8, threadID: 136, native: 144, cframe: 56, frame: 0,
 	code: 0, previous: 8, instruction: 56, locals: 72, ascii: 40, text: 56,
-	name: 120, file: 112, firstLine: 68, lines: 136, count: 80, variables: 96, instructions: 192, lineForm: linesByEntries, taggedNumbers: true,
+	name: 120, file: 112, firstLine: 68, lines: 136, count: 80, variables: 96, instructions: 192, lineForm: linesByEntries,
+	taggedNumbers: true,
 }
 
 var of13 = layout{
 	interpreters: 632, threads: 7344, next: 8, threadID: 152, native: 160, frame: 72,
 	code: 0, previous: 8, instruction: 56, locals: 72, ascii: 40, text: 56,
-	name: 120, file: 112, firstLine: 68, lines: 136, count: 80, variables: 96, instructions: 200, lineForm: linesByEntries, taggedNumbers: true,
+	name: 120, file: 112, firstLine: 68, lines: 136, count: 80, variables: 96, instructions: 200, lineForm: linesByEntries,
+	taggedNumbers: true,
 }
 
 func layoutOf(v version) (layout, error) {

@@ -143,7 +143,8 @@ func (m *member) noHome(home string) bool {
 		return missing(home)
 	}
 	sys := &syscall.SysProcAttr{Setsid: true, Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
-	pid, err := syscall.ForkExec("/proc/self/exe", []string{"gshim", "missing", home}, &syscall.ProcAttr{Dir: "/", Files: []uintptr{2, 2, 2}, Sys: sys})
+	pid, err := syscall.ForkExec("/proc/self/exe", []string{"gshim", "missing", home}, &syscall.ProcAttr{Dir: "/", Files: []uintptr{2, 2, 2},
+		Sys: sys})
 	if err != nil {
 		return false
 	}

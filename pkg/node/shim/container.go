@@ -224,7 +224,8 @@ func (c *Container) inRoot(root int, path string) (int, error) {
 func inLayer(root int, path string) (int, error) { return openBelow(root, path, unix.RESOLVE_NO_XDEV) }
 
 func openBelow(root int, path string, resolve uint64) (int, error) {
-	return unix.Openat2(root, path, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS | resolve})
+	return unix.Openat2(root, path, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC,
+		Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS | resolve})
 }
 
 // has says why a program is not there, in the image or mounted into it; empty asks for nothing.
@@ -263,7 +264,8 @@ func (c *Container) bind(root, source int, m *Mount, missing error) error {
 	}
 	defer unix.Close(tree)
 	if m.ReadOnly {
-		if err := unix.MountSetattr(tree, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}); err != nil {
+		if err := unix.MountSetattr(tree, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE,
+			&unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}); err != nil {
 			return err
 		}
 	}

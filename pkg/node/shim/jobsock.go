@@ -103,7 +103,8 @@ func (j *jobSockets) open(s *Spec) {
 // openRank makes the sockets of a rank or task.
 func openRank(s *Spec, r rankSockets) rankSockets {
 	r.note, r.silence = api.RankNote{Rank: r.rank}, watchdog.Silence{Timeout: s.Watch.StallTimeout}
-	r.notify, r.http = rankSocket(s, unix.SOCK_DGRAM, r.name(jobapi.NotifyPrefix)), rankSocket(s, unix.SOCK_STREAM, r.name(jobapi.SocketPrefix))
+	r.notify, r.http = rankSocket(s, unix.SOCK_DGRAM, r.name(jobapi.NotifyPrefix)), rankSocket(s, unix.SOCK_STREAM,
+		r.name(jobapi.SocketPrefix))
 	return r
 }
 
@@ -327,7 +328,8 @@ func (m *member) said(r *rankSockets, n jobapi.Notification) {
 	r.note.Saved = r.note.Saved || n.Saved
 	now := r.note
 	m.jobs.due = m.jobs.due || now != before
-	m.jobs.urgent = m.jobs.urgent || now.Ready != before.Ready || now.Stopping != before.Stopping || now.Saved != before.Saved || now.Silent != before.Silent
+	m.jobs.urgent = m.jobs.urgent || now.Ready != before.Ready || now.Stopping != before.Stopping || now.Saved != before.Saved ||
+		now.Silent != before.Silent
 }
 
 // listen finds the ranks that have fallen silent. One that has exited has nothing to say.

@@ -25,7 +25,8 @@ var dueTo = map[api.Cause]string{
 // EndLine is Slurm's line about a job ("JOB 12") or a step ("STEP 12.0") that is ended from
 // outside, in the node's local time as there.
 func EndLine(what, node string, cause api.Cause) string {
-	return fmt.Sprintf("slurmstepd: error: *** %s ON %s CANCELLED AT %s%s ***", what, node, time.Now().Format("2006-01-02T15:04:05"), dueTo[cause])
+	return fmt.Sprintf("slurmstepd: error: *** %s ON %s CANCELLED AT %s%s ***", what, node, time.Now().Format("2006-01-02T15:04:05"),
+		dueTo[cause])
 }
 
 // keepLog keeps the file that the script's errors go to, for the line about its end and for messages.

@@ -381,16 +381,21 @@ func beside(p *candidate) bool {
 		return filters[p.exe]
 	}
 	line := commandLine(p.PID)
-	return strings.Contains(line, "multiprocessing.resource_tracker") || strings.Contains(line, "multiprocessing.semaphore_tracker") || strings.Contains(line, "multiprocessing.forkserver")
+	return strings.Contains(line, "multiprocessing.resource_tracker") || strings.Contains(line, "multiprocessing.semaphore_tracker") ||
+		strings.Contains(line, "multiprocessing.forkserver")
 }
 
 // filters are programs that scripts and frameworks run beside the one that works.
-var filters = map[string]bool{"tee": true, "cat": true, "sed": true, "grep": true, "awk": true, "gawk": true, "mawk": true, "ts": true, "logger": true, "tail": true, "head": true,
-	"sleep": true, "nvidia-smi": true, "dcgmi": true, "tr": true, "stdbuf": true, "torch_shm_manager": true, "wandb-core": true, "gpu_stats": true, "tensorboard": true}
+var filters = map[string]bool{"tee": true, "cat": true, "sed": true, "grep": true, "awk": true, "gawk": true, "mawk": true, "ts": true,
+	"logger": true, "tail": true, "head": true,
+	"sleep": true, "nvidia-smi": true, "dcgmi": true, "tr": true, "stdbuf": true, "torch_shm_manager": true, "wandb-core": true,
+	"gpu_stats": true, "tensorboard": true}
 
 // launchers only wait for what they have started.
-var launchers = map[string]bool{"mpirun": true, "mpiexec": true, "mpiexec.hydra": true, "orterun": true, "orted": true, "prte": true, "prted": true, "prterun": true, "hydra_pmi_proxy": true,
-	"timeout": true, "time": true, "env": true, "strace": true, "nsys": true, "ncu": true, "script": true, "unbuffer": true, "catchsegv": true, "tini": true, "dumb-init": true, "apptainer": true, "starter": true}
+var launchers = map[string]bool{"mpirun": true, "mpiexec": true, "mpiexec.hydra": true, "orterun": true, "orted": true, "prte": true,
+	"prted": true, "prterun": true, "hydra_pmi_proxy": true,
+	"timeout": true, "time": true, "env": true, "strace": true, "nsys": true, "ncu": true, "script": true, "unbuffer": true, "catchsegv": true,
+	"tini": true, "dumb-init": true, "apptainer": true, "starter": true}
 
 // waitsForOthers: what a process does is to wait for its children.
 func waitsForOthers(p *candidate) bool {

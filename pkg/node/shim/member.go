@@ -145,7 +145,8 @@ func load(dir string, first *conn) (*member, error) {
 	m := &member{spec: s, conns: newConns(first), lastStep: -1, order: newEndOrder()}
 	m.state = State{MemberActual: api.MemberActual{MemberKey: s.MemberKey, Phase: api.PhasePreparing},
 		ShimPID: os.Getpid(), BootID: bootID()}
-	cfg := supervise.Config{TimeLimit: s.TimeLimit, Look: !s.Watch.NoStacks, Notice: s.Notice, StopSignal: s.StopSignal, Grace: s.Grace, GraceMax: s.GraceMax, Lease: s.Lease}
+	cfg := supervise.Config{TimeLimit: s.TimeLimit, Look: !s.Watch.NoStacks, Notice: s.Notice, StopSignal: s.StopSignal, Grace: s.Grace,
+		GraceMax: s.GraceMax, Lease: s.Lease}
 	for _, r := range s.Ranks {
 		cfg.Ranks = append(cfg.Ranks, r.Rank)
 	}

@@ -23,7 +23,8 @@ func (m *member) prepare() *api.Refusal {
 	if err := proc.Subreaper(); err != nil {
 		return &api.Refusal{Blame: api.BlameNode, Text: err.Error()}
 	}
-	box, err := proc.Make(s.Place(), proc.Limits{Memory: s.MemoryMax, PIDs: s.PidsMax, CPUs: s.CPUs, CPUSet: s.CPUSet(), Mems: s.MemoryNodes, Whole: !s.Batch, Deny: s.Deny})
+	box, err := proc.Make(s.Place(), proc.Limits{Memory: s.MemoryMax, PIDs: s.PidsMax, CPUs: s.CPUs, CPUSet: s.CPUSet(), Mems: s.MemoryNodes,
+		Whole: !s.Batch, Deny: s.Deny})
 	if err != nil {
 		whose := api.BlameNode
 		if errors.As(err, new(*proc.LimitError)) {

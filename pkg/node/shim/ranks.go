@@ -103,7 +103,8 @@ func (m *member) startRank(i int, argv []string, sys syscall.SysProcAttr, err er
 		sys.PidFD = &r.pidfd
 		f := m.files[i]
 		unbind := m.bind(spec.CPUs)
-		attr := &syscall.ProcAttr{Dir: cmp.Or(m.spec.StartDir, m.spec.WorkDir), Env: m.environ(spec), Files: []uintptr{uintptr(f.in), uintptr(f.out), uintptr(f.err)}, Sys: &sys}
+		attr := &syscall.ProcAttr{Dir: cmp.Or(m.spec.StartDir, m.spec.WorkDir), Env: m.environ(spec),
+			Files: []uintptr{uintptr(f.in), uintptr(f.out), uintptr(f.err)}, Sys: &sys}
 		path, argv := m.spec.TaskHooks.Before(argv[0], argv)
 		told := m.spec.Batch || m.spec.Limits != nil
 		limits.Around(m.spec.Limits, func() {
@@ -249,7 +250,8 @@ func (m *member) reap() {
 				r.pidfd = -1
 			}
 			if r.end == nil {
-				r.end = &rankEnd{ws: ws, at: time.Now(), late: max(m.order.late(), r.kept), own: m.mach.Cause() == "" || r.decided(ws) && !m.mach.Noticed()}
+				r.end = &rankEnd{ws: ws, at: time.Now(), late: max(m.order.late(), r.kept), own: m.mach.Cause() == "" || r.decided(ws) &&
+					!m.mach.Noticed()}
 				r.end.used.add(&ru)
 				if m.startEpilog(i) {
 					continue // the rank is over with that
@@ -334,7 +336,8 @@ func (m *member) startEpilog(i int) bool {
 	spec, r, f := &m.spec.Ranks[i], &m.ranks[i], m.files[i]
 	sys := &syscall.SysProcAttr{Setsid: true, PidFD: &r.pidfd}
 	m.credential(sys)
-	pid, err := m.fork(path, argv, spec.CPUs, m.inPrivate, &syscall.ProcAttr{Dir: cmp.Or(m.spec.StartDir, m.spec.WorkDir), Env: m.environ(spec),
+	pid, err := m.fork(path, argv, spec.CPUs, m.inPrivate, &syscall.ProcAttr{Dir: cmp.Or(m.spec.StartDir, m.spec.WorkDir),
+		Env:   m.environ(spec),
 		Files: []uintptr{uintptr(f.in), uintptr(f.out), uintptr(f.err)}, Sys: sys})
 	if err != nil {
 		logf("task epilog of rank %d: %v", spec.Rank, err)
@@ -346,7 +349,8 @@ func (m *member) startEpilog(i int) bool {
 }
 
 // fork starts a process of the member on these CPUs (none: all of the member's), with the mounts that enter shows.
-func (m *member) fork(path string, argv []string, on cpus.Set, enter func() (back func(), err error), attr *syscall.ProcAttr) (pid int, err error) {
+func (m *member) fork(path string, argv []string, on cpus.Set, enter func() (back func(), err error), attr *syscall.ProcAttr) (pid int,
+	err error) {
 	if err := m.box.Enter(attr.Sys); err != nil {
 		return 0, err
 	}

@@ -103,5 +103,6 @@ func becomeLauncher() error {
 	if _, err := unix.FcntlInt(LauncherFD, unix.F_SETFD, 0); err != nil {
 		return err
 	}
-	return errors.Join(errors.New("start the launcher of the step in the container"), syscall.Exec(o.Program, []string{LauncherName}, os.Environ()))
+	return errors.Join(errors.New("start the launcher of the step in the container"), syscall.Exec(o.Program, []string{LauncherName},
+		os.Environ()))
 }

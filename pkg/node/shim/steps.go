@@ -200,8 +200,10 @@ func (m *member) startStep(o *api.StepOrder) {
 			m.state.Steps[len(m.state.Steps)-1].Image = own.Digest
 		}
 	}
-	start := LauncherStart{MemberKey: m.spec.MemberKey, StepOrder: *o, Node: m.spec.Node, WorkDir: api.Pack(m.spec.WorkDir), Umask: m.spec.Umask, Propagate: m.spec.Propagate,
-		Marker: m.spec.Marker, Status: filepath.Join(m.spec.Dir, stepStatus(o.ID)), Watchdog: m.spec.Watch.StallTimeout, GraceMax: m.spec.GraceMax}
+	start := LauncherStart{MemberKey: m.spec.MemberKey, StepOrder: *o, Node: m.spec.Node, WorkDir: api.Pack(m.spec.WorkDir),
+		Umask: m.spec.Umask, Propagate: m.spec.Propagate,
+		Marker: m.spec.Marker, Status: filepath.Join(m.spec.Dir, stepStatus(o.ID)), Watchdog: m.spec.Watch.StallTimeout,
+		GraceMax: m.spec.GraceMax}
 	start.Dir, start.CheckpointDir = m.spec.Dir, m.spec.CheckpointDir
 	start.NoSockets = m.jobs.openStep(m.spec, o)
 	start.Machine = m.shareCPUs(o.ID, o.Tasks, o.CPUs)
@@ -409,7 +411,8 @@ func (m *member) stepEnded(i int, ws syscall.WaitStatus, ru *syscall.Rusage) {
 	if p.last != nil {
 		word = *p.last
 	} else {
-		word = api.StepActual{ExitCode: max(ws.ExitStatus(), 1), Error: "the launcher of the step died", MaxRSS: ru.Maxrss << 10, CPUTime: cpuOf(ru).Seconds()}
+		word = api.StepActual{ExitCode: max(ws.ExitStatus(), 1), Error: "the launcher of the step died", MaxRSS: ru.Maxrss << 10,
+			CPUTime: cpuOf(ru).Seconds()}
 		if ws.Signaled() {
 			word.Signal, word.ExitCode = int(ws.Signal()), 128+int(ws.Signal())
 		}

@@ -49,7 +49,8 @@ const (
 
 // globalRows is every key of slurm.conf of Slurm 21.08 to 26.05 that stands by itself. A test holds
 // it against the recorded lists.
-var globalRows = slices.Concat(takenRows, whyRows(noAccounting, `AccountingStorageBackupHost AccountingStorageEnforce AccountingStorageExternalHost
+var globalRows = slices.Concat(takenRows, whyRows(noAccounting,
+	`AccountingStorageBackupHost AccountingStorageEnforce AccountingStorageExternalHost
 	AccountingStorageHost AccountingStorageParameters AccountingStoragePass AccountingStoragePort AccountingStorageTRES AccountingStorageType
 	AccountingStorageUser AccountingStoreFlags JobCompHost JobCompLoc JobCompParams JobCompPass JobCompPort JobCompType JobCompUser MaxDBDMsgs
 	TrackWCKey`),
@@ -58,10 +59,14 @@ var globalRows = slices.Concat(takenRows, whyRows(noAccounting, `AccountingStora
 	whyRows(noPower, `ResumeFailProgram ResumeProgram ResumeRate ResumeTimeout SuspendExcNodes SuspendExcParts SuspendProgram SuspendRate
 	SuspendTime SuspendTimeout PowerParameters PowerPlugin RebootProgram ReconfigFlags`),
 	// Of 23.02 and later.
-	whyRows(noPower, `SuspendExcStates PowerAction`), whyRows(noPlugin, `CliFilterParameters DataParserParameters HashPlugin HttpParserType UrlParserType`),
-	whyRows(noTLS, `CertmgrParameters CertmgrType CertgenParameters CertgenType TLSParameters TLSType SlurmctldHttpAuthParameters SlurmdHttpAuthParameters`),
-	whyRows(noAccounting, `AccountingStorageLoc AccountingStoreJobComment JobCompPassScript`), whyRows(noLicense, `LicenseParameters`), whyRows(noJobContainer, `NamespaceType`),
-	whyRows(noMetrics, `MetricsType MetricsParameters MetricsAuthUsers`), whyRows(noHookTime, `PrologTimeout EpilogTimeout HealthCheckTimeout`),
+	whyRows(noPower, `SuspendExcStates PowerAction`),
+	whyRows(noPlugin, `CliFilterParameters DataParserParameters HashPlugin HttpParserType UrlParserType`),
+	whyRows(noTLS, `CertmgrParameters CertmgrType CertgenParameters CertgenType TLSParameters TLSType SlurmctldHttpAuthParameters `+
+		`SlurmdHttpAuthParameters`),
+	whyRows(noAccounting, `AccountingStorageLoc AccountingStoreJobComment JobCompPassScript`), whyRows(noLicense, `LicenseParameters`),
+	whyRows(noJobContainer, `NamespaceType`),
+	whyRows(noMetrics, `MetricsType MetricsParameters MetricsAuthUsers`), whyRows(noHookTime,
+		`PrologTimeout EpilogTimeout HealthCheckTimeout`),
 	whyRows(noLaunch, `LaunchType LaunchParameters MpiDefault InteractiveStepOptions SwitchType SwitchParameters TreeWidth RoutePlugin
 	SrunPortRange PropagatePrioProcess`),
 	whyRows(noPlugin, `PluginDir CliFilterPlugins JobSubmitPlugins NodeFeaturesPlugins PrEpPlugins PrEpParameters
@@ -80,7 +85,8 @@ var globalRows = slices.Concat(takenRows, whyRows(noAccounting, `AccountingStora
 	whyRows(noBurst, `BurstBufferType BurstBufferParameters`),
 	whyRows(noBcast, `BcastExclude SbcastParameters`),
 	whyRows(noX11, `X11Parameters`),
-	whyRows(noFuzzPrio, `PriorityCalcPeriod PriorityFlags PriorityMaxAge PriorityParameters PriorityUsageResetPeriod FairShareDampeningFactor`),
+	whyRows(noFuzzPrio,
+		`PriorityCalcPeriod PriorityFlags PriorityMaxAge PriorityParameters PriorityUsageResetPeriod FairShareDampeningFactor`),
 	whyRows(noJobContainer, `JobContainerType`), whyRows(noPlugstack, `PlugStackConfig`),
 	[]global{
 		{name: "AllowSpecResourcesUsage", why: "CoreSpecCount and MemSpecLimit are kept from every job"},
@@ -132,7 +138,8 @@ var globalRows = slices.Concat(takenRows, whyRows(noAccounting, `AccountingStora
 		{name: "StateSaveLocation", why: "gangd keeps its state in its own state_dir, /var/lib/gangd, in another form"},
 		{name: "TmpFS", why: "a node says what it has: on the disk of private_path, else of /tmp"},
 		{name: "TopologyParam", why: "switches are a tree, read from topology_file"},
-		{name: "UnkillableStepProgram", why: "fence_hook is run by the controller with a node's name, and not on the node: what it has to do is another thing"},
+		{name: "UnkillableStepProgram", why: "fence_hook is run by the controller with a node's name, and not on the node: what it has to do " +
+			"is another thing"},
 		{name: "VSizeFactor", why: "address space is not limited"},
 	})
 

@@ -25,7 +25,8 @@ var nodeKeys = map[string]string{
 	"features": "", "feature": "", "gres": "", "state": "",
 	"bcastaddr":   noBcast,
 	"tresweights": "use is counted in card time", "restrictedcorespergpu": "a rank's CPUs are chosen near its cards",
-	"topology": "switches are a tree, read from topology_file", "gresconf": "gres.conf is read as a file of its own", "parameters": "gnoded finds out what the node has",
+	"topology": "switches are a tree, read from topology_file", "gresconf": "gres.conf is read as a file of its own",
+	"parameters":  "gnoded finds out what the node has",
 	"suspendtime": noPower,
 	"cpubind":     "each job has CPUs of its own (cpu_bind in gnoded.toml); srun --cpu-bind says what a task has",
 	"port":        "no daemon on a node listens on the network",
@@ -137,7 +138,8 @@ func (s *site) nodeItem(n *node, item Item) {
 		return
 	}
 	switch key {
-	case "cpus", "procs", "boards", "sockets", "socketsperboard", "corespersocket", "threadspercore", "realmemory", "corespeccount", "memspeclimit":
+	case "cpus", "procs", "boards", "sockets", "socketsperboard", "corespersocket", "threadspercore", "realmemory", "corespeccount",
+		"memspeclimit":
 		if s.number(item) < 0 {
 			return
 		}

@@ -26,7 +26,8 @@ type partition struct {
 }
 
 const (
-	noAccess = "a partition is open by user, group and account; who may not run at all is kept out by gnoded's min_uid and groups, on each node"
+	noAccess = "a partition is open by user, group and account; who may not run at all is kept out by gnoded's min_uid and groups, on each " +
+		"node"
 	noQOS    = "there is no quality of service"
 	noBounds = "a partition limits time and nodes alone"
 )
@@ -48,7 +49,8 @@ var partitionKeys = map[string]string{
 	"hidden":         "every partition is shown",
 	"lln":            "places are chosen by what they leave free for others",
 	"maxcpuspernode": noBounds, "maxmempercpu": noBounds, "maxmempernode": noBounds,
-	"powerdownonidle": noPower, "exclusivetopo": "nodes are shared; a job that wants whole ones says --exclusive", "exclusive": "nodes are shared; a job that wants whole ones says --exclusive",
+	"powerdownonidle": noPower, "exclusivetopo": "nodes are shared; a job that wants whole ones says --exclusive",
+	"exclusive":         "nodes are shared; a job that wants whole ones says --exclusive",
 	"topology":          "switches are a tree for the whole site, read from topology_file",
 	"overtimelimit":     "the time limit is exact",
 	"priorityjobfactor": "the tier is the partition's weight",

@@ -35,14 +35,16 @@ func (s *site) pluginLine(l Line) {
 		s.say(item, None, "it is not read; name its files with --plugstack")
 	case strings.HasSuffix(strings.TrimSuffix(path.Base(file), ".so"), "pyxis"):
 		s.node["containers"] = "true"
-		s.say(item, Different, says("containers", "true", "--container-image takes images that lie unpacked on the nodes; those of registries and packed ones need container_driver"))
+		s.say(item, Different, says("containers", "true", "--container-image takes images that lie unpacked on the nodes; those of registries "+
+			"and packed ones need container_driver"))
 	default:
 		s.say(item, None, noPlugin)
 	}
 }
 
 // containerKeys is every key of job_container.conf of Slurm 22.05 and the releases after it.
-var containerKeys = []string{"AutoBasePath", "BasePath", "Dirs", "EntireStepInNS", "InitScript", "NodeName", "Shared", "CloneNSScript", "CloneNSEpilog",
+var containerKeys = []string{"AutoBasePath", "BasePath", "Dirs", "EntireStepInNS", "InitScript", "NodeName", "Shared", "CloneNSScript",
+	"CloneNSEpilog",
 	"CloneNSScript_Wait", "CloneNSEpilog_Wait"}
 
 // containerLine reads a line of job_container.conf: directories that each job has for itself.

@@ -23,10 +23,12 @@ var takenRows = []global{
 	{name: "MpiParams", take: (*site).mpiPorts},
 	{name: "UnkillableStepTimeout", take: seconds("drain_slack", Different,
 		"counted from the forced exit; what is not gone then is named, its cards are kept out of use and the gang goes on without it")},
-	{name: "Prolog", take: nodeHook("prolog", "it is part of the start of each attempt; where it fails the job goes elsewhere, and the node is drained at the third time")},
+	{name: "Prolog", take: nodeHook("prolog", "it is part of the start of each attempt; where it fails the job goes elsewhere, and the "+
+		"node is drained at the third time")},
 	{name: "Epilog", take: nodeHook("epilog", "it ends before the cards are given on; where it fails the node is drained until it succeeds")},
 	{name: "TaskProlog", take: nodeHook("task_prolog", "it runs before ranks of gangs and batch scripts as well, and has hook_timeout")},
-	{name: "TaskEpilog", take: nodeHook("task_epilog", "it runs after ranks of gangs and batch scripts as well, has hook_timeout, and writes into the task's output")},
+	{name: "TaskEpilog", take: nodeHook("task_epilog", "it runs after ranks of gangs and batch scripts as well, has hook_timeout, and "+
+		"writes into the task's output")},
 	{name: "PrologEpilogTimeout", take: (*site).hookTimeout},
 	{name: "HealthCheckProgram", take: (*site).healthProgram},
 	{name: "HealthCheckInterval", take: (*site).healthInterval},
@@ -70,7 +72,8 @@ var takenRows = []global{
 		s.say(i, None, "the node binds each job to CPUs of its own (cpu_bind in gnoded.toml), and srun --cpu-bind tasks")
 	}},
 	{name: "Licenses", take: (*site).licenses},
-	{name: "TopologyPlugin", take: oneWord("topology/none topology/tree topology/3d_torus topology/default topology/flat topology/block topology/ring topology/torus3d", map[string]answer{
+	{name: "TopologyPlugin", take: oneWord("topology/none topology/tree topology/3d_torus topology/default topology/flat topology/block "+
+		"topology/ring topology/torus3d", map[string]answer{
 		"topology/tree":  {Taken, "topology.conf is read as it is (topology_file)"},
 		"topology/block": {None, "blocks of nodes are not known: gangs are placed below few switches (topology_file)"},
 		"":               {None, "no order of the nodes is assumed"}})},
@@ -152,8 +155,11 @@ var dependencyWords = map[string]answer{
 
 var selectWords = map[string]answer{
 	"cr_core_memory": {Taken, "memory is counted"}, "cr_cpu_memory": {Taken, "memory is counted"},
-	"cr_socket_memory": {Different, "memory and CPUs are counted, a socket is never given as a whole"}, "cr_memory": {Taken, "memory is counted"},
-	"cr_core": {Different, "memory is counted, too, for jobs that ask for some"}, "cr_cpu": {Different, "memory is counted, too, for jobs that ask for some"},
+	"cr_socket_memory": {Different, "memory and CPUs are counted, a socket is never given as a whole"},
+	"cr_memory":        {Taken, "memory is counted"},
+	"cr_core":          {Different, "memory is counted, too, for jobs that ask for some"}, "cr_cpu": {Different,
+		"memory is counted, too, for jobs " +
+			"that ask for some"},
 	"cr_socket": {Different, "CPUs are counted, a socket is never given as a whole"},
 	"":          {None, "CPUs are counted, not placed"},
 }
@@ -187,10 +193,15 @@ var schedulerWords = func() map[string]answer {
 		"":                       {None, "it tunes Slurm's own scheduler"},
 	}
 	for why, names := range map[string]string{
-		"planning follows each event at once":                               "batch_sched_delay bf_interval sched_interval sched_min_interval defer build_queue_timeout max_sched_time max_rpc_cnt bf_yield_interval bf_yield_sleep",
-		"every plan looks at every waiting gang":                            "bf_max_job_test default_queue_depth partition_job_depth bf_max_job_part bf_max_job_user bf_max_job_user_part bf_max_job_assoc bf_max_job_start sched_max_job_start bf_max_job_array_resv bf_continue",
-		"starts are foreseen as far as time limits reach, exactly":          "bf_window bf_window_linear bf_resolution bf_node_space_size bf_max_time",
-		"the first gangs of the queue have places kept, see backfill_depth": "bf_job_part_count_reserve bf_min_age_reserve bf_min_prio_reserve bf_one_resv_per_job bf_running_job_reserve",
+		"planning follows each event at once": "batch_sched_delay bf_interval sched_interval sched_min_interval " +
+			"defer build_queue_timeout max_sched_time max_rpc_cnt bf_yield_interval bf_yield_sleep",
+		"every plan looks at every waiting gang": "bf_max_job_test default_queue_depth partition_job_depth " +
+			"bf_max_job_part bf_max_job_user bf_max_job_user_part bf_max_job_assoc bf_max_job_start sched_max_job_start bf_max_job_array_resv " +
+			"bf_continue",
+		"starts are foreseen as far as time limits reach, exactly": "bf_window bf_window_linear bf_resolution bf_node_space_size " +
+			"bf_max_time",
+		"the first gangs of the queue have places kept, see backfill_depth": "bf_job_part_count_reserve bf_min_age_reserve " +
+			"bf_min_prio_reserve bf_one_resv_per_job bf_running_job_reserve",
 	} {
 		for _, n := range strings.Fields(names) {
 			out[n] = answer{None, why}
@@ -282,7 +293,8 @@ func (s *site) healthProgram(item Item) {
 		return
 	}
 	s.node["health_program"] = quote(item.Value)
-	s.say(item, Different, says("health_program", s.node["health_program"], "its exit status counts: 0 fit, 75 can't tell, else the node is drained"))
+	s.say(item, Different, says("health_program", s.node["health_program"], "its exit status counts: 0 fit, 75 can't tell, else the node "+
+		"is drained"))
 }
 
 func (s *site) healthInterval(item Item) {

@@ -81,9 +81,11 @@ func (r *Result) miss(program string) {
 
 func refuse(dir string, names []string, force bool) error {
 	if force {
-		return fmt.Errorf("in %s there are directories called %s, which are not replaced; choose another directory", dir, strings.Join(names, ", "))
+		return fmt.Errorf("in %s there are directories called %s, which are not replaced; choose another directory", dir,
+			strings.Join(names, ", "))
 	}
-	return fmt.Errorf("%s holds %s, not made by gangd; choose another directory, or replace them: gangd slurm-links -f %s", dir, strings.Join(names, ", "), dir)
+	return fmt.Errorf("%s holds %s, not made by gangd; choose another directory, or replace them: gangd slurm-links -f %s", dir,
+		strings.Join(names, ", "), dir)
 }
 
 // What stands at the place of a link.

@@ -214,7 +214,8 @@ func (a *ask) window(now time.Time) error {
 		}
 	}
 	if a.from.After(a.to) {
-		return fmt.Errorf("Start time (%s) requested is after end time (%s).", slurm.Stamp(a.from, ""), slurm.Stamp(a.to, "")) //nolint:staticcheck // Slurm's words
+		// nolint:staticcheck // Slurm's words
+		return fmt.Errorf("Start time (%s) requested is after end time (%s).", slurm.Stamp(a.from, ""), slurm.Stamp(a.to, ""))
 	}
 	return nil
 }

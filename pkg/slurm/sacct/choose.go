@@ -57,7 +57,8 @@ func (a *ask) wants(r *record) bool {
 		return false
 	case !a.cpus.holds(whole.cpus()), !a.nodeCount.holds(whole.nodes()):
 		return false
-	case len(a.nodes) > 0 && (r.attempt == nil || !slices.ContainsFunc(r.attempt.Nodes, func(n string) bool { return slices.Contains(a.nodes, n) })):
+	case len(a.nodes) > 0 && (r.attempt == nil || !slices.ContainsFunc(r.attempt.Nodes,
+		func(n string) bool { return slices.Contains(a.nodes, n) })):
 		return false
 	case len(a.jobs) > 0 && !slices.ContainsFunc(a.jobs, func(ref jobRef) bool { return ref.means(r) }):
 		return false

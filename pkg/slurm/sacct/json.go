@@ -58,7 +58,8 @@ func jobObject(r *record, steps []any, p document.Parser) object {
 		"comment", of("administrator", text(p, ""), "job", text(p, j.Comment), "system", text(p, "")),
 		"allocation_nodes", allocated(r),
 		"array", arrayObject(r, p),
-		"association", p.Members("account", j.Account, "cluster", cmdline.Cluster, "partition", text(p, ""), "user", j.User, since(document.V40, "id"), 0),
+		"association", p.Members("account", j.Account, "cluster", cmdline.Cluster, "partition", text(p, ""), "user", j.User,
+			since(document.V40, "id"), 0),
 		since(document.V40, "block"), "",
 		"cluster", cmdline.Cluster,
 		"constraints", j.Constraint,
@@ -80,12 +81,14 @@ func jobObject(r *record, steps []any, p document.Parser) object {
 		"priority", document.Number{Value: jobfield.SlurmPriority(j)},
 		"qos", "", since(document.V42, "qosreq"), "",
 		"required", p.Members("CPUs", r.cpus(), until(document.V40, "memory"), r.requested().Memory>>20,
-			since(document.V40, "memory_per_cpu"), document.Number{}, since(document.V40, "memory_per_node"), document.Number{Value: r.requested().Memory >> 20}),
+			since(document.V40, "memory_per_cpu"), document.Number{}, since(document.V40, "memory_per_node"),
+			document.Number{Value: r.requested().Memory >> 20}),
 		"kill_request_user", killer(r, p),
 		since(document.V42, "restart_cnt"), j.RestartCount,
 		"reservation", p.Members("id", 0, until(document.V40, "name"), 0, since(document.V40, "name"), j.Reservation),
 		since(document.V40, "script"), "",
-		since(document.V42, "stdin_expanded"), file("stdin"), since(document.V42, "stdout_expanded"), file("stdout"), since(document.V42, "stderr_expanded"), file("stderr"),
+		since(document.V42, "stdin_expanded"), file("stdin"), since(document.V42, "stdout_expanded"), file("stdout"),
+		since(document.V42, "stderr_expanded"), file("stderr"),
 		since(document.V42, "stdout"), j.StdOut, since(document.V42, "stderr"), j.StdErr, since(document.V42, "stdin"), j.StdIn,
 		"state", of("current", document.Flags{r.plainState()}, "reason", waitReason(r)),
 		"steps", steps,
@@ -113,7 +116,8 @@ func stepObject(r *record, p document.Parser) object {
 		"exit_code", exitObject(r.exit(), s.EndTime.IsZero()),
 		"tasks", of("count", s.Tasks),
 		"pid", text(p, ""),
-		"CPU", p.Members("requested_frequency", of("min", document.Number{Value: 0}, "max", document.Number{Value: 0}), until(document.V40, "governor"), []any{}, since(document.V40, "governor"), "0"),
+		"CPU", p.Members("requested_frequency", of("min", document.Number{Value: 0}, "max", document.Number{Value: 0}),
+			until(document.V40, "governor"), []any{}, since(document.V40, "governor"), "0"),
 		"kill_request_user", text(p, ""),
 		"state", document.Flags{r.plainState()},
 		"statistics", of("CPU", of("actual_frequency", 0), "energy", of("consumed", document.Number{Value: 0}), "max_rss_bytes", s.MaxRSS),
@@ -147,7 +151,8 @@ func arrayObject(r *record, p document.Parser) object {
 	default:
 		job, id = j.ArrayJobID, *j.ArrayIndex
 	}
-	return of("job_id", job, "limits", of("max", of("running", of("tasks", j.ArrayLimit))), "task", task, "task_id", document.Number{Value: id})
+	return of("job_id", job, "limits", of("max", of("running", of("tasks", j.ArrayLimit))), "task", task, "task_id",
+		document.Number{Value: id})
 }
 
 func exitObject(exit string, pending bool) document.Exit {
@@ -192,7 +197,8 @@ func jobTimes(r *record, p document.Parser) object {
 		cpu = usedCPU(r.attempt)
 	}
 	return p.Members(
-		"elapsed", seconds(r.elapsed()), "eligible", document.Time(r.eligibleTime()), "end", document.Time(r.endTime()), "start", document.Time(r.start()),
+		"elapsed", seconds(r.elapsed()), "eligible", document.Time(r.eligibleTime()), "end", document.Time(r.endTime()), "start",
+		document.Time(r.start()),
 		document.Since(document.V42, "planned"), document.Number{Value: planned},
 		"submission", document.Time(r.job.SubmitTime), "suspended", 0, "limit", limit,
 		"system", split(0), "user", split(0), "total", split(cpu),
@@ -201,8 +207,10 @@ func jobTimes(r *record, p document.Parser) object {
 
 func stepTimes(r *record, p document.Parser) object {
 	return p.Members(
-		"elapsed", seconds(r.elapsed()), document.Until(document.V40, "end"), document.Time(r.endTime()), document.Until(document.V40, "start"), document.Time(r.start()),
-		document.Since(document.V40, "end"), document.At(r.endTime()), document.Since(document.V40, "start"), document.At(r.start()), "suspended", 0,
+		"elapsed", seconds(r.elapsed()), document.Until(document.V40, "end"), document.Time(r.endTime()), document.Until(document.V40, "start"),
+		document.Time(r.start()),
+		document.Since(document.V40, "end"), document.At(r.endTime()), document.Since(document.V40, "start"), document.At(r.start()), "suspended",
+		0,
 		"system", split(0), "user", split(0), "total", split(r.step.CPUTime),
 	)
 }

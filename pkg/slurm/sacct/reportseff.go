@@ -18,37 +18,54 @@ import (
 	"gangd/pkg/slurm"
 )
 
-var reportseffCommand = &cmdline.Command[seffTable]{Name: "reportseff", Terse: true, Failed: 2, Does: "what jobs used of what they held, a line each, by the name and in the columns of reportseff", Options: []cmdline.Option[seffTable]{
-	{Long: "array-min-size", Kind: cmdline.Required, List: cmdline.Exact, Help: "of arrays those alone of which so many elements are shown", Set: func(a *seffTable, v string) (err error) {
-		a.elements, err = strconv.Atoi(v)
-		return err
-	}},
-	{Long: "cluster", Short: 'M', Kind: cmdline.Required, List: cmdline.Partial, Help: "gangd is the one cluster; another name is refused", Set: cmdline.OneCluster[seffTable]("reportseff")},
-	{Long: "color", List: cmdline.Partial, Help: "read, without effect: there are no colours", Set: cmdline.Accepted[seffTable]},
-	{Long: "no-color", List: cmdline.Exact, Help: "as always", Set: cmdline.Accepted[seffTable]},
-	{Long: "debug", List: cmdline.Refused, Help: "there is no raw record behind it; use sacct -j JOB -P"},
-	{Long: "delimiter", Short: 'd', Kind: cmdline.Required, List: cmdline.Exact, Help: "with --parsable, what stands between columns", Set: cmdline.Word(func(a *seffTable) *string { return &a.delimiter })},
-	{Long: "extra-args", Kind: cmdline.Required, List: cmdline.Refused, Help: "sacct is not called; it takes its options itself"},
-	{Long: "format", Kind: cmdline.Required, List: cmdline.Exact, Help: "these columns, NAME[%[<^>][WIDTH[e]]], behind a + beside the usual ones: those of sacct, CPUEff, MemEff, TimeEff, GPUEff, GPUMem, GPU for both, Energy", Set: cmdline.Word(func(a *seffTable) *string { return &a.format })},
-	{Long: "help", Kind: cmdline.Optional, List: cmdline.Partial, Help: "in gangd's words"},
-	{Long: "node", Short: 'n', List: cmdline.Exact, Help: "a line for each node below that of the job", Set: cmdline.Flag(func(a *seffTable) *bool { return &a.nodes })},
-	{Long: "node-and-gpu", Short: 'g', List: cmdline.Exact, Help: "and one for each card of a node", Set: cmdline.Flag(func(a *seffTable) *bool { return &a.cards })},
-	{Long: "not-state", Short: 'S', Kind: cmdline.Required, List: cmdline.Exact, Help: "jobs in none of these states", Set: func(a *seffTable, v string) (err error) { a.without, err = parseStates(v); return err }},
-	{Long: "parsable", Short: 'p', List: cmdline.Exact, Help: "a | between columns, nothing filled up", Set: cmdline.Flag(func(a *seffTable) *bool { return &a.parsable })},
-	{Long: "partition", Kind: cmdline.Required, List: cmdline.Exact, Help: "jobs in this partition", Set: cmdline.Words(func(a *seffTable) *[]string { return &a.partitions })},
-	{Long: "since", Kind: cmdline.Required, List: cmdline.Exact, Help: "jobs after this time, as sacct reads it, or so long ago: d=2,h=1", Set: func(a *seffTable, v string) (err error) { a.since, err = seffTime(v); return err }},
-	{Long: "slurm-format", Kind: cmdline.Required, List: cmdline.Partial, Help: "read, without effect: of the name of a file the last number is the job", Set: cmdline.Accepted[seffTable]},
-	{Long: "sorting", Kind: cmdline.Required, List: cmdline.Partial, Help: "jobid; mtime and filename are refused", Set: func(_ *seffTable, v string) error {
-		if v != "jobid" {
-			return fmt.Errorf("no sorting %q: want jobid", v)
-		}
-		return nil
-	}},
-	{Long: "state", Short: 's', Kind: cmdline.Required, List: cmdline.Exact, Help: "jobs in these states", Set: func(a *seffTable, v string) (err error) { a.states, err = parseStates(v); return err }},
-	{Long: "until", Kind: cmdline.Required, List: cmdline.Exact, Help: "jobs before this time", Set: func(a *seffTable, v string) (err error) { a.until, err = seffTime(v); return err }},
-	{Long: "user", Short: 'u', Kind: cmdline.Required, List: cmdline.Exact, Help: "jobs of this user, those of the last week unless --since says otherwise", Set: func(a *seffTable, v string) (err error) { a.users, err = parseUsers(v); return err }},
-	slurm.VersionRow[seffTable](),
-}}
+var reportseffCommand = &cmdline.Command[seffTable]{Name: "reportseff", Terse: true, Failed: 2,
+	Does: "what jobs used of what they held, a line each, by the name and in the columns of reportseff", Options: []cmdline.Option[seffTable]{
+		{Long: "array-min-size", Kind: cmdline.Required, List: cmdline.Exact, Help: "of arrays those alone of which so many elements are shown",
+			Set: func(a *seffTable, v string) (err error) {
+				a.elements, err = strconv.Atoi(v)
+				return err
+			}},
+		{Long: "cluster", Short: 'M', Kind: cmdline.Required, List: cmdline.Partial, Help: "gangd is the one cluster; another name is refused",
+			Set: cmdline.OneCluster[seffTable]("reportseff")},
+		{Long: "color", List: cmdline.Partial, Help: "read, without effect: there are no colours", Set: cmdline.Accepted[seffTable]},
+		{Long: "no-color", List: cmdline.Exact, Help: "as always", Set: cmdline.Accepted[seffTable]},
+		{Long: "debug", List: cmdline.Refused, Help: "there is no raw record behind it; use sacct -j JOB -P"},
+		{Long: "delimiter", Short: 'd', Kind: cmdline.Required, List: cmdline.Exact, Help: "with --parsable, what stands between columns",
+			Set: cmdline.Word(func(a *seffTable) *string { return &a.delimiter })},
+		{Long: "extra-args", Kind: cmdline.Required, List: cmdline.Refused, Help: "sacct is not called; it takes its options itself"},
+		{Long: "format", Kind: cmdline.Required, List: cmdline.Exact, Help: "these columns, NAME[%[<^>][WIDTH[e]]], behind a + beside the " +
+			"usual ones: those of sacct, CPUEff, MemEff, TimeEff, GPUEff, GPUMem, GPU for both, Energy",
+			Set: cmdline.Word(func(a *seffTable) *string { return &a.format })},
+		{Long: "help", Kind: cmdline.Optional, List: cmdline.Partial, Help: "in gangd's words"},
+		{Long: "node", Short: 'n', List: cmdline.Exact, Help: "a line for each node below that of the job",
+			Set: cmdline.Flag(func(a *seffTable) *bool { return &a.nodes })},
+		{Long: "node-and-gpu", Short: 'g', List: cmdline.Exact, Help: "and one for each card of a node",
+			Set: cmdline.Flag(func(a *seffTable) *bool { return &a.cards })},
+		{Long: "not-state", Short: 'S', Kind: cmdline.Required, List: cmdline.Exact, Help: "jobs in none of these states",
+			Set: func(a *seffTable, v string) (err error) { a.without, err = parseStates(v); return err }},
+		{Long: "parsable", Short: 'p', List: cmdline.Exact, Help: "a | between columns, nothing filled up",
+			Set: cmdline.Flag(func(a *seffTable) *bool { return &a.parsable })},
+		{Long: "partition", Kind: cmdline.Required, List: cmdline.Exact, Help: "jobs in this partition",
+			Set: cmdline.Words(func(a *seffTable) *[]string { return &a.partitions })},
+		{Long: "since", Kind: cmdline.Required, List: cmdline.Exact, Help: "jobs after this time, as sacct reads it, or so long ago: d=2,h=1",
+			Set: func(a *seffTable, v string) (err error) { a.since, err = seffTime(v); return err }},
+		{Long: "slurm-format", Kind: cmdline.Required, List: cmdline.Partial, Help: "read, without effect: of the name of a file the last " +
+			"number is the job", Set: cmdline.Accepted[seffTable]},
+		{Long: "sorting", Kind: cmdline.Required, List: cmdline.Partial, Help: "jobid; mtime and filename are refused",
+			Set: func(_ *seffTable, v string) error {
+				if v != "jobid" {
+					return fmt.Errorf("no sorting %q: want jobid", v)
+				}
+				return nil
+			}},
+		{Long: "state", Short: 's', Kind: cmdline.Required, List: cmdline.Exact, Help: "jobs in these states",
+			Set: func(a *seffTable, v string) (err error) { a.states, err = parseStates(v); return err }},
+		{Long: "until", Kind: cmdline.Required, List: cmdline.Exact, Help: "jobs before this time",
+			Set: func(a *seffTable, v string) (err error) { a.until, err = seffTime(v); return err }},
+		{Long: "user", Short: 'u', Kind: cmdline.Required, List: cmdline.Exact, Help: "jobs of this user, those of the last week unless " +
+			"--since says otherwise", Set: func(a *seffTable, v string) (err error) { a.users, err = parseUsers(v); return err }},
+		slurm.VersionRow[seffTable](),
+	}}
 
 // seffTable is a call of reportseff.
 type seffTable struct {
@@ -184,7 +201,8 @@ func seffColumns(format string, cards bool) (out []seffColumn, err error) {
 		}
 		for _, n := range names {
 			if c.name, c.at = seffName(n); c.name == "" {
-				return nil, fmt.Errorf("%q is no column: sacct --helpformat lists those of sacct, and there are %s", m[1], strings.Join(seffNames, ", "))
+				return nil, fmt.Errorf("%q is no column: sacct --helpformat lists those of sacct, and there are %s", m[1],
+					strings.Join(seffNames, ", "))
 			}
 			out = append(out, c)
 		}

@@ -17,8 +17,10 @@ import (
 // seff and reportseff say of a job how much of what it held it used: the one in lines of words, the other in a table.
 // Their figures are those of gacct -e, as measured, and not what they make of sacct's columns.
 
-var seffCommand = &cmdline.Command[seffAsk]{Name: "seff", Terse: true, Does: "what a job used of what it held, by the name and in the lines of Slurm's seff", Options: []cmdline.Option[seffAsk]{
-	{Long: "debug", Short: 'd', List: cmdline.Refused, Note: "there is no raw record behind it", Use: "use sacct -j JOB -P, or gctl show job --json JOB"},
+var seffCommand = &cmdline.Command[seffAsk]{Name: "seff", Terse: true, Does: "what a job used of what it held, by the name and in the " +
+	"lines of Slurm's seff", Options: []cmdline.Option[seffAsk]{
+	{Long: "debug", Short: 'd', List: cmdline.Refused, Note: "there is no raw record behind it",
+		Use: "use sacct -j JOB -P, or gctl show job --json JOB"},
 	{Long: "help", Short: 'h', Kind: cmdline.Optional, List: cmdline.Partial, Help: "in gangd's words"},
 	{Short: 'v', As: "version", Set: func(a *seffAsk, _ string) error {
 		_ = slurm.PrintVersion("seff", a.Streams)
@@ -123,7 +125,8 @@ func (u *used) lines() string {
 		busy = clockOf(*u.e.CPUSeconds)
 		percent = percentOf(u.e.CPUPercent, 2)
 	}
-	say("CPU Utilized: %s\nCPU Efficiency: %s of %s core-walltime\nJob Wall-clock time: %s", busy, percent, clockOf(whole.Seconds()), clockOf(u.elapsed().Seconds()))
+	say("CPU Utilized: %s\nCPU Efficiency: %s of %s core-walltime\nJob Wall-clock time: %s", busy, percent, clockOf(whole.Seconds()),
+		clockOf(u.elapsed().Seconds()))
 	held, ok := u.memory()
 	had, _ := u.allocated()
 	asked := had.Memory

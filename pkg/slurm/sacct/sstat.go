@@ -16,21 +16,29 @@ import (
 	"gangd/pkg/slurm"
 )
 
-var sstatCommand = &cmdline.Command[sstatAsk]{Name: "sstat", Terse: true, Usage: "Usage: sstat [options] -j <job(.stepid)>\n\tUse --help for help\n",
-	Does: "what steps that run use, by the name and in the columns of Slurm's sstat", More: func() []cmdline.Lists { return []cmdline.Lists{SstatColumns()} }, Options: []cmdline.Option[sstatAsk]{
-		{Long: "allsteps", Short: 'a', List: cmdline.Exact, Help: "all steps of jobs given without one", Set: cmdline.Flag(func(a *sstatAsk) *bool { return &a.all })},
-		{Long: "format", Short: 'o', Names: "format fields", Kind: cmdline.Required, List: cmdline.Exact, Help: "these columns", Set: cmdline.Word(func(a *sstatAsk) *string { return &a.format })},
+var sstatCommand = &cmdline.Command[sstatAsk]{Name: "sstat", Terse: true, Usage: "Usage: sstat [options] -j <job(.stepid)>\n\tUse " +
+	"--help for help\n",
+	Does: "what steps that run use, by the name and in the columns of Slurm's sstat",
+	More: func() []cmdline.Lists { return []cmdline.Lists{SstatColumns()} }, Options: []cmdline.Option[sstatAsk]{
+		{Long: "allsteps", Short: 'a', List: cmdline.Exact, Help: "all steps of jobs given without one",
+			Set: cmdline.Flag(func(a *sstatAsk) *bool { return &a.all })},
+		{Long: "format", Short: 'o', Names: "format fields", Kind: cmdline.Required, List: cmdline.Exact, Help: "these columns",
+			Set: cmdline.Word(func(a *sstatAsk) *string { return &a.format })},
 		{Long: "help", Short: 'h', List: cmdline.Partial, Help: "in gangd's words"},
 		{Long: "helpformat", Short: 'e', List: cmdline.Exact, Help: "lists the columns", Set: func(a *sstatAsk, _ string) error {
 			fmt.Fprint(a.Out, accttable.Names(sstatColumns()))
 			return cmdline.ErrDone
 		}},
-		{Long: "jobs", Short: 'j', Kind: cmdline.Required, List: cmdline.Exact, Help: "jobs or steps, which have to run", Set: func(a *sstatAsk, v string) (err error) { a.jobs, err = parseJobs(v); return err }},
+		{Long: "jobs", Short: 'j', Kind: cmdline.Required, List: cmdline.Exact, Help: "jobs or steps, which have to run",
+			Set: func(a *sstatAsk, v string) (err error) { a.jobs, err = parseJobs(v); return err }},
 		{Long: "noconvert", List: cmdline.Exact, Help: "sizes as they are", Set: cmdline.Flag(func(a *sstatAsk) *bool { return &a.plain })},
 		{Long: "noheader", Short: 'n', List: cmdline.Exact, Help: "no header", Set: cmdline.Flag(func(a *sstatAsk) *bool { return &a.noHeader })},
-		{Long: "parsable", Short: 'p', List: cmdline.Exact, Help: "a | behind each column", Set: func(a *sstatAsk, _ string) error { a.style = accttable.Parsable; return nil }},
-		{Long: "parsable2", Short: 'P', List: cmdline.Exact, Help: "a | between columns", Set: func(a *sstatAsk, _ string) error { a.style = accttable.Parsable2; return nil }},
-		{Long: "pidformat", Short: 'i', List: cmdline.Partial, Help: "of each rank its first process", Set: func(a *sstatAsk, _ string) error { a.format = sstatPids; return nil }},
+		{Long: "parsable", Short: 'p', List: cmdline.Exact, Help: "a | behind each column",
+			Set: func(a *sstatAsk, _ string) error { a.style = accttable.Parsable; return nil }},
+		{Long: "parsable2", Short: 'P', List: cmdline.Exact, Help: "a | between columns",
+			Set: func(a *sstatAsk, _ string) error { a.style = accttable.Parsable2; return nil }},
+		{Long: "pidformat", Short: 'i', List: cmdline.Partial, Help: "of each rank its first process",
+			Set: func(a *sstatAsk, _ string) error { a.format = sstatPids; return nil }},
 		{Long: "usage", List: cmdline.Exact, Help: "one line of help"},
 		{Long: "verbose", Short: 'v', List: cmdline.Exact, Help: "nothing more is known"},
 		slurm.VersionRow[sstatAsk](),

@@ -12,14 +12,18 @@ import (
 )
 
 var command = &cmdline.Command[call]{Name: "sacctmgr", More: keywords, Tell: tell, Options: []cmdline.Option[call]{
-	{Long: "associations", Short: 's', List: cmdline.Exact, Help: "users with their accounts, as withassoc", Set: cmdline.Flag(func(c *call) *bool { return &c.assoc })},
+	{Long: "associations", Short: 's', List: cmdline.Exact, Help: "users with their accounts, as withassoc",
+		Set: cmdline.Flag(func(c *call) *bool { return &c.assoc })},
 	{Long: "help", Short: 'h', List: cmdline.Partial, Help: "in gangd's words"},
 	{Long: "immediate", Short: 'i', List: cmdline.Exact, Help: "nothing is asked: nothing is changed"},
 	{Long: "noheader", Short: 'n', List: cmdline.Exact, Help: "no header", Set: cmdline.Flag(func(c *call) *bool { return &c.noHeader })},
 	{Long: "oneliner", Short: 'o', List: cmdline.Exact, Help: "every record is a line anyway"},
-	{Long: "parsable", Short: 'p', List: cmdline.Exact, Help: "a | behind each column", Set: func(c *call, _ string) error { c.style = accttable.Parsable; return nil }},
-	{Long: "parsable2", Short: 'P', List: cmdline.Exact, Help: "a | between columns", Set: func(c *call, _ string) error { c.style = accttable.Parsable2; return nil }},
-	{Long: "quiet", Short: 'Q', List: cmdline.Exact, Help: "no errors, only the exit status", Set: cmdline.Flag(func(c *call) *bool { return &c.quiet })},
+	{Long: "parsable", Short: 'p', List: cmdline.Exact, Help: "a | behind each column",
+		Set: func(c *call, _ string) error { c.style = accttable.Parsable; return nil }},
+	{Long: "parsable2", Short: 'P', List: cmdline.Exact, Help: "a | between columns",
+		Set: func(c *call, _ string) error { c.style = accttable.Parsable2; return nil }},
+	{Long: "quiet", Short: 'Q', List: cmdline.Exact, Help: "no errors, only the exit status",
+		Set: cmdline.Flag(func(c *call) *bool { return &c.quiet })},
 	{Long: "readonly", Short: 'r', List: cmdline.Exact, Help: "nothing is changed anyway"},
 	{Long: "verbose", Short: 'v', List: cmdline.Exact, Help: "nothing more is known"},
 	slurm.VersionRow[call](),
@@ -53,7 +57,8 @@ func keywords() []cmdline.Lists {
 	return []cmdline.Lists{cmds, shows}
 }
 
-const noRegister = "gangd keeps no register of users and accounts: every user may submit and name any account; partitions are configured, gangd.toml(5)"
+const noRegister = "gangd keeps no register of users and accounts: every user may submit and name any account; partitions are " +
+	"configured, gangd.toml(5)"
 
 // query is one "show".
 type query struct {
@@ -106,7 +111,8 @@ func (c *call) version() int {
 }
 
 func tell(l cmdline.Lists, s cmdline.Streams) {
-	fmt.Fprint(s.Out, "sacctmgr [OPTION...] show ENTITY [CONDITION...] [format=COLUMN,...]\n  what gangd has of Slurm's accounting, by the name of Slurm's sacctmgr\n\n")
+	fmt.Fprint(s.Out, "sacctmgr [OPTION...] show ENTITY [CONDITION...] [format=COLUMN,...]\n  what gangd has of Slurm's accounting, by the "+
+		"name of Slurm's sacctmgr\n\n")
 	cmdline.WriteWords(s.Out, 16, "", append([]cmdline.Lists{l}, keywords()...)...)
 	fmt.Fprint(s.Out, "sacctmgr --help=slurm lists what is kept exactly, partly, and refused\n")
 }
@@ -210,7 +216,8 @@ func (q *query) take(t *table, word string) bool {
 	case !given && cmdline.Short(word, "where", 5):
 	case !given && cmdline.Short(word, "withassoc", 5):
 		q.withAssoc = true
-	case !given && (cmdline.Short(word, "withcoordinator", 5) || cmdline.Short(word, "withdeleted", 5) || cmdline.Short(word, "wopinfo", 4) || cmdline.Short(word, "wolimits", 3) || cmdline.Short(word, "tree", 4)):
+	case !given && (cmdline.Short(word, "withcoordinator", 5) || cmdline.Short(word, "withdeleted", 5) || cmdline.Short(word, "wopinfo", 4) ||
+		cmdline.Short(word, "wolimits", 3) || cmdline.Short(word, "tree", 4)):
 		// Nothing of gangd's is deleted but kept, coordinated, or limited.
 	case !given:
 		q.conditions[t.keys[0]] = append(q.conditions[t.keys[0]], strings.Split(word, ",")...)

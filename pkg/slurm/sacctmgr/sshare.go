@@ -11,31 +11,41 @@ import (
 )
 
 var sshareCommand = &cmdline.Command[shares]{Name: "sshare", Tell: shareHelp, Options: []cmdline.Option[shares]{
-	{Long: "accounts", Short: 'A', Kind: cmdline.Required, List: cmdline.Exact, Help: "these accounts", Set: func(c *shares, v string) error { c.accounts = strings.Split(v, ","); return nil }},
+	{Long: "accounts", Short: 'A', Kind: cmdline.Required, List: cmdline.Exact, Help: "these accounts",
+		Set: func(c *shares, v string) error { c.accounts = strings.Split(v, ","); return nil }},
 	{Long: "all", Short: 'a', List: cmdline.Exact, Help: "everybody", Set: cmdline.Flag(func(c *shares) *bool { return &c.everybody })},
-	{Long: "clusters", Short: 'M', Names: "clusters cluster", Kind: cmdline.Required, List: cmdline.Partial, Help: "gangd is the one cluster; another name is refused", Set: cmdline.OneCluster[shares]("sshare")},
-	{Long: "format", Short: 'o', Kind: cmdline.Required, List: cmdline.Partial, Help: "these columns; shares and usage are empty: there is no fair share", Set: cmdline.Word(func(c *shares) *string { return &c.format })},
+	{Long: "clusters", Short: 'M', Names: "clusters cluster", Kind: cmdline.Required, List: cmdline.Partial,
+		Help: "gangd is the one cluster; another name is refused", Set: cmdline.OneCluster[shares]("sshare")},
+	{Long: "format", Short: 'o', Kind: cmdline.Required, List: cmdline.Partial, Help: "these columns; shares and usage are empty: there is " +
+		"no fair share", Set: cmdline.Word(func(c *shares) *string { return &c.format })},
 	{Long: "help", List: cmdline.Partial, Help: "in gangd's words"},
 	{Long: "helpformat", Short: 'e', List: cmdline.Exact, Help: "lists the columns", Set: func(c *shares, _ string) error {
 		fmt.Fprint(c.Out, accttable.Names(sshareColumns))
 		return cmdline.ErrDone
 	}},
-	{Long: "long", Short: 'l', List: cmdline.Partial, Help: "more columns, empty ones", Set: func(c *shares, _ string) error { c.format = sshareLong; return nil }},
+	{Long: "long", Short: 'l', List: cmdline.Partial, Help: "more columns, empty ones",
+		Set: func(c *shares, _ string) error { c.format = sshareLong; return nil }},
 	{Long: "noheader", Short: 'n', List: cmdline.Exact, Help: "no header", Set: cmdline.Flag(func(c *shares) *bool { return &c.noHeader })},
 	{Short: 'h', As: "noheader"},
-	{Long: "parsable", Short: 'p', List: cmdline.Exact, Help: "a | behind each column", Set: func(c *shares, _ string) error { c.style = accttable.Parsable; return nil }},
-	{Long: "parsable2", Short: 'P', List: cmdline.Exact, Help: "a | between columns", Set: func(c *shares, _ string) error { c.style = accttable.Parsable2; return nil }},
-	{Long: "partition", Short: 'm', List: cmdline.Exact, Help: "a column more, empty: there is nothing by partition", Set: cmdline.Flag(func(c *shares) *bool { return &c.partition })},
+	{Long: "parsable", Short: 'p', List: cmdline.Exact, Help: "a | behind each column",
+		Set: func(c *shares, _ string) error { c.style = accttable.Parsable; return nil }},
+	{Long: "parsable2", Short: 'P', List: cmdline.Exact, Help: "a | between columns",
+		Set: func(c *shares, _ string) error { c.style = accttable.Parsable2; return nil }},
+	{Long: "partition", Short: 'm', List: cmdline.Exact, Help: "a column more, empty: there is nothing by partition",
+		Set: cmdline.Flag(func(c *shares) *bool { return &c.partition })},
 	{Long: "usage", As: "help", List: cmdline.Partial, Help: "in gangd's words"},
-	{Long: "users", Short: 'u', Kind: cmdline.Required, List: cmdline.Exact, Help: "these users", Set: func(c *shares, v string) error { c.users = strings.Split(v, ","); return nil }},
-	{Long: "Users", Short: 'U', List: cmdline.Exact, Help: "users without the tree of accounts above them", Set: cmdline.Flag(func(c *shares) *bool { return &c.onlyUsers })},
+	{Long: "users", Short: 'u', Kind: cmdline.Required, List: cmdline.Exact, Help: "these users",
+		Set: func(c *shares, v string) error { c.users = strings.Split(v, ","); return nil }},
+	{Long: "Users", Short: 'U', List: cmdline.Exact, Help: "users without the tree of accounts above them",
+		Set: cmdline.Flag(func(c *shares) *bool { return &c.onlyUsers })},
 	{Long: "verbose", Short: 'v', List: cmdline.Exact, Help: "nothing more is known"},
 	slurm.VersionRow[shares](),
 }}
 
 var sshareColumns = []accttable.Column{
 	col("Account", -20, ""), col("Cluster", 10, ""), col("EffectvUsage", 13, ""), col("FairShare", 10, ""), col("GrpTRESMins", 30, ""),
-	col("GrpTRESRaw", 30, ""), col("ID", 6, ""), col("LevelFS", 10, ""), col("NormShares", 11, ""), col("NormUsage", 11, ""), col("Partition", 12, ""),
+	col("GrpTRESRaw", 30, ""), col("ID", 6, ""), col("LevelFS", 10, ""), col("NormShares", 11, ""), col("NormUsage", 11, ""),
+	col("Partition", 12, ""),
 	col("RawShares", 10, ""), col("RawUsage", 11, ""), col("TRESRunMins", 30, ""), col("User", 10, ""),
 }
 

@@ -98,7 +98,8 @@ func explainScript(e *script.Error, s cmdline.Streams) error {
 func badValue(e *script.Error, s cmdline.Streams) error {
 	name, value := e.Bad.Option.SlurmName(), e.Bad.Value
 	switch name {
-	case "time", "time-min", "mem", "mem-per-cpu", "mem-per-gpu", "signal", "exclusive", "open-mode", "tmp", "mail-type", "distribution", "kill-on-invalid-dep":
+	case "time", "time-min", "mem", "mem-per-cpu", "mem-per-gpu", "signal", "exclusive", "open-mode", "tmp", "mail-type", "distribution",
+		"kill-on-invalid-dep":
 		s.Errorf("sbatch", "Invalid --%s specification", name)
 		return unreadable
 	case "begin", "deadline":
@@ -106,7 +107,8 @@ func badValue(e *script.Error, s cmdline.Streams) error {
 		fmt.Fprintln(s.Err, cmp.Or(err, error(&when.Error{Text: value})))
 		s.Errorf("sbatch", "Invalid --%s specification", name)
 		return unreadable
-	case "ntasks", "cpus-per-task", "ntasks-per-node", "cpus-per-gpu", "mincpus", "ntasks-per-core", "ntasks-per-socket", "ntasks-per-gpu", "switches", "threads-per-core", "sockets-per-node", "cores-per-socket":
+	case "ntasks", "cpus-per-task", "ntasks-per-node", "cpus-per-gpu", "mincpus", "ntasks-per-core", "ntasks-per-socket", "ntasks-per-gpu",
+		"switches", "threads-per-core", "sockets-per-node", "cores-per-socket":
 		s.Errorf("sbatch", "Invalid numeric value \"%s\" for --%s.", value, name)
 		return cmdline.Status(1)
 	case "extra-node-info":

@@ -383,7 +383,8 @@ func (c *scancel) users() []string {
 
 func (c *scancel) matches(j *api.Job, users, nodes []string) bool {
 	state, _ := stateOf(c.state)
-	return (c.account == "" || j.Account == c.account) && (c.name == "" || j.Name == c.name || slices.ContainsFunc(j.Components, func(p api.JobComponent) bool { return p.Name == c.name })) &&
+	return (c.account == "" || j.Account == c.account) && (c.name == "" || j.Name == c.name ||
+		slices.ContainsFunc(j.Components, func(p api.JobComponent) bool { return p.Name == c.name })) &&
 		(c.partition == "" || j.Partition == c.partition) && (c.state == "" || j.State == state) &&
 		(len(users) == 0 || slices.Contains(users, j.User)) && c.qos+c.wckey == "" && (c.reservation == "" || j.Reservation == c.reservation) &&
 		(c.nodes == "" || slices.ContainsFunc(nodes, func(n string) bool { return slices.Contains(j.Nodes, n) }))

@@ -232,7 +232,8 @@ func (c *call) top(args []string) int {
 	}
 	for i, ref := range refs {
 		priority := highest + int64(len(refs)-i)
-		if err := firstError(c.client.Update(c.ctx, &api.UpdateRequest{JobQuery: api.JobQuery{Refs: []api.JobRef{ref}}, Priority: &priority})); err != nil {
+		if err := firstError(c.client.Update(c.ctx, &api.UpdateRequest{JobQuery: api.JobQuery{Refs: []api.JobRef{ref}},
+			Priority: &priority})); err != nil {
 			return c.failed("slurm_top_job error", err)
 		}
 	}

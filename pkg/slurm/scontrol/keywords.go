@@ -12,19 +12,25 @@ const (
 
 var options = &cmdline.Command[call]{Name: "scontrol", Tell: tell, Options: []cmdline.Option[call]{
 	{Long: "all", Short: 'a', List: cmdline.Exact, Help: "no partition is hidden"},
-	{Long: "clusters", Short: 'M', Names: "clusters cluster", Kind: cmdline.Required, List: cmdline.Partial, Help: "gangd is the one cluster; another name is refused", Set: cmdline.OneCluster[call]("scontrol")},
-	{Long: "details", Short: 'd', List: cmdline.Exact, Help: "more of jobs: nodes with their cards, exit code of steps", Set: cmdline.Flag(func(c *call) *bool { return &c.details })},
+	{Long: "clusters", Short: 'M', Names: "clusters cluster", Kind: cmdline.Required, List: cmdline.Partial,
+		Help: "gangd is the one cluster; another name is refused", Set: cmdline.OneCluster[call]("scontrol")},
+	{Long: "details", Short: 'd', List: cmdline.Exact, Help: "more of jobs: nodes with their cards, exit code of steps",
+		Set: cmdline.Flag(func(c *call) *bool { return &c.details })},
 	{Long: "federation", List: cmdline.Exact, Help: oneCluster},
 	{Long: "future", Short: 'F', List: cmdline.Exact, Help: "there are no FUTURE nodes"},
 	{Long: "help", Short: 'h', List: cmdline.Partial, Help: "in gangd's words"},
 	{Long: "hide", List: cmdline.Exact, Help: "no partition is hidden"},
 	slurm.JSONRow(func(c *call) *slurm.Document { return &c.document }),
 	{Long: "local", List: cmdline.Exact, Help: oneCluster},
-	{Long: "oneliner", Short: 'o', List: cmdline.Exact, Help: "one record a line", Set: cmdline.Flag(func(c *call) *bool { return &c.oneLine })},
-	{Long: "quiet", Short: 'Q', List: cmdline.Exact, Help: "no warnings and no errors, only the exit status", Set: cmdline.Flag(func(c *call) *bool { return &c.quiet })},
+	{Long: "oneliner", Short: 'o', List: cmdline.Exact, Help: "one record a line",
+		Set: cmdline.Flag(func(c *call) *bool { return &c.oneLine })},
+	{Long: "quiet", Short: 'Q', List: cmdline.Exact, Help: "no warnings and no errors, only the exit status",
+		Set: cmdline.Flag(func(c *call) *bool { return &c.quiet })},
 	{Long: "sibling", List: cmdline.Exact, Help: oneCluster},
-	{Long: "uid", Short: 'u', Kind: cmdline.Required, List: cmdline.Refused, Help: "who calls is known from the kernel and can't be another; run it as that user"},
-	{Long: "verbose", Short: 'v', List: cmdline.Partial, Help: "says how many records there are; there are no plugins to name", Set: cmdline.Flag(func(c *call) *bool { return &c.verbose })},
+	{Long: "uid", Short: 'u', Kind: cmdline.Required, List: cmdline.Refused, Help: "who calls is known from the kernel and can't be " +
+		"another; run it as that user"},
+	{Long: "verbose", Short: 'v', List: cmdline.Partial, Help: "says how many records there are; there are no plugins to name",
+		Set: cmdline.Flag(func(c *call) *bool { return &c.verbose })},
 	slurm.VersionRow[call](),
 	slurm.YAMLRow(func(c *call) *slurm.Document { return &c.document }),
 }}
@@ -67,17 +73,20 @@ func init() { // help prints the table
 		{"holdu", 5, 1, cmdline.Exact, "as uhold", (*call).uhold, 0},
 		{"listpids", 1, 0, cmdline.Partial, "of each rank its first process, on every node, not only here", (*call).listpids, 0},
 		{"local", 2, 0, cmdline.Exact, oneCluster, nothing, 0},
-		{"notify", 1, 2, cmdline.Partial, "the message goes to the errors of the job's script, or to who holds the allocation, and is an event of the job (gctl events JOB)", (*call).notify, 0},
+		{"notify", 1, 2, cmdline.Partial, "the message goes to the errors of the job's script, or to who holds the allocation, and is an " +
+			"event of the job (gctl events JOB)", (*call).notify, 0},
 		{"oneliner", 1, 0, cmdline.Exact, "as --oneliner", nothing, 0},
 		{"pidinfo", 3, 1, cmdline.Partial, "of the first process of a rank or step", (*call).pidinfo, 2},
 		{"ping", 3, 0, cmdline.Exact, "whether the controller answers", (*call).ping, 0},
 		{"quiet", 4, 0, cmdline.Exact, "as --quiet", nothing, 0},
 		{"quit", 4, 0, cmdline.Exact, "ends the prompt", nothing, 0},
 		{"reboot", 3, 1, cmdline.Refused, "gangd reboots no nodes", nil, 0},
-		{"reconfigure", 3, 0, cmdline.Partial, "what was changed of partitions and features at run time is as configured again; the files are read when gangd starts", (*call).reconfigure, 0},
+		{"reconfigure", 3, 0, cmdline.Partial, "what was changed of partitions and features at run time is as configured again; the files are " +
+			"read when gangd starts", (*call).reconfigure, 0},
 		{"release", 3, 1, cmdline.Exact, "let held jobs be started", (*call).release, 0},
 		{"requeue", 3, 1, cmdline.Exact, "queue jobs again, also those that ended a few minutes ago", (*call).requeue, 0},
-		{"requeuehold", 7, 1, cmdline.Exact, "as requeue, and held until somebody releases them; State=SpecialExit shows them so", (*call).requeuehold, 0},
+		{"requeuehold", 7, 1, cmdline.Exact, "as requeue, and held until somebody releases them; State=SpecialExit shows them so",
+			(*call).requeuehold, 0},
 		{"resume", 3, 1, cmdline.Refused, noSuspend, nil, 0},
 		{"schedloglevel", 3, 1, cmdline.Refused, "gangd's log is read in the journal", nil, 0},
 		{"setdebug", 4, 1, cmdline.Refused, "gangd's log is read in the journal", nil, 0},
@@ -144,6 +153,7 @@ func Keywords() []cmdline.Lists {
 	for i := range entities {
 		shows.Options = append(shows.Options, cmdline.Kept{Name: entities[i].name, List: entities[i].list, Text: entities[i].text})
 	}
-	return []cmdline.Lists{cmds, shows, listParameters("update job", jobParameters), listParameters("update node", nodeParameters), listParameters("create and update partition", partitionParameters),
+	return []cmdline.Lists{cmds, shows, listParameters("update job", jobParameters), listParameters("update node", nodeParameters),
+		listParameters("create and update partition", partitionParameters),
 		listParameters("create and update reservation", reservationParameters)}
 }

@@ -23,14 +23,20 @@ var partitionParameters = []parameter[setPartition]{
 	{"AllowAccounts", 7, cmdline.Exact, "ALL: every account", nameList(func(r *api.PartitionRequest) **[]string { return &r.AllowAccounts })},
 	{"AllowGroups", 7, cmdline.Exact, "ALL: everybody", nameList(func(r *api.PartitionRequest) **[]string { return &r.AllowGroups })},
 	{"AllowQos", 7, cmdline.Refused, "there is no quality of service", nil},
-	{"AllowUsers", 7, cmdline.Exact, "users besides those of AllowGroups, which Slurm does not have; ALL: everybody", nameList(func(r *api.PartitionRequest) **[]string { return &r.AllowUsers })},
+	{"AllowUsers", 7, cmdline.Exact, "users besides those of AllowGroups, which Slurm does not have; ALL: everybody",
+		nameList(func(r *api.PartitionRequest) **[]string { return &r.AllowUsers })},
 	{"Alternate", 3, cmdline.Refused, "name several partitions at the submission", nil},
 	{"CpuBind", 7, cmdline.Refused, "which CPUs a job has is chosen by its nodes, and how its tasks are bound to them by --cpu-bind", nil},
 	{"Default", 7, cmdline.Exact, "YES takes it from the one that had it", setPartitionDefault},
-	{"DefaultTime", 8, cmdline.Exact, "", func(r *api.PartitionRequest, v string) (err error) { r.DefaultTime, err = partitionTime(v); return err }},
+	{"DefaultTime", 8, cmdline.Exact, "", func(r *api.PartitionRequest, v string) (err error) {
+		r.DefaultTime,
+			err = partitionTime(v)
+		return err
+	}},
 	{"DefMemPerCPU", 10, cmdline.Refused, noSuchLimit, nil},
 	{"DefMemPerNode", 10, cmdline.Refused, noSuchLimit, nil},
-	{"DenyAccounts", 5, cmdline.Exact, "not looked at with AllowAccounts", nameList(func(r *api.PartitionRequest) **[]string { return &r.DenyAccounts })},
+	{"DenyAccounts", 5, cmdline.Exact, "not looked at with AllowAccounts",
+		nameList(func(r *api.PartitionRequest) **[]string { return &r.DenyAccounts })},
 	{"DisableRootJobs", 7, cmdline.Refused, "each node says whose jobs run there", nil},
 	{"ExclusiveUser", 3, cmdline.Refused, "jobs ask for --exclusive", nil},
 	{"GraceTime", 5, cmdline.Refused, "the grace is the site's or the job's", nil},
@@ -111,7 +117,8 @@ func setTier(r *api.PartitionRequest, v string) error {
 }
 
 func setPartitionState(r *api.PartitionRequest, v string) error {
-	states := map[string]api.PartitionState{"UP": api.PartitionUp, "DOWN": api.PartitionDown, "DRAIN": api.PartitionDrain, "INACTIVE": api.PartitionInactive}
+	states := map[string]api.PartitionState{"UP": api.PartitionUp, "DOWN": api.PartitionDown, "DRAIN": api.PartitionDrain,
+		"INACTIVE": api.PartitionInactive}
 	s, ok := states[strings.ToUpper(v)]
 	if !ok {
 		return errors.New("Invalid input: State=" + v + "\nAcceptable State values are \"UP\", \"DOWN\", \"DRAIN\" and \"INACTIVE\"")

@@ -78,7 +78,8 @@ func reservationLines(r *api.Reservation, nodes []api.Node) []string {
 		state = "ACTIVE"
 	}
 	return []string{
-		fmt.Sprintf("ReservationName=%s StartTime=%s EndTime=%s Duration=%s", r.Name, slurm.Stamp(r.Start, "Unknown"), slurm.Stamp(r.End, "Unknown"), duration(r)),
+		fmt.Sprintf("ReservationName=%s StartTime=%s EndTime=%s Duration=%s", r.Name, slurm.Stamp(r.Start, "Unknown"),
+			slurm.Stamp(r.End, "Unknown"), duration(r)),
 		fmt.Sprintf("Nodes=%s NodeCnt=%d CoreCnt=%d Features=(null) PartitionName=(null) Flags=%s",
 			hostlist.Compress(r.Nodes), len(r.Nodes), cpus, reservationFlags(r, len(r.Nodes) == len(nodes))),
 		fmt.Sprintf("TRES=cpu=%d", cpus),

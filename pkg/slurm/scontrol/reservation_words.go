@@ -71,18 +71,22 @@ var reservationParameters = []parameter[func(q *reservationAsk, sign, v string) 
 	{"StartTime", 1, cmdline.Exact, "", func(q *reservationAsk, _, v string) error { return q.instant(&q.req.Start, "start", v) }},
 	{"EndTime", 1, cmdline.Exact, "", func(q *reservationAsk, _, v string) error { return q.instant(&q.req.End, "end", v) }},
 	{"Duration", 1, cmdline.Exact, "", setDuration},
-	{"Flags", 2, cmdline.Partial, "MAINT, IGNORE_JOBS, DAILY, WEEKLY, SPEC_NODES, and gangd's DRAIN, which stops what runs there in time; the others are refused", setFlags},
-	{"NodeCnt", 5, cmdline.Partial, "so many nodes that are free then, out of those of Nodes where they are named; a list of numbers is refused", setNodeCount},
+	{"Flags", 2, cmdline.Partial, "MAINT, IGNORE_JOBS, DAILY, WEEKLY, SPEC_NODES, and gangd's DRAIN, which stops what runs there in time; " +
+		"the others are refused", setFlags},
+	{"NodeCnt", 5, cmdline.Partial, "so many nodes that are free then, out of those of Nodes where they are named; a list of numbers is " +
+		"refused", setNodeCount},
 	{"CoreCnt", 5, cmdline.Refused, wholeNodes, nil},
 	{"Nodes", 5, cmdline.Exact, "nodes, as a list, or ALL", setReservedNodes},
 	{"Features", 2, cmdline.Refused, wholeNodes, nil},
 	{"Licenses", 2, cmdline.Refused, "reservations are of nodes", nil},
 	{"PartitionName", 1, cmdline.Refused, wholeNodes, nil},
-	{"Users", 1, cmdline.Partial, "who may use it; nobody can be left out with a minus before the name", func(q *reservationAsk, sign, v string) error { return names(&q.users, &q.req.Users, sign, v) }},
+	{"Users", 1, cmdline.Partial, "who may use it; nobody can be left out with a minus before the name",
+		func(q *reservationAsk, sign, v string) error { return names(&q.users, &q.req.Users, sign, v) }},
 	{"Groups", 1, cmdline.Refused, "name the users or accounts", nil},
-	{"Accounts", 1, cmdline.Partial, "under which they may; together with Users both have to hold", func(q *reservationAsk, sign, v string) error {
-		return names(&q.account, &q.req.Accounts, sign, v)
-	}},
+	{"Accounts", 1, cmdline.Partial, "under which they may; together with Users both have to hold",
+		func(q *reservationAsk, sign, v string) error {
+			return names(&q.account, &q.req.Accounts, sign, v)
+		}},
 	{"TRESPerNode", 5, cmdline.Refused, wholeNodes, nil},
 	{"TRES", 1, cmdline.Refused, wholeNodes, nil},
 	{"BurstBuffer", 2, cmdline.Refused, "there is none", nil},
@@ -90,7 +94,11 @@ var reservationParameters = []parameter[func(q *reservationAsk, sign, v string) 
 	{"MaxStartDelay", 1, cmdline.Refused, "a reservation begins at its time", nil},
 	{"PurgeComp", 2, cmdline.Refused, "delete it when it is done: scontrol delete reservation=NAME", nil},
 	{"Comment", 3, cmdline.Refused, "give it a name that says it", nil},
-	{"Skip", 2, cmdline.Exact, "update: leave out the next time of one that comes again", func(q *reservationAsk, _, _ string) error { q.skip = true; return nil }},
+	{"Skip", 2, cmdline.Exact, "update: leave out the next time of one that comes again", func(q *reservationAsk, _,
+		_ string) error {
+		q.skip = true
+		return nil
+	}},
 }
 
 // take reads one word.

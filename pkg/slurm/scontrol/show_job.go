@@ -93,7 +93,10 @@ func (c *call) split(j *api.Job) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	return slices.ContainsFunc((jobfield.Fold{Records: true}).Rows(reply.Jobs), func(r jobfield.Row) bool { return r.Folded == nil && r.Job.JobID == j.JobID }), nil
+	return slices.ContainsFunc((jobfield.Fold{Records: true}).Rows(reply.Jobs), func(r jobfield.Row) bool {
+		return r.Folded == nil &&
+			r.Job.JobID == j.JobID
+	}), nil
 }
 
 // jobRef reads 12 or 12_3; anything else scontrol does not take here.
@@ -158,7 +161,8 @@ func (c *call) jobLines(s *shownJob) []string {
 		fmt.Sprintf("RunTime=%s TimeLimit=%s TimeMin=%s", when.Span(jobfield.Used(&s.Row)), when.Limit(j.TimeLimitSeconds), timeMin(j)),
 		fmt.Sprintf("SubmitTime=%s EligibleTime=%s", slurm.Stamp(j.SubmitTime, "Unknown"), s.eligible()),
 		"AccrueTime="+s.eligible(),
-		fmt.Sprintf("StartTime=%s EndTime=%s Deadline=%s", slurm.Stamp(jobfield.Started(&s.Row), "Unknown"), slurm.Stamp(jobfield.ExpectedEnd(&s.Row), "Unknown"), slurm.Stamp(j.Deadline, "N/A")),
+		fmt.Sprintf("StartTime=%s EndTime=%s Deadline=%s", slurm.Stamp(jobfield.Started(&s.Row), "Unknown"),
+			slurm.Stamp(jobfield.ExpectedEnd(&s.Row), "Unknown"), slurm.Stamp(j.Deadline, "N/A")),
 	)
 	if j.Cron != nil {
 		lines = append(lines, fmt.Sprintf("CronJob=Yes CrontabSpec=\"%s\"", j.Cron.Schedule))
@@ -166,7 +170,8 @@ func (c *call) jobLines(s *shownJob) []string {
 	lines = append(lines,
 		"SuspendTime=None SecsPreSuspend=0 LastSchedEval=Unknown Scheduler=Main",
 		fmt.Sprintf("Partition=%s AllocNode:Sid=%s:0", j.Partition, jobfield.OrNull(j.SubmitHost)),
-		fmt.Sprintf("ReqNodeList=%s ExcNodeList=%s", jobfield.OrNull(hostlist.Compress(j.NodeList)), jobfield.OrNull(hostlist.Compress(j.Exclude))),
+		fmt.Sprintf("ReqNodeList=%s ExcNodeList=%s", jobfield.OrNull(hostlist.Compress(j.NodeList)),
+			jobfield.OrNull(hostlist.Compress(j.Exclude))),
 		"NodeList="+hostlist.Compress(j.Nodes),
 	)
 	if len(j.Nodes) > 0 {
@@ -181,7 +186,8 @@ func (c *call) jobLines(s *shownJob) []string {
 		lines = append(lines, "Reservation="+j.Reservation)
 	}
 	lines = append(lines,
-		fmt.Sprintf("OverSubscribe=%s Contiguous=0 Licenses=%s Network=(null)", jobfield.OverSubscribe(&s.Row), jobfield.OrNull(jobfield.Note("Licenses", j))),
+		fmt.Sprintf("OverSubscribe=%s Contiguous=0 Licenses=%s Network=(null)", jobfield.OverSubscribe(&s.Row),
+			jobfield.OrNull(jobfield.Note("Licenses", j))),
 		"Command="+jobfield.OrNull(command(j)),
 		"WorkDir="+j.WorkDir,
 	)
@@ -208,8 +214,10 @@ func (c *call) jobLines(s *shownJob) []string {
 
 // mailLines are those of who is told by mail, one an address, in the order of Slurm's words.
 func mailLines(j *api.Job) (lines []string) {
-	order := []api.NotifyType{api.NotifyArrayTasks, api.NotifyInvalidDepend, api.NotifyBegin, api.NotifyEnd, api.NotifyFail, api.NotifyRequeue, api.NotifyStageOut,
-		api.NotifyTimeLimit, api.NotifyTimeLimit90, api.NotifyTimeLimit80, api.NotifyTimeLimit50, api.NotifyStall, api.NotifyIdle, api.NotifyPreempt}
+	order := []api.NotifyType{api.NotifyArrayTasks, api.NotifyInvalidDepend, api.NotifyBegin, api.NotifyEnd, api.NotifyFail, api.NotifyRequeue,
+		api.NotifyStageOut,
+		api.NotifyTimeLimit, api.NotifyTimeLimit90, api.NotifyTimeLimit80, api.NotifyTimeLimit50, api.NotifyStall, api.NotifyIdle,
+		api.NotifyPreempt}
 	for i := range j.Notify {
 		n := &j.Notify[i]
 		if n.Target != "" {
@@ -229,7 +237,8 @@ func mailLines(j *api.Job) (lines []string) {
 // cardLines are the words in which cards were asked for.
 func (c *call) cardLines(j *api.Job) (lines []string) {
 	words := jobfield.TRES(j, c.gres())
-	for _, name := range []string{"CpusPerTres", "MemPerTres", "TresBind", "TresFreq", "TresPerJob", "TresPerNode", "TresPerSocket", "TresPerTask"} {
+	for _, name := range []string{"CpusPerTres", "MemPerTres", "TresBind", "TresFreq", "TresPerJob", "TresPerNode", "TresPerSocket",
+		"TresPerTask"} {
 		if w := words[name]; w != "" {
 			lines = append(lines, name+"="+w)
 		}
@@ -254,7 +263,8 @@ func (c *call) resourceLines(s *shownJob) []string {
 		allocated = amount.InOrder()
 	}
 	lines := []string{
-		fmt.Sprintf("NumNodes=%d NumCPUs=%d NumTasks=%d CPUs/Task=%d ReqB:S:C:T=0:0:*:*", amount.Nodes, amount.CPUs, j.Tasks(), max(1, j.CPUsPerRank)),
+		fmt.Sprintf("NumNodes=%d NumCPUs=%d NumTasks=%d CPUs/Task=%d ReqB:S:C:T=0:0:*:*", amount.Nodes, amount.CPUs, j.Tasks(),
+			max(1, j.CPUsPerRank)),
 		"ReqTRES=" + amount.InOrder(), "AllocTRES=" + allocated,
 		fmt.Sprintf("Socks/Node=%s NtasksPerN:B:S:C=%d:0:*:* CoreSpec=*", jobfield.Least(j.Shape.Sockets), perNode),
 	}

@@ -65,7 +65,8 @@ func (c *call) licenseDocument(string) int {
 	return c.writeDocument("licenses", func(document.Parser) []document.Object {
 		var out []document.Object
 		for _, p := range sitePools(reply, "licenses") {
-			out = append(out, document.Of("LicenseName", p.Name, "Total", p.Count, "Used", p.Used, "Free", max(0, p.Count-p.Used), "Remote", false, "Reserved", 0,
+			out = append(out, document.Of("LicenseName", p.Name, "Total", p.Count, "Used", p.Used, "Free", max(0, p.Count-p.Used), "Remote", false,
+				"Reserved", 0,
 				"LastConsumed", 0, "LastDeficit", 0, "LastUpdate", 0))
 		}
 		return out

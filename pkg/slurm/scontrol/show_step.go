@@ -74,7 +74,8 @@ func stepLines(j *api.Job, s *api.Step) []string {
 		dist = " Dist=Block"
 	}
 	return []string{
-		fmt.Sprintf("StepId=%s.%s UserId=%d StartTime=%s TimeLimit=%s", job, s.StepID, j.UID, slurm.Stamp(s.StartTime, "Unknown"), when.Limit(s.TimeLimit)),
+		fmt.Sprintf("StepId=%s.%s UserId=%d StartTime=%s TimeLimit=%s", job, s.StepID, j.UID, slurm.Stamp(s.StartTime, "Unknown"),
+			when.Limit(s.TimeLimit)),
 		fmt.Sprintf("State=%s Partition=%s NodeList=%s", s.State, j.Partition, jobfield.OrNull(hostlist.Compress(s.Nodes))),
 		fmt.Sprintf("Nodes=%d CPUs=%d Tasks=%d Name=%s Network=(null)", len(s.Nodes), s.CPUs, s.Tasks, jobfield.OrNull(s.Name)),
 		"TRES=" + amount,
@@ -119,7 +120,8 @@ func (c *call) listpids(args []string) int {
 		for k := range j.Ranks {
 			r := &j.Ranks[k]
 			if r.PID != 0 && (step == "" || step == api.StepBatch) && (len(args) < 2 || r.Node == args[1]) {
-				fmt.Fprintf(c.Out, pidRow, strconv.Itoa(r.PID), strconv.FormatInt(j.JobID, 10), api.StepBatch, strconv.Itoa(local[r.Node]), strconv.Itoa(r.Rank))
+				fmt.Fprintf(c.Out, pidRow, strconv.Itoa(r.PID), strconv.FormatInt(j.JobID, 10), api.StepBatch, strconv.Itoa(local[r.Node]),
+					strconv.Itoa(r.Rank))
 			}
 			local[r.Node]++
 		}

@@ -269,7 +269,8 @@ func (c *call) update(args []string) int {
 			return 1
 		}
 	}
-	c.say("No valid entity in update command\nInput line must include \"NodeName\", \"PartitionName\", \"Reservation\", \"JobId\", or \"SlurmctldDebug\"")
+	c.say("No valid entity in update command\nInput line must include \"NodeName\", \"PartitionName\", \"Reservation\", \"JobId\", or " +
+		"\"SlurmctldDebug\"")
 	return 1
 }
 
@@ -485,7 +486,8 @@ func setFeatures(u *nodeUpdate, v string) error {
 // nodeStates are the words for State, by what gangd does.
 var nodeStates = []struct{ word, action string }{
 	{"DRAIN", "drain"}, {"DOWN", "down"}, {"RESUME", "resume"}, {"UNDRAIN", "resume"}, {"IDLE", "resume"},
-	{"FAIL", ""}, {"FUTURE", ""}, {"NoResp", ""}, {"POWER_DOWN", ""}, {"POWER_DOWN_ASAP", ""}, {"POWER_DOWN_FORCE", ""}, {"POWER_UP", ""}, {"CANCEL_REBOOT", ""},
+	{"FAIL", ""}, {"FUTURE", ""}, {"NoResp", ""}, {"POWER_DOWN", ""}, {"POWER_DOWN_ASAP", ""}, {"POWER_DOWN_FORCE", ""}, {"POWER_UP", ""},
+	{"CANCEL_REBOOT", ""},
 }
 
 // assign reads the words of an update or a creation, KEY=VALUE each; what is wrong with one has been said then.
@@ -535,14 +537,16 @@ func (c *call) updateNodes(args []string) int {
 func (c *call) setNodes(names []string, state, reason string) int {
 	i := slices.IndexFunc(nodeStates, func(s struct{ word, action string }) bool { return cmdline.Short(state, s.word, 2) })
 	if i < 0 {
-		c.say("Invalid input: State=%s\nRequest aborted\nValid states are: DRAIN DOWN RESUME UNDRAIN IDLE\nNot all states are valid given a node's prior state", state)
+		c.say("Invalid input: State=%s\nRequest aborted\nValid states are: DRAIN DOWN RESUME UNDRAIN IDLE\nNot all states are valid given a "+
+			"node's prior state", state)
 		return 1
 	}
 	action := nodeStates[i].action
 	req := &api.NodeAction{Reason: reason}
 	switch {
 	case action == "":
-		c.errorf("State=%s is refused: gangd has no such state; drain takes a node out of service, gctl node fence says that nothing runs there any more", state)
+		c.errorf("State=%s is refused: gangd has no such state; drain takes a node out of service, gctl node fence says that nothing runs "+
+			"there any more", state)
 		return 1
 	case action != "resume" && reason == "":
 		c.say("You must specify a reason when DOWNING or DRAINING a node. Request denied")

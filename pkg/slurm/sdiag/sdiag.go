@@ -110,9 +110,11 @@ func (v *seen) text(w io.Writer) {
 	p := func(format string, args ...any) { fmt.Fprintf(w, format+"\n", args...) }
 	p(stars+"sdiag output at %s\nData since      %s\n"+stars, moment(v.now), moment(v.since))
 	p("Server thread count:  0\nAgent queue size:     0\nAgent count:          0\nAgent thread count:   0\nDBD Agent queue size: 0\n")
-	p("Jobs submitted: %d\nJobs started:   %d\nJobs completed: %d\nJobs canceled:  %d\nJobs failed:    %d\n", v.Submitted, v.Started, v.Completed, v.Cancelled, v.Failed)
+	p("Jobs submitted: %d\nJobs started:   %d\nJobs completed: %d\nJobs canceled:  %d\nJobs failed:    %d\n", v.Submitted, v.Started,
+		v.Completed, v.Cancelled, v.Failed)
 	p("Job states ts:  %s\nJobs pending:   %d\nJobs running:   %d", moment(v.now), v.pending, v.running)
-	p("\nMain schedule statistics (microseconds):\n\tLast cycle:   %d\n\tMax cycle:    %d\n\tTotal cycles: %d", micros(v.LastPlan), micros(v.LongestPlan), v.Plans)
+	p("\nMain schedule statistics (microseconds):\n\tLast cycle:   %d\n\tMax cycle:    %d\n\tTotal cycles: %d", micros(v.LastPlan),
+		micros(v.LongestPlan), v.Plans)
 	if v.Plans > 0 {
 		p("\tMean cycle:   %d\n\tMean depth cycle:  0", v.mean())
 	}
@@ -126,7 +128,8 @@ func (v *seen) text(w io.Writer) {
 	if !v.LastPlanTime.IsZero() {
 		last = moment(v.LastPlanTime)
 	}
-	p("\tTotal cycles: %d\n\tLast cycle when: %s\n\tLast cycle: %d\n\tMax cycle:  %d", v.Plans, last, micros(v.LastPlan), micros(v.LongestPlan))
+	p("\tTotal cycles: %d\n\tLast cycle when: %s\n\tLast cycle: %d\n\tMax cycle:  %d", v.Plans, last, micros(v.LastPlan),
+		micros(v.LongestPlan))
 	if v.Plans > 0 {
 		p("\tMean cycle: %d", v.mean())
 	}
@@ -157,16 +160,22 @@ func (v *seen) object(p document.Parser) document.Object {
 	// The queue's length is the depth to which one plan goes.
 	return p.Members("parts_packed", 1, "req_time", document.At(v.now), "req_time_start", document.At(v.since), "server_thread_count", 0,
 		"agent_queue_size", 0, "agent_count", 0, "agent_thread_count", 0, "dbd_agent_queue_size", 0, "gettimeofday_latency", 0,
-		"schedule_cycle_max", micros(v.LongestPlan), "schedule_cycle_last", micros(v.LastPlan), document.Since(document.V41, "schedule_cycle_sum"), micros(v.AllPlans),
-		"schedule_cycle_total", v.Plans, "schedule_cycle_mean", v.mean(), "schedule_cycle_mean_depth", 0, "schedule_cycle_per_minute", v.perMinute(),
+		"schedule_cycle_max", micros(v.LongestPlan), "schedule_cycle_last", micros(v.LastPlan), document.Since(document.V41,
+			"schedule_cycle_sum"), micros(v.AllPlans),
+		"schedule_cycle_total", v.Plans, "schedule_cycle_mean", v.mean(), "schedule_cycle_mean_depth", 0, "schedule_cycle_per_minute",
+		v.perMinute(),
 		document.Since(document.V41, "schedule_cycle_depth"), 0, "schedule_queue_length", v.pending,
 		"schedule_exit", none("end_job_queue", "default_queue_depth", "max_job_start", "max_rpc_cnt", "max_sched_time", "licenses"),
-		"jobs_submitted", v.Submitted, "jobs_started", v.Started, "jobs_completed", v.Completed, "jobs_canceled", v.Cancelled, "jobs_failed", v.Failed,
-		"jobs_pending", v.pending, "jobs_running", v.running, "job_states_ts", document.At(v.now), "bf_backfilled_jobs", 0, "bf_last_backfilled_jobs", 0,
+		"jobs_submitted", v.Submitted, "jobs_started", v.Started, "jobs_completed", v.Completed, "jobs_canceled", v.Cancelled, "jobs_failed",
+		v.Failed,
+		"jobs_pending", v.pending, "jobs_running", v.running, "job_states_ts", document.At(v.now), "bf_backfilled_jobs", 0,
+		"bf_last_backfilled_jobs", 0,
 		"bf_backfilled_het_jobs", 0, "bf_cycle_counter", v.Plans, "bf_cycle_mean", v.mean(), "bf_depth_mean", 0, "bf_depth_mean_try", 0,
-		"bf_cycle_sum", micros(v.AllPlans), "bf_cycle_last", micros(v.LastPlan), document.Since(document.V41, "bf_cycle_max"), micros(v.LongestPlan),
+		"bf_cycle_sum", micros(v.AllPlans), "bf_cycle_last", micros(v.LastPlan), document.Since(document.V41, "bf_cycle_max"),
+		micros(v.LongestPlan),
 		"bf_last_depth", v.pending, "bf_last_depth_try", v.pending, "bf_depth_sum", 0, "bf_depth_try_sum", 0, "bf_queue_len", v.pending,
-		"bf_queue_len_mean", 0, "bf_queue_len_sum", 0, "bf_table_size", 0, document.Since(document.V41, "bf_table_size_sum"), 0, "bf_table_size_mean", 0,
+		"bf_queue_len_mean", 0, "bf_queue_len_sum", 0, "bf_table_size", 0, document.Since(document.V41, "bf_table_size_sum"), 0,
+		"bf_table_size_mean", 0,
 		"bf_when_last_cycle", document.At(v.LastPlanTime), "bf_active", false,
 		"bf_exit", none("end_job_queue", "bf_max_job_start", "bf_max_job_test", "bf_max_time", "bf_node_space_size", "state_changed"),
 		"rpcs_by_message_type", []any{}, "rpcs_by_user", []any{},

@@ -62,20 +62,25 @@ func (r *record) object(reply *api.NodesReply, p document.Parser) document.Objec
 	same := func(v int64) document.Object { return between(func(*api.Node) int64 { return v }) }
 	a, i, o := r.uses(false)
 	names := document.Texts(r.names())
-	ofNodes := append(nodes(a, i, o), document.Of("hostnames", names, "addresses", listOf(r.nodes, func(n *api.Node) string { return n.Address }), "nodes", slices.Clone(names))...)
+	ofNodes := append(nodes(a, i, o), document.Of("hostnames", names, "addresses",
+		listOf(r.nodes, func(n *api.Node) string { return n.Address }), "nodes", slices.Clone(names))...)
 	a, i, o = r.uses(true)
 	cpus := append(nodes(a, i, o), between(func(n *api.Node) int64 { return int64(n.CPUs) })...)
-	cpus = append(cpus, document.Of("load", between(func(n *api.Node) int64 { return int64(loadOf(n).Hundredths) }), "per_node", document.Of("max", document.Infinite{}))...)
+	cpus = append(cpus, document.Of("load", between(func(n *api.Node) int64 { return int64(loadOf(n).Hundredths) }), "per_node",
+		document.Of("max", document.Infinite{}))...)
 	low, high := r.span(func(n *api.Node) int64 { return max(memoryOf(n)-memoryUsedOf(n), 0) })
 	allocated := int64(0)
 	for _, n := range r.nodes {
 		allocated += memoryUsedOf(n)
 	}
-	memory := append(between(memoryOf), document.Of("free", document.Of("minimum", document.Number{Value: low}, "maximum", document.Number{Value: high}), "allocated", allocated)...)
+	memory := append(between(memoryOf), document.Of("free", document.Of("minimum", document.Number{Value: low}, "maximum",
+		document.Number{Value: high}), "allocated", allocated)...)
 	return p.Members("port", 0, "node", document.Of("state", state), "nodes", ofNodes, "cpus", cpus,
 		"sockets", between(socketsOf), "cores", between(coresOf), "threads", between(threadsOf), "disk", between(tmpOf),
-		"memory", memory, "weight", same(1), "features", document.Of("total", feature, "active", feature), "gres", document.Of("total", gres, "used", used),
-		"cluster", cmdline.Cluster, "comment", "", "extra", "", "reason", document.Of("description", reason, "time", since, "user", by), "reservation", "",
+		"memory", memory, "weight", same(1), "features", document.Of("total", feature, "active", feature), "gres",
+		document.Of("total", gres, "used", used),
+		"cluster", cmdline.Cluster, "comment", "", "extra", "", "reason", document.Of("description", reason, "time", since, "user", by),
+		"reservation", "",
 		document.Since(document.V42, "resource_spec"), document.Of("cpus", "", "memory", 0),
 		"partition", PartitionObject(r.part, reply, p))
 }
@@ -140,10 +145,12 @@ func PartitionObject(part *api.Partition, reply *api.NodesReply, p document.Pars
 	}
 	return p.Members(
 		"nodes", document.Of("allowed_allocation", "", "configured", hostlist.Compress(names), "total", len(names)),
-		"accounts", document.Of("allowed", strings.Join(part.AllowAccounts, ","), "deny", strings.Join(part.DenyAccounts, ",")), "groups", document.Of("allowed", strings.Join(part.AllowGroups, ",")), "qos", document.Of("allowed", "", "deny", "", "assigned", ""),
+		"accounts", document.Of("allowed", strings.Join(part.AllowAccounts, ","), "deny", strings.Join(part.DenyAccounts, ",")), "groups",
+		document.Of("allowed", strings.Join(part.AllowGroups, ",")), "qos", document.Of("allowed", "", "deny", "", "assigned", ""),
 		"alternate", "", "tres", document.Of("billing_weights", "", "configured", ""), "cluster", "",
 		document.Since(document.V42, "select_type"), document.Flags{"CPU", "MEMORY"}, "cpus", document.Of("task_binding", 0, "total", cpus),
-		"defaults", document.Of("memory_per_cpu", 0, "partition_memory_per_cpu", none, "partition_memory_per_node", document.Number{Value: 0}, "time", byDefault, "job", ""),
+		"defaults", document.Of("memory_per_cpu", 0, "partition_memory_per_cpu", none, "partition_memory_per_node", document.Number{Value: 0},
+			"time", byDefault, "job", ""),
 		"grace_time", 0,
 		"maximums", document.Of("cpus_per_node", endless, "cpus_per_socket", endless, "memory_per_cpu", 0, "partition_memory_per_cpu", none,
 			"partition_memory_per_node", document.Number{Value: 0}, "nodes", mostNodes, "shares", 1,
@@ -178,13 +185,19 @@ func NodeObject(n *api.Node, p document.Parser) document.Object {
 	if p >= document.V40 {
 		return newNode(n, p, gres, resv, used, reason)
 	}
-	return document.Of("architecture", "", "burstbuffer_network_address", "", "boards", 1, "boot_time", 0, "comment", "", "cores", n.Shape.Cores,
-		"cpu_binding", 0, "cpu_load", load.Hundredths, "extra", "", "free_memory", load.FreeBytes>>20, "cpus", n.CPUs, "last_busy", document.Time(n.LastSeen),
-		"features", strings.Join(n.Features, ","), "active_features", strings.Join(n.Features, ","), "gres", gres, "gres_drained", "N/A", "gres_used", usedCards(n),
+	return document.Of("architecture", "", "burstbuffer_network_address", "", "boards", 1, "boot_time", 0, "comment", "", "cores",
+		n.Shape.Cores,
+		"cpu_binding", 0, "cpu_load", load.Hundredths, "extra", "", "free_memory", load.FreeBytes>>20, "cpus", n.CPUs, "last_busy",
+		document.Time(n.LastSeen),
+		"features", strings.Join(n.Features, ","), "active_features", strings.Join(n.Features, ","), "gres", gres, "gres_drained", "N/A",
+		"gres_used", usedCards(n),
 		"mcs_label", "", "name", n.Name, "next_state_after_reboot", "invalid", "address", n.Address, "hostname", n.Name,
-		"state", st.base, "state_flags", document.Texts(st.flags()), "next_state_after_reboot_flags", []any{}, "operating_system", "", "owner", nil,
-		"partitions", document.Texts(n.Partitions), "port", 0, "real_memory", memoryOf(n), "reason", reason, "reason_changed_at", document.Time(reasonSince(n)),
-		"reason_set_by_user", by, "slurmd_start_time", 0, "sockets", n.Shape.Sockets, "threads", n.Shape.Threads, "temporary_disk", tmpOf(n), "weight", 1, "tres", resv,
+		"state", st.base, "state_flags", document.Texts(st.flags()), "next_state_after_reboot_flags", []any{}, "operating_system", "", "owner",
+		nil,
+		"partitions", document.Texts(n.Partitions), "port", 0, "real_memory", memoryOf(n), "reason", reason, "reason_changed_at",
+		document.Time(reasonSince(n)),
+		"reason_set_by_user", by, "slurmd_start_time", 0, "sockets", n.Shape.Sockets, "threads", n.Shape.Threads, "temporary_disk", tmpOf(n),
+		"weight", 1, "tres", resv,
 		"slurmd_version", n.Version, "alloc_memory", memoryUsedOf(n), "alloc_cpus", UsedCPUs(n), "idle_cpus", max(n.CPUs-UsedCPUs(n), 0),
 		"tres_used", used, "tres_weighted", float64(UsedCPUs(n)))
 }
@@ -207,14 +220,20 @@ func newNode(n *api.Node, p document.Parser, gres, tres, used, reason string) do
 	unknown := document.Number{Value: 0}
 	sensors := document.Key{Name: "external_sensors", Since: document.V40, Last: document.V41}
 	power := document.Key{Name: "power", Since: document.V40, Last: document.V41}
-	return p.Members("architecture", "", "burstbuffer_network_address", "", "boards", 1, "boot_time", unknown, "cluster_name", "", "cores", n.Shape.Cores,
+	return p.Members("architecture", "", "burstbuffer_network_address", "", "boards", 1, "boot_time", unknown, "cluster_name", "", "cores",
+		n.Shape.Cores,
 		"specialized_cores", 0, "cpu_binding", 0, "cpu_load", load.Hundredths, "free_mem", document.Number{Value: load.FreeBytes >> 20},
-		"cpus", n.CPUs, "effective_cpus", n.CPUs, "specialized_cpus", "", "energy", document.Of(), sensors, document.Of(), "extra", "", power, document.Of(),
+		"cpus", n.CPUs, "effective_cpus", n.CPUs, "specialized_cpus", "", "energy", document.Of(), sensors, document.Of(), "extra", "", power,
+		document.Of(),
 		"features", document.List(n.Features), "active_features", document.List(n.Features), document.Since(document.V42, "gpu_spec"), "",
-		"gres", gres, "gres_drained", "N/A", "gres_used", usedCards(n), "instance_id", "", "instance_type", "", "last_busy", document.At(n.LastSeen), "mcs_label", "",
-		"specialized_memory", 0, "name", n.Name, "next_state_after_reboot", document.Flags{"INVALID"}, "address", n.Address, "hostname", hostname(n),
-		"state", StateFlags(n), "operating_system", "", "owner", "", "partitions", document.List(n.Partitions), "port", 0, "real_memory", memoryOf(n),
-		document.Since(document.V42, "res_cores_per_gpu"), 0, "comment", "", "reason", reason, "reason_changed_at", document.At(reasonSince(n)), "reason_set_by_user", by,
+		"gres", gres, "gres_drained", "N/A", "gres_used", usedCards(n), "instance_id", "", "instance_type", "", "last_busy",
+		document.At(n.LastSeen), "mcs_label", "",
+		"specialized_memory", 0, "name", n.Name, "next_state_after_reboot", document.Flags{"INVALID"}, "address", n.Address, "hostname",
+		hostname(n),
+		"state", StateFlags(n), "operating_system", "", "owner", "", "partitions", document.List(n.Partitions), "port", 0, "real_memory",
+		memoryOf(n),
+		document.Since(document.V42, "res_cores_per_gpu"), 0, "comment", "", "reason", reason, "reason_changed_at", document.At(reasonSince(n)),
+		"reason_set_by_user", by,
 		"resume_after", document.Number{}, "reservation", reservation, "alloc_memory", memoryUsedOf(n), "alloc_cpus", UsedCPUs(n),
 		"alloc_idle_cpus", max(n.CPUs-UsedCPUs(n), 0), "tres_used", used, "tres_weighted", float64(UsedCPUs(n)), "slurmd_start_time", unknown,
 		"sockets", n.Shape.Sockets, "threads", n.Shape.Threads, "temporary_disk", tmpOf(n), "weight", 1, "tres", tres, "version", n.Version)

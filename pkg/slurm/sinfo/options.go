@@ -28,56 +28,75 @@ const usage = `Usage: sinfo [-abdelNRrsTv] [-i seconds] [-t states] [-p partitio
 
 // command is sinfo with all its options, in Slurm's order.
 var command = &cmdline.Command[choices]{Name: "sinfo", Usage: usage, Options: []cmdline.Option[choices]{
-	{Long: "all", Short: 'a', List: cmdline.Partial, Help: "no partition is hidden: always so", Set: cmdline.Flag(func(c *choices) *bool { return &c.all })},
-	{Long: "dead", Short: 'd', List: cmdline.Exact, Help: "only nodes that do not respond", Set: cmdline.Flag(func(c *choices) *bool { return &c.dead })},
-	{Long: "exact", Short: 'e', List: cmdline.Exact, Help: "nodes of one line have the same sizes", Set: cmdline.Flag(func(c *choices) *bool { return &c.exact })},
-	{Long: "federation", List: cmdline.Partial, Help: "there is no federation: the one cluster is shown, as Slurm does without one", Set: cmdline.Flag(func(c *choices) *bool { return &c.federation })},
-	{Long: "iterate", Short: 'i', Kind: cmdline.Required, List: cmdline.Exact, Help: "show it again every so many seconds", Set: func(c *choices, v string) error {
-		n, err := strconv.Atoi(v)
-		if c.iterate = n; err != nil || n <= 0 {
-			return fmt.Errorf("Error: invalid entry for --iterate=%s", v)
-		}
-		return nil
-	}},
+	{Long: "all", Short: 'a', List: cmdline.Partial, Help: "no partition is hidden: always so",
+		Set: cmdline.Flag(func(c *choices) *bool { return &c.all })},
+	{Long: "dead", Short: 'd', List: cmdline.Exact, Help: "only nodes that do not respond",
+		Set: cmdline.Flag(func(c *choices) *bool { return &c.dead })},
+	{Long: "exact", Short: 'e', List: cmdline.Exact, Help: "nodes of one line have the same sizes",
+		Set: cmdline.Flag(func(c *choices) *bool { return &c.exact })},
+	{Long: "federation", List: cmdline.Partial, Help: "there is no federation: the one cluster is shown, as Slurm does without one",
+		Set: cmdline.Flag(func(c *choices) *bool { return &c.federation })},
+	{Long: "iterate", Short: 'i', Kind: cmdline.Required, List: cmdline.Exact, Help: "show it again every so many seconds",
+		Set: func(c *choices, v string) error {
+			n, err := strconv.Atoi(v)
+			if c.iterate = n; err != nil || n <= 0 {
+				return fmt.Errorf("Error: invalid entry for --iterate=%s", v)
+			}
+			return nil
+		}},
 	slurm.JSONRow(func(c *choices) *slurm.Document { return &c.document }),
 	{Long: "local", List: cmdline.Exact, Help: "this cluster", Set: cmdline.Flag(func(c *choices) *bool { return &c.local })},
 	{Long: "long", Short: 'l', List: cmdline.Exact, Help: "more columns", Set: cmdline.Flag(func(c *choices) *bool { return &c.long })},
 	cmdline.ClustersRow("sinfo", func(c *choices) *bool { return &c.cluster }),
-	{Long: "nodes", Short: 'n', Kind: cmdline.Required, List: cmdline.Exact, Help: "these nodes", Set: func(c *choices, v string) error { c.nodes = v; return nil }},
-	{Long: "noconvert", List: cmdline.Exact, Help: "sizes are in megabytes always", Set: cmdline.Flag(func(c *choices) *bool { return &c.noConvert })},
+	{Long: "nodes", Short: 'n', Kind: cmdline.Required, List: cmdline.Exact, Help: "these nodes",
+		Set: func(c *choices, v string) error { c.nodes = v; return nil }},
+	{Long: "noconvert", List: cmdline.Exact, Help: "sizes are in megabytes always",
+		Set: cmdline.Flag(func(c *choices) *bool { return &c.noConvert })},
 	{Long: "noheader", Short: 'h', List: cmdline.Exact, Help: "no headings", Set: cmdline.Flag(func(c *choices) *bool { return &c.noHeader })},
-	{Long: "Node", Short: 'N', List: cmdline.Exact, Help: "a line for each node", Set: cmdline.Flag(func(c *choices) *bool { return &c.node })},
-	{Long: "Format", Short: 'O', Kind: cmdline.Required, List: cmdline.Partial, Help: "columns by name; what gangd has nothing of is shown as Slurm shows it where it is not configured", Set: func(c *choices, v string) error {
+	{Long: "Node", Short: 'N', List: cmdline.Exact, Help: "a line for each node",
+		Set: cmdline.Flag(func(c *choices) *bool { return &c.node })},
+	{Long: "Format", Short: 'O', Kind: cmdline.Required, List: cmdline.Partial, Help: "columns by name; what gangd has nothing of is shown " +
+		"as Slurm shows it where it is not configured", Set: func(c *choices, v string) error {
 		if c.format != nil {
 			return fmt.Errorf("-O (--Format) is incompatible with -o (--format)")
 		}
 		c.longFormat = &v
 		return nil
 	}},
-	{Long: "format", Short: 'o', Kind: cmdline.Required, List: cmdline.Partial, Help: "columns by letter; what gangd has nothing of is shown as Slurm shows it where it is not configured", Set: func(c *choices, v string) error {
+	{Long: "format", Short: 'o', Kind: cmdline.Required, List: cmdline.Partial, Help: "columns by letter; what gangd has nothing of is " +
+		"shown as Slurm shows it where it is not configured", Set: func(c *choices, v string) error {
 		if c.longFormat != nil {
 			return fmt.Errorf("-o (--format) is incompatible with -O (--Format)")
 		}
 		c.format = &v
 		return nil
 	}},
-	{Long: "partition", Short: 'p', Kind: cmdline.Required, List: cmdline.Exact, Help: "these partitions", Set: func(c *choices, v string) error { c.partitions = cmdline.Split(v); return nil }},
-	{Long: "responding", Short: 'r', List: cmdline.Exact, Help: "only nodes that respond", Set: cmdline.Flag(func(c *choices) *bool { return &c.responding })},
-	{Long: "list-reasons", Short: 'R', List: cmdline.Exact, Help: "why nodes are out of service, since when and by whom", Set: cmdline.Flag(func(c *choices) *bool { return &c.reasons })},
-	{Long: "summarize", Short: 's', List: cmdline.Exact, Help: "a line for each partition", Set: cmdline.Flag(func(c *choices) *bool { return &c.summarize })},
-	{Long: "sort", Short: 'S', Kind: cmdline.Required, List: cmdline.Exact, Help: "order by letters of -o", Set: func(c *choices, v string) error { c.sort = &v; return nil }},
-	{Long: "states", Short: 't', Kind: cmdline.Required, List: cmdline.Exact, Help: "nodes in these states", Set: func(c *choices, v string) error {
-		_, err := parseStates(v)
-		c.states = v
-		return err
-	}},
-	{Long: "reservation", Short: 'T', List: cmdline.Exact, Help: "the reservations", Set: cmdline.Flag(func(c *choices) *bool { return &c.reserv })},
-	{Long: "verbose", Short: 'v', List: cmdline.Partial, Help: "the format and the filters are said before the table", Set: func(c *choices, _ string) error { c.verbose++; return nil }},
+	{Long: "partition", Short: 'p', Kind: cmdline.Required, List: cmdline.Exact, Help: "these partitions",
+		Set: func(c *choices, v string) error { c.partitions = cmdline.Split(v); return nil }},
+	{Long: "responding", Short: 'r', List: cmdline.Exact, Help: "only nodes that respond",
+		Set: cmdline.Flag(func(c *choices) *bool { return &c.responding })},
+	{Long: "list-reasons", Short: 'R', List: cmdline.Exact, Help: "why nodes are out of service, since when and by whom",
+		Set: cmdline.Flag(func(c *choices) *bool { return &c.reasons })},
+	{Long: "summarize", Short: 's', List: cmdline.Exact, Help: "a line for each partition",
+		Set: cmdline.Flag(func(c *choices) *bool { return &c.summarize })},
+	{Long: "sort", Short: 'S', Kind: cmdline.Required, List: cmdline.Exact, Help: "order by letters of -o",
+		Set: func(c *choices, v string) error { c.sort = &v; return nil }},
+	{Long: "states", Short: 't', Kind: cmdline.Required, List: cmdline.Exact, Help: "nodes in these states",
+		Set: func(c *choices, v string) error {
+			_, err := parseStates(v)
+			c.states = v
+			return err
+		}},
+	{Long: "reservation", Short: 'T', List: cmdline.Exact, Help: "the reservations",
+		Set: cmdline.Flag(func(c *choices) *bool { return &c.reserv })},
+	{Long: "verbose", Short: 'v', List: cmdline.Partial, Help: "the format and the filters are said before the table",
+		Set: func(c *choices, _ string) error { c.verbose++; return nil }},
 	slurm.YAMLRow(func(c *choices) *slurm.Document { return &c.document }),
 	slurm.VersionRow[choices](),
 	cmdline.UsageRow[choices](),
 	cmdline.HelpRow[choices](),
-	{Long: "hide", List: cmdline.Partial, Help: "no partition is hidden: nothing is left out", Set: func(c *choices, _ string) error { c.all = false; return nil }},
+	{Long: "hide", List: cmdline.Partial, Help: "no partition is hidden: nothing is left out",
+		Set: func(c *choices, _ string) error { c.all = false; return nil }},
 }}
 
 // Lists is what became of each of sinfo's options.

@@ -188,7 +188,8 @@ func Features(n *api.Node) string { return jobfield.OrNull(strings.Join(n.Featur
 
 // group puts nodes into lines: those of one line are alike in every field of it that tells
 // nodes or partitions apart.
-func group(parts []api.Partition, in func(*api.Partition) []*api.Node, line *column.Line[*record], view *jobfield.View, how grouping) []*record {
+func group(parts []api.Partition, in func(*api.Partition) []*api.Node, line *column.Line[*record], view *jobfield.View,
+	how grouping) []*record {
 	var out []*record
 	at := map[string]*record{}
 	named := slices.ContainsFunc(line.Columns, func(c column.Column[*record]) bool { return c.Letter == 'P' || c.Letter == 'R' })
@@ -238,7 +239,8 @@ func (g grouping) key(r *record, line *column.Line[*record]) string {
 }
 
 // sizes is the fields that split lines with --exact alone.
-var sizes = map[string]bool{"cpus": true, "disk": true, "memory": true, "weight": true, "sockets": true, "socketcorethread": true, "allocmem": true}
+var sizes = map[string]bool{"cpus": true, "disk": true, "memory": true, "weight": true, "sockets": true, "socketcorethread": true,
+	"allocmem": true}
 
 // tellsApart is the fields that split lines; sizes do not: their least is shown.
 var tellsApart = map[string]bool{"available": true, "features_act": true, "features": true, "groups": true, "oversubscribe": true,

@@ -69,7 +69,8 @@ func (s *sinfo) once(ctx context.Context, c *client.Client) error {
 	out := bufio.NewWriter(s.Out)
 	defer out.Flush()
 	if s.verbose > 0 {
-		fmt.Fprintf(out, "-----------------------------\nformat      = %s\nnodes       = %s\npartition   = %s\nstates      = %s\n-----------------------------\n",
+		fmt.Fprintf(out, "-----------------------------\nformat      = %s\nnodes       = %s\npartition   = %s\nstates      = "+
+			"%s\n-----------------------------\n",
 			orNone(s.shown(reply)), orNone(s.nodes), orNone(strings.Join(s.partitions, ",")), orNone(s.choices.states))
 	}
 	if s.cluster && !s.noHeader {
@@ -108,7 +109,8 @@ func (s *sinfo) reservations(ctx context.Context, c *client.Client) error {
 	}
 	for _, r := range reply.Reservations {
 		state := map[bool]string{true: "ACTIVE", false: "INACTIVE"}[r.Active]
-		fmt.Fprintf(s.Out, row, width, r.Name, state, jobfield.Stamp(r.Start), jobfield.Stamp(r.End), when.Span(r.End.Sub(r.Start)), hostlist.Compress(r.Nodes))
+		fmt.Fprintf(s.Out, row, width, r.Name, state, jobfield.Stamp(r.Start), jobfield.Stamp(r.End), when.Span(r.End.Sub(r.Start)),
+			hostlist.Compress(r.Nodes))
 	}
 	return nil
 }

@@ -126,7 +126,8 @@ type wanted struct{ names []string }
 func parseStates(list string) (w wanted, err error) {
 	for _, name := range strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == '&' }) {
 		lower := strings.ToLower(name)
-		if short, ok := map[string]string{"alloc": "allocated", "mix": "mixed", "drng": "draining", "unk": "unknown", "comp": "completing", "resv": "reserved"}[lower]; ok {
+		if short, ok := map[string]string{"alloc": "allocated", "mix": "mixed", "drng": "draining", "unk": "unknown", "comp": "completing",
+			"resv": "reserved"}[lower]; ok {
 			lower = short
 		}
 		i := slices.IndexFunc(knownStates, func(s string) bool { return s == lower })

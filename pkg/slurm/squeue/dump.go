@@ -80,21 +80,25 @@ func JobObject(r *jobfield.Row, p document.Parser) document.Object {
 		hetOffset = document.Number{Value: offset}
 	}
 	o := p.Members(
-		"account", r.Account, "accrue_time", document.At(jobfield.Eligible(r)), "admin_comment", "", since(document.V40, "allocating_node"), r.SubmitHost,
+		"account", r.Account, "accrue_time", document.At(jobfield.Eligible(r)), "admin_comment", "", since(document.V40, "allocating_node"),
+		r.SubmitHost,
 		"array_job_id", document.Number{Value: r.ArrayJobID}, "array_task_id", document.Number{Value: arrayTaskID(r)},
 		"array_max_tasks", document.Number{Value: r.ArrayLimit},
 		"array_task_string", arrayTaskString(r), "association_id", 0, "batch_features", "", "batch_flag", !r.Allocation,
 		"batch_host", text('B'), "flags", []any{}, "burst_buffer", "", "burst_buffer_state", "", "cluster", cmdline.Cluster,
-		"cluster_features", "", "command", jobfield.Command(r.Job), "comment", jobfield.Note("Comment", r.Job), "container", "", since(document.V40, "container_id"), "", "contiguous", false,
+		"cluster_features", "", "command", jobfield.Command(r.Job), "comment", jobfield.Note("Comment", r.Job), "container", "",
+		since(document.V40, "container_id"), "", "contiguous", false,
 		"core_spec", nil, "thread_spec", nil, "cores_per_socket", none, "billable_tres", document.Number{Value: float64(jobfield.CPUs(r))},
 		"cpus_per_task", document.Number{Value: orNil(r.CPUsPerRank)}, "cpu_frequency_minimum", none, "cpu_frequency_maximum", none,
-		"cpu_frequency_governor", none, "cpus_per_tres", asked["CpusPerTres"], since(document.V40, "cron"), "", "deadline", document.At(r.Deadline), "delay_boot", document.Number{Value: 0},
+		"cpu_frequency_governor", none, "cpus_per_tres", asked["CpusPerTres"], since(document.V40, "cron"), "", "deadline",
+		document.At(r.Deadline), "delay_boot", document.Number{Value: 0},
 		"dependency", r.Dependency, "derived_exit_code", document.Exit{Plain: 0}, "eligible_time", document.At(jobfield.Eligible(r)),
 		"end_time", document.At(jobfield.ExpectedEnd(r)), "excluded_nodes", hostlist.Compress(r.Exclude), "exit_code", ended,
 		since(document.V40, "extra"), jobfield.Note("Extra", r.Job), since(document.V40, "failed_node"), "",
 		"features", r.Constraint, "federation_origin", "", "federation_siblings_active", "", "federation_siblings_viable", "",
 		"gres_detail", []any{}, "group_id", int64(r.GID), "group_name", jobfield.GroupName(r.GID),
-		since(document.V40, "het_job_id"), document.Number{Value: het}, since(document.V40, "het_job_id_set"), hetSet, since(document.V40, "het_job_offset"), hetOffset,
+		since(document.V40, "het_job_id"), document.Number{Value: het}, since(document.V40, "het_job_id_set"), hetSet,
+		since(document.V40, "het_job_offset"), hetOffset,
 		"job_id", jobfield.JobID(r),
 	)
 	if len(r.Nodes) > 0 {
@@ -103,36 +107,50 @@ func JobObject(r *jobfield.Row, p document.Parser) document.Object {
 		o = append(o, document.Member{Key: "job_resources", Value: nil})
 	}
 	return append(o, p.Members(
-		since(document.V40, "job_size_str"), []any{}, "job_state", document.Flags{jobfield.SlurmState(r.Job)}, "last_sched_evaluation", document.Number{Value: 0}, "licenses", jobfield.Note("Licenses", r.Job),
+		since(document.V40, "job_size_str"), []any{}, "job_state", document.Flags{jobfield.SlurmState(r.Job)}, "last_sched_evaluation",
+		document.Number{Value: 0}, "licenses", jobfield.Note("Licenses", r.Job),
 		since(document.V40, "mail_type"), []any{}, since(document.V40, "mail_user"), "", "max_cpus", document.Number{Value: 0},
-		"max_nodes", document.Number{Value: 0}, "mcs_label", "", "memory_per_tres", asked["MemPerTres"], "name", r.Name, since(document.V40, "network"), "",
+		"max_nodes", document.Number{Value: 0}, "mcs_label", "", "memory_per_tres", asked["MemPerTres"], "name", r.Name,
+		since(document.V40, "network"), "",
 		"nodes", hostlist.Compress(r.Nodes),
-		until(document.V40, "nice"), orNil(r.Nice), since(document.V40, "nice"), r.Nice, "tasks_per_core", none, since(document.V40, "tasks_per_tres"), none,
+		until(document.V40, "nice"), orNil(r.Nice), since(document.V40, "nice"), r.Nice, "tasks_per_core", none,
+		since(document.V40, "tasks_per_tres"), none,
 		"tasks_per_node", document.Number{Value: r.RanksPerNode}, "tasks_per_socket", none,
-		"tasks_per_board", document.Number{Value: 0}, "cpus", document.Number{Value: jobfield.CPUs(r)}, "node_count", document.Number{Value: jobfield.NodeCount(r)},
+		"tasks_per_board", document.Number{Value: 0}, "cpus", document.Number{Value: jobfield.CPUs(r)}, "node_count",
+		document.Number{Value: jobfield.NodeCount(r)},
 		"tasks", document.Number{Value: r.Tasks()},
-		until(document.V40, "het_job_id"), het, until(document.V40, "het_job_id_set"), hetSet, until(document.V40, "het_job_offset"), offset, "partition", r.Partition, "prefer", r.Prefer,
+		until(document.V40, "het_job_id"), het, until(document.V40, "het_job_id_set"), hetSet, until(document.V40, "het_job_offset"), offset,
+		"partition", r.Partition, "prefer", r.Prefer,
 		"memory_per_node", document.Number{Value: orNil(jobfield.MemoryPerNode(r) >> 20)}, "memory_per_cpu", none,
-		"minimum_cpus_per_node", document.Number{Value: number(text('c'))}, "minimum_tmp_disk_per_node", document.Number{Value: r.TmpPerNode >> 20},
+		"minimum_cpus_per_node", document.Number{Value: number(text('c'))}, "minimum_tmp_disk_per_node",
+		document.Number{Value: r.TmpPerNode >> 20},
 		document.Key{Name: "power", Since: document.V40, Last: document.V41}, document.Of("flags", []any{}),
-		"preempt_time", document.Number{Value: 0}, since(document.V40, "preemptable_time"), document.Number{Value: 0}, "pre_sus_time", document.Number{Value: 0},
+		"preempt_time", document.Number{Value: 0}, since(document.V40, "preemptable_time"), document.Number{Value: 0}, "pre_sus_time",
+		document.Number{Value: 0},
 		since(document.V40, "hold"), r.Held != "", "priority", document.Number{Value: jobfield.SlurmPriority(r.Job)},
-		since(document.V42, "priority_by_partition"), []any{}, until(document.V40, "profile"), nil, since(document.V40, "profile"), document.Flags{"NOT_SET"}, "qos", "", "reboot", false,
+		since(document.V42, "priority_by_partition"), []any{}, until(document.V40, "profile"), nil, since(document.V40, "profile"),
+		document.Flags{"NOT_SET"}, "qos", "", "reboot", false,
 		"required_nodes", hostlist.Compress(r.NodeList),
-		document.Key{Name: "minimum_switches", Since: document.V40, Last: document.V41}, r.Switches, since(document.V42, "required_switches"), r.Switches,
+		document.Key{Name: "minimum_switches", Since: document.V40, Last: document.V41}, r.Switches, since(document.V42, "required_switches"),
+		r.Switches,
 		"requeue", jobfield.Requeues(r.Job), "resize_time", document.Number{Value: 0}, "restart_cnt", r.RestartCount,
 		"resv_name", r.Reservation, since(document.V40, "scheduled_nodes"), "", since(document.V40, "selinux_context"), "",
 		until(document.V40, "shared"), shared(r), since(document.V40, "shared"), sharedFlags(r),
-		document.Key{Name: "exclusive", Since: document.V40, Last: document.V41}, exclusive(r), document.Key{Name: "oversubscribe", Since: document.V40, Last: document.V41}, r.Share,
+		document.Key{Name: "exclusive", Since: document.V40, Last: document.V41}, exclusive(r), document.Key{Name: "oversubscribe",
+			Since: document.V40, Last: document.V41}, r.Share,
 		until(document.V40, "show_flags"), document.Texts([]string{"SHOW_ALL", "SHOW_DETAIL", "SHOW_LOCAL"}),
 		document.Key{Name: "show_flags", Since: document.V40, Last: document.V41}, document.Texts([]string{"ALL", "DETAIL", "LOCAL"}),
 		"sockets_per_board", 0, "sockets_per_node", none, "start_time", document.At(jobfield.Started(r)), "state_description", "",
 		"state_reason", cmp.Or(r.Reason, "None"), "standard_error", named("stderr"), "standard_input", named("stdin"),
-		"standard_output", named("stdout"), "submit_time", document.At(r.SubmitTime), "suspend_time", document.Number{Value: 0}, "system_comment", "",
+		"standard_output", named("stdout"), "submit_time", document.At(r.SubmitTime), "suspend_time", document.Number{Value: 0}, "system_comment",
+		"",
 		"time_limit", limit(r.TimeLimitSeconds), "time_minimum", document.Number{Value: (r.TimeMinSeconds + 59) / 60},
-		"threads_per_core", none, "tres_bind", asked["TresBind"], "tres_freq", asked["TresFreq"], "tres_per_job", asked["TresPerJob"], "tres_per_node", perNode,
-		"tres_per_socket", asked["TresPerSocket"], "tres_per_task", asked["TresPerTask"], "tres_req_str", named("tres-alloc"), "tres_alloc_str", allocated(r, named("tres-alloc")),
-		"user_id", int64(r.UID), "user_name", r.User, since(document.V40, "maximum_switch_wait_time"), 0, "wckey", "", "current_working_directory", r.WorkDir,
+		"threads_per_core", none, "tres_bind", asked["TresBind"], "tres_freq", asked["TresFreq"], "tres_per_job", asked["TresPerJob"],
+		"tres_per_node", perNode,
+		"tres_per_socket", asked["TresPerSocket"], "tres_per_task", asked["TresPerTask"], "tres_req_str", named("tres-alloc"), "tres_alloc_str",
+		allocated(r, named("tres-alloc")),
+		"user_id", int64(r.UID), "user_name", r.User, since(document.V40, "maximum_switch_wait_time"), 0, "wckey", "",
+		"current_working_directory", r.WorkDir,
 	)...)
 }
 
@@ -218,15 +236,18 @@ func resources(r *jobfield.Row, p document.Parser) document.Object {
 				"memory", document.Of("used", 0, "allocated", memory), "sockets", []any{}))
 			continue
 		}
-		nodes = append(nodes, document.Of("sockets", document.Of(), "nodename", n, "cpus_used", each, "memory_used", 0, "memory_allocated", memory))
+		nodes = append(nodes, document.Of("sockets", document.Of(), "nodename", n, "cpus_used", each, "memory_used", 0, "memory_allocated",
+			memory))
 	}
 	list := hostlist.Compress(r.Nodes)
 	switch {
 	case p >= document.V41:
-		return document.Of("select_type", document.Flags{"CPU", "MEMORY"}, "nodes", document.Of("count", count, "select_type", document.Flags{"AVAILABLE"},
+		return document.Of("select_type", document.Flags{"CPU", "MEMORY"}, "nodes", document.Of("count", count, "select_type",
+			document.Flags{"AVAILABLE"},
 			"list", list, "whole", r.Exclusive, "allocation", nodes), "cpus", jobfield.CPUs(r), "threads_per_core", document.Number{})
 	case p >= document.V40:
-		return document.Of("nodes", list, "allocated_cores", jobfield.CPUs(r), "allocated_cpus", 0, "allocated_hosts", count, "allocated_nodes", nodes)
+		return document.Of("nodes", list, "allocated_cores", jobfield.CPUs(r), "allocated_cpus", 0, "allocated_hosts", count, "allocated_nodes",
+			nodes)
 	}
 	return document.Of("nodes", list, "allocated_cores", jobfield.CPUs(r), "allocated_hosts", count, "allocated_nodes", nodes)
 }

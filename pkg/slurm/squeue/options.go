@@ -35,64 +35,90 @@ const usage = `Usage: squeue [-A account] [--clusters names] [-i seconds] [--job
 // command is squeue with all its options, in Slurm's order, which decides what an
 // abbreviation that fits several is told.
 var command = &cmdline.Command[choices]{Name: "squeue", Usage: usage, Options: []cmdline.Option[choices]{
-	{Long: "account", Short: 'A', Names: "accounts", Kind: cmdline.Required, List: cmdline.Exact, Help: "jobs of these accounts", Set: cmdline.Words(func(c *choices) *[]string { return &c.accounts })},
-	{Long: "all", Short: 'a', List: cmdline.Partial, Help: "no partition is hidden: always so", Set: cmdline.Flag(func(c *choices) *bool { return &c.all })},
-	{Long: "array", Short: 'r', List: cmdline.Exact, Help: "one line for each element of an array", Set: cmdline.Flag(func(c *choices) *bool { return &c.array })},
-	{Long: "array-unique", List: cmdline.Exact, Help: "one line for the waiting elements of an array, which is what is shown without it", Set: cmdline.Flag(func(c *choices) *bool { return &c.unique })},
-	{Long: "Format", Short: 'O', Kind: cmdline.Required, List: cmdline.Partial, Help: "columns by name; what gangd has nothing of is shown as Slurm shows it where it is not used", Set: func(c *choices, v string) error {
+	{Long: "account", Short: 'A', Names: "accounts", Kind: cmdline.Required, List: cmdline.Exact, Help: "jobs of these accounts",
+		Set: cmdline.Words(func(c *choices) *[]string { return &c.accounts })},
+	{Long: "all", Short: 'a', List: cmdline.Partial, Help: "no partition is hidden: always so",
+		Set: cmdline.Flag(func(c *choices) *bool { return &c.all })},
+	{Long: "array", Short: 'r', List: cmdline.Exact, Help: "one line for each element of an array",
+		Set: cmdline.Flag(func(c *choices) *bool { return &c.array })},
+	{Long: "array-unique", List: cmdline.Exact, Help: "one line for the waiting elements of an array, which is what is shown without it",
+		Set: cmdline.Flag(func(c *choices) *bool { return &c.unique })},
+	{Long: "Format", Short: 'O', Kind: cmdline.Required, List: cmdline.Partial, Help: "columns by name; what gangd has nothing of is shown " +
+		"as Slurm shows it where it is not used", Set: func(c *choices, v string) error {
 		if c.format != nil {
 			return fmt.Errorf("-O (--Format) is incompatible with -o (--format)")
 		}
 		c.longFormat = &v
 		return nil
 	}},
-	{Long: "format", Short: 'o', Kind: cmdline.Required, List: cmdline.Partial, Help: "columns by letter; what gangd has nothing of is shown as Slurm shows it where it is not used", Set: func(c *choices, v string) error {
+	{Long: "format", Short: 'o', Kind: cmdline.Required, List: cmdline.Partial, Help: "columns by letter; what gangd has nothing of is " +
+		"shown as Slurm shows it where it is not used", Set: func(c *choices, v string) error {
 		if c.longFormat != nil {
 			return fmt.Errorf("-o (--format) is incompatible with -O (--Format)")
 		}
 		c.format = &v
 		return nil
 	}},
-	{Long: "federation", List: cmdline.Partial, Help: "there is no federation: the one cluster is shown, as Slurm does without one", Set: cmdline.Flag(func(c *choices) *bool { return &c.federation })},
-	{Long: "expand-patterns", List: cmdline.Exact, Help: "patterns of file names are shown filled in, as they always are", Set: func(*choices, string) error { return nil }},
+	{Long: "federation", List: cmdline.Partial, Help: "there is no federation: the one cluster is shown, as Slurm does without one",
+		Set: cmdline.Flag(func(c *choices) *bool { return &c.federation })},
+	{Long: "expand-patterns", List: cmdline.Exact, Help: "patterns of file names are shown filled in, as they always are",
+		Set: func(*choices, string) error { return nil }},
 	cmdline.HelpRow[choices](),
-	{Long: "hide", List: cmdline.Partial, Help: "no partition is hidden: nothing is left out", Set: func(c *choices, _ string) error { c.all = false; return nil }},
-	{Long: "iterate", Short: 'i', Kind: cmdline.Required, List: cmdline.Exact, Help: "show it again every so many seconds", Set: func(c *choices, v string) error {
-		if c.iterate = leadingNumber(v); c.iterate <= 0 {
-			return fmt.Errorf("--iterate=%s\n", v)
-		}
-		return nil
-	}},
-	{Long: "jobs", Short: 'j', Kind: cmdline.Optional, List: cmdline.Exact, Help: "these jobs, elements (12_3) and parts (12_[1-3]) of arrays", Set: func(c *choices, v string) error {
-		c.jobFlag, c.jobs = true, cmdline.SplitIDs(v)
-		return nil
-	}},
+	{Long: "hide", List: cmdline.Partial, Help: "no partition is hidden: nothing is left out",
+		Set: func(c *choices, _ string) error { c.all = false; return nil }},
+	{Long: "iterate", Short: 'i', Kind: cmdline.Required, List: cmdline.Exact, Help: "show it again every so many seconds",
+		Set: func(c *choices, v string) error {
+			if c.iterate = leadingNumber(v); c.iterate <= 0 {
+				return fmt.Errorf("--iterate=%s\n", v)
+			}
+			return nil
+		}},
+	{Long: "jobs", Short: 'j', Kind: cmdline.Optional, List: cmdline.Exact, Help: "these jobs, elements (12_3) and parts (12_[1-3]) of arrays",
+		Set: func(c *choices, v string) error {
+			c.jobFlag, c.jobs = true, cmdline.SplitIDs(v)
+			return nil
+		}},
 	slurm.JSONRow(func(c *choices) *slurm.Document { return &c.document }),
-	{Long: "licenses", Short: 'L', Kind: cmdline.Required, List: cmdline.Partial, Help: "jobs that ask for one of these", Set: cmdline.Word(func(c *choices) *string { return &c.licenses })},
+	{Long: "licenses", Short: 'L', Kind: cmdline.Required, List: cmdline.Partial, Help: "jobs that ask for one of these",
+		Set: cmdline.Word(func(c *choices) *string { return &c.licenses })},
 	{Long: "local", List: cmdline.Exact, Help: "jobs of this cluster", Set: cmdline.Flag(func(c *choices) *bool { return &c.local })},
 	{Long: "long", Short: 'l', List: cmdline.Exact, Help: "more columns", Set: cmdline.Flag(func(c *choices) *bool { return &c.long })},
 	cmdline.ClustersRow("squeue", func(c *choices) *bool { return &c.cluster }),
 	{Long: "me", List: cmdline.Exact, Help: "my own jobs", Set: cmdline.Flag(func(c *choices) *bool { return &c.me })},
-	{Long: "name", Short: 'n', Kind: cmdline.Required, List: cmdline.Exact, Help: "jobs of these names", Set: cmdline.Words(func(c *choices) *[]string { return &c.names })},
+	{Long: "name", Short: 'n', Kind: cmdline.Required, List: cmdline.Exact, Help: "jobs of these names",
+		Set: cmdline.Words(func(c *choices) *[]string { return &c.names })},
 	{Long: "noconvert", List: cmdline.Exact, Help: "sizes in megabytes", Set: cmdline.Flag(func(c *choices) *bool { return &c.noConvert })},
-	{Long: "nodelist", Short: 'w', Names: "node nodes nodelist", Kind: cmdline.Required, List: cmdline.Exact, Help: "jobs on these nodes", Set: cmdline.Word(func(c *choices) *string { return &c.nodes })},
+	{Long: "nodelist", Short: 'w', Names: "node nodes nodelist", Kind: cmdline.Required, List: cmdline.Exact, Help: "jobs on these nodes",
+		Set: cmdline.Word(func(c *choices) *string { return &c.nodes })},
 	{Long: "notme", List: cmdline.Exact, Help: "jobs of others", Set: cmdline.Flag(func(c *choices) *bool { return &c.notMe })},
 	{Long: "noheader", Short: 'h', List: cmdline.Exact, Help: "no headings", Set: cmdline.Flag(func(c *choices) *bool { return &c.noHeader })},
-	{Long: "only-job-state", List: cmdline.Partial, Help: "ids and states, where no format says otherwise; as quick as without it, and from the same view", Set: cmdline.Flag(func(c *choices) *bool { return &c.onlyState })},
-	{Long: "partition", Short: 'p', Names: "partitions", Kind: cmdline.Required, List: cmdline.Exact, Help: "jobs in these partitions", Set: cmdline.Words(func(c *choices) *[]string { return &c.partitions })},
-	{Long: "priority", Short: 'P', List: cmdline.Exact, Help: "a waiting job has a line for each partition that it may run in", Set: cmdline.Flag(func(c *choices) *bool { return &c.priority })},
-	{Long: "qos", Short: 'q', Kind: cmdline.Required, List: cmdline.Partial, Help: "no job has a QOS: nothing is shown", Set: cmdline.Words(func(c *choices) *[]string { return &c.qos })},
-	{Long: "reservation", Short: 'R', Kind: cmdline.Required, List: cmdline.Exact, Help: "jobs that use this reservation", Set: cmdline.Word(func(c *choices) *string { return &c.reservation })},
-	{Long: "sibling", Names: "sib sibling", List: cmdline.Partial, Help: "there is no federation: the one cluster is shown, as Slurm does without one", Set: cmdline.Flag(func(c *choices) *bool { return &c.sibling })},
-	{Long: "sort", Short: 'S', Kind: cmdline.Required, List: cmdline.Exact, Help: "order by letters of -o, as in P,t,-p", Set: func(c *choices, v string) error { c.sort = &v; return nil }},
-	{Long: "start", List: cmdline.Partial, Help: "waiting jobs with their expected start; SCHEDNODES is (null)", Set: cmdline.Flag(func(c *choices) *bool { return &c.start })},
-	{Long: "steps", Short: 's', Kind: cmdline.Optional, List: cmdline.Partial, Help: "steps of running jobs: of one that runs its script in every rank, batch stands for all of them", Set: func(c *choices, v string) error {
+	{Long: "only-job-state", List: cmdline.Partial, Help: "ids and states, where no format says otherwise; as quick as without it, and " +
+		"from the same view", Set: cmdline.Flag(func(c *choices) *bool { return &c.onlyState })},
+	{Long: "partition", Short: 'p', Names: "partitions", Kind: cmdline.Required, List: cmdline.Exact, Help: "jobs in these partitions",
+		Set: cmdline.Words(func(c *choices) *[]string { return &c.partitions })},
+	{Long: "priority", Short: 'P', List: cmdline.Exact, Help: "a waiting job has a line for each partition that it may run in",
+		Set: cmdline.Flag(func(c *choices) *bool { return &c.priority })},
+	{Long: "qos", Short: 'q', Kind: cmdline.Required, List: cmdline.Partial, Help: "no job has a QOS: nothing is shown",
+		Set: cmdline.Words(func(c *choices) *[]string { return &c.qos })},
+	{Long: "reservation", Short: 'R', Kind: cmdline.Required, List: cmdline.Exact, Help: "jobs that use this reservation",
+		Set: cmdline.Word(func(c *choices) *string { return &c.reservation })},
+	{Long: "sibling", Names: "sib sibling", List: cmdline.Partial, Help: "there is no federation: the one cluster is shown, as Slurm does " +
+		"without one", Set: cmdline.Flag(func(c *choices) *bool { return &c.sibling })},
+	{Long: "sort", Short: 'S', Kind: cmdline.Required, List: cmdline.Exact, Help: "order by letters of -o, as in P,t,-p",
+		Set: func(c *choices, v string) error { c.sort = &v; return nil }},
+	{Long: "start", List: cmdline.Partial, Help: "waiting jobs with their expected start; SCHEDNODES is (null)",
+		Set: cmdline.Flag(func(c *choices) *bool { return &c.start })},
+	{Long: "steps", Short: 's', Kind: cmdline.Optional, List: cmdline.Partial, Help: "steps of running jobs: of one that runs its script " +
+		"in every rank, batch stands for all of them", Set: func(c *choices, v string) error {
 		c.stepFlag, c.steps = true, cmdline.Split(v)
 		return nil
 	}},
-	{Long: "states", Short: 't', Kind: cmdline.Required, List: cmdline.Exact, Help: "jobs in these states, all: in any", Set: cmdline.Words(func(c *choices) *[]string { return &c.states })},
-	{Long: "user", Short: 'u', Names: "users", Kind: cmdline.Required, List: cmdline.Exact, Help: "jobs of these users, by name or number", Set: cmdline.Words(func(c *choices) *[]string { return &c.users })},
-	{Long: "verbose", Short: 'v', List: cmdline.Partial, Help: "the choices are listed before the table; nothing is said of plugins", Set: func(c *choices, _ string) error { c.verbose++; return nil }},
+	{Long: "states", Short: 't', Kind: cmdline.Required, List: cmdline.Exact, Help: "jobs in these states, all: in any",
+		Set: cmdline.Words(func(c *choices) *[]string { return &c.states })},
+	{Long: "user", Short: 'u', Names: "users", Kind: cmdline.Required, List: cmdline.Exact, Help: "jobs of these users, by name or number",
+		Set: cmdline.Words(func(c *choices) *[]string { return &c.users })},
+	{Long: "verbose", Short: 'v', List: cmdline.Partial, Help: "the choices are listed before the table; nothing is said of plugins",
+		Set: func(c *choices, _ string) error { c.verbose++; return nil }},
 	slurm.VersionRow[choices](),
 	cmdline.UsageRow[choices](),
 	slurm.YAMLRow(func(c *choices) *slurm.Document { return &c.document }),

@@ -90,7 +90,8 @@ func states(names []string) (states []api.JobState, all bool, err error) {
 			for _, s := range jobs.SlurmStates {
 				known = append(known, s.Name)
 			}
-			return nil, false, fmt.Errorf("Invalid job state specified: %s\nsqueue: error: Valid job states include: %s\n", name, strings.Join(known, ","))
+			return nil, false, fmt.Errorf("Invalid job state specified: %s\nsqueue: error: Valid job states include: %s\n", name,
+				strings.Join(known, ","))
 		}
 		if st.Own != "" {
 			states = append(states, st.Own)

@@ -20,22 +20,28 @@ var clock = time.Now
 
 const oneCluster = "there is one cluster, and what is shown is always of it"
 
-var command = &cmdline.Command[ask]{Name: "sreport", Tell: tell, More: func() []cmdline.Lists { return []cmdline.Lists{Reports()} }, Options: []cmdline.Option[ask]{
-	{Long: "all_clusters", Short: 'a', List: cmdline.Exact, Help: oneCluster, Set: cmdline.Accepted[ask]},
-	{Long: "cluster", Short: 'M', Kind: cmdline.Required, List: cmdline.Partial, Help: "gangd is the one cluster; another name is refused", Set: cmdline.OneCluster[ask]("sreport")},
-	{Long: "federation", List: cmdline.Exact, Help: oneCluster, Set: cmdline.Accepted[ask]},
-	{Long: "help", Short: 'h', Names: "help usage", Kind: cmdline.Optional, List: cmdline.Partial, Help: "in gangd's words"},
-	{Long: "local", List: cmdline.Exact, Help: oneCluster, Set: cmdline.Accepted[ask]},
-	{Long: "noheader", Short: 'n', List: cmdline.Exact, Help: "no header", Set: cmdline.Flag(func(a *ask) *bool { return &a.noHeader })},
-	{Long: "parsable", Short: 'p', List: cmdline.Exact, Help: "a | behind each column", Set: func(a *ask, _ string) error { a.style = accttable.Parsable; return nil }},
-	{Long: "parsable2", Short: 'P', List: cmdline.Exact, Help: "a | between columns", Set: func(a *ask, _ string) error { a.style = accttable.Parsable2; return nil }},
-	{Long: "quiet", Short: 'Q', List: cmdline.Exact, Help: "nothing is said beside reports and errors anyway", Set: cmdline.Accepted[ask]},
-	{Long: "sort", Short: 's', Kind: cmdline.Required, List: cmdline.Exact, Help: "users by Time or by Name", Set: setSort},
-	{Short: 't', As: "time", Kind: cmdline.Required, List: cmdline.Exact, Help: "unit of times: Seconds, Minutes, Hours, Percent, SecPer, MinPer, HourPer", Set: setUnit},
-	{Long: "tres", Short: 'T', Kind: cmdline.Required, List: cmdline.Partial, Help: "cpu, gres/gpu, billing, energy or ALL: the ledger keeps no other", Set: setTres},
-	{Long: "verbose", Short: 'v', List: cmdline.Exact, Help: "nothing more is known", Set: cmdline.Accepted[ask]},
-	slurm.VersionRow[ask](),
-}}
+var command = &cmdline.Command[ask]{Name: "sreport", Tell: tell, More: func() []cmdline.Lists { return []cmdline.Lists{Reports()} },
+	Options: []cmdline.Option[ask]{
+		{Long: "all_clusters", Short: 'a', List: cmdline.Exact, Help: oneCluster, Set: cmdline.Accepted[ask]},
+		{Long: "cluster", Short: 'M', Kind: cmdline.Required, List: cmdline.Partial, Help: "gangd is the one cluster; another name is refused",
+			Set: cmdline.OneCluster[ask]("sreport")},
+		{Long: "federation", List: cmdline.Exact, Help: oneCluster, Set: cmdline.Accepted[ask]},
+		{Long: "help", Short: 'h', Names: "help usage", Kind: cmdline.Optional, List: cmdline.Partial, Help: "in gangd's words"},
+		{Long: "local", List: cmdline.Exact, Help: oneCluster, Set: cmdline.Accepted[ask]},
+		{Long: "noheader", Short: 'n', List: cmdline.Exact, Help: "no header", Set: cmdline.Flag(func(a *ask) *bool { return &a.noHeader })},
+		{Long: "parsable", Short: 'p', List: cmdline.Exact, Help: "a | behind each column",
+			Set: func(a *ask, _ string) error { a.style = accttable.Parsable; return nil }},
+		{Long: "parsable2", Short: 'P', List: cmdline.Exact, Help: "a | between columns",
+			Set: func(a *ask, _ string) error { a.style = accttable.Parsable2; return nil }},
+		{Long: "quiet", Short: 'Q', List: cmdline.Exact, Help: "nothing is said beside reports and errors anyway", Set: cmdline.Accepted[ask]},
+		{Long: "sort", Short: 's', Kind: cmdline.Required, List: cmdline.Exact, Help: "users by Time or by Name", Set: setSort},
+		{Short: 't', As: "time", Kind: cmdline.Required, List: cmdline.Exact, Help: "unit of times: Seconds, Minutes, Hours, Percent, SecPer, " +
+			"MinPer, HourPer", Set: setUnit},
+		{Long: "tres", Short: 'T', Kind: cmdline.Required, List: cmdline.Partial, Help: "cpu, gres/gpu, billing, energy or ALL: the ledger " +
+			"keeps no other", Set: setTres},
+		{Long: "verbose", Short: 'v', List: cmdline.Exact, Help: "nothing more is known", Set: cmdline.Accepted[ask]},
+		slurm.VersionRow[ask](),
+	}}
 
 // Reports is how each report is kept.
 func Reports() cmdline.Lists {
@@ -49,7 +55,8 @@ func Reports() cmdline.Lists {
 func tell(l cmdline.Lists, s cmdline.Streams) {
 	fmt.Fprint(s.Out, "sreport [OPTION...] cluster|job|user REPORT [CONDITION...]\n  what was used, by the name of Slurm's sreport\n\n")
 	cmdline.WriteWords(s.Out, 16, "", l, Reports())
-	fmt.Fprint(s.Out, "Conditions: start=TIME end=TIME format=COLUMN,... accounts=A,... users=U,... topcount=N group grouping=N,... flatview printjobcount\n"+
+	fmt.Fprint(s.Out, "Conditions: start=TIME end=TIME format=COLUMN,... accounts=A,... users=U,... topcount=N group grouping=N,... "+
+		"flatview printjobcount\n"+
 		"sreport --help=slurm lists what is kept exactly, partly, and refused\n")
 }
 
@@ -62,8 +69,10 @@ type unit struct {
 }
 
 var units = []unit{
-	{"SecPer", "Seconds/Percentage of Total", 6, 1, true}, {"MinPer", "Minutes/Percentage of Total", 6, 60, true}, {"HourPer", "Hours/Percentage of Total", 6, 3600, true},
-	{"Seconds", "Seconds", 1, 1, false}, {"Minutes", "Minutes", 1, 60, false}, {"Hours", "Hours", 1, 3600, false}, {"Percent", "Percentage of Total", 1, 0, true},
+	{"SecPer", "Seconds/Percentage of Total", 6, 1, true}, {"MinPer", "Minutes/Percentage of Total", 6, 60, true},
+	{"HourPer", "Hours/Percentage of Total", 6, 3600, true},
+	{"Seconds", "Seconds", 1, 1, false}, {"Minutes", "Minutes", 1, 60, false}, {"Hours", "Hours", 1, 3600, false},
+	{"Percent", "Percentage of Total", 1, 0, true},
 }
 
 func setUnit(a *ask, v string) error {
@@ -97,10 +106,13 @@ type tres struct {
 }
 
 var allTres = []tres{
-	{"cpu", func(l *api.LedgerFigures) float64 { return float64(l.CPUMS) / 1000 }, func(n *api.Node) int { return n.CPUs }, func(cpus, _ int64) int64 { return cpus }},
+	{"cpu", func(l *api.LedgerFigures) float64 { return float64(l.CPUMS) / 1000 }, func(n *api.Node) int { return n.CPUs },
+		func(cpus, _ int64) int64 { return cpus }},
 	{"energy", func(l *api.LedgerFigures) float64 { return float64(l.Joules) }, nil, nil},
-	{"billing", func(l *api.LedgerFigures) float64 { return float64(l.CPUMS) / 1000 }, func(n *api.Node) int { return n.CPUs }, func(cpus, _ int64) int64 { return cpus }},
-	{"gres/gpu", func(l *api.LedgerFigures) float64 { return float64(l.CardMS) / 1000 }, func(n *api.Node) int { return len(n.Cards) }, func(_, cards int64) int64 { return cards }},
+	{"billing", func(l *api.LedgerFigures) float64 { return float64(l.CPUMS) / 1000 }, func(n *api.Node) int { return n.CPUs },
+		func(cpus, _ int64) int64 { return cpus }},
+	{"gres/gpu", func(l *api.LedgerFigures) float64 { return float64(l.CardMS) / 1000 }, func(n *api.Node) int { return len(n.Cards) },
+		func(_, cards int64) int64 { return cards }},
 }
 
 func setTres(a *ask, v string) error {
@@ -152,7 +164,8 @@ func (a *ask) take(r *report, word string) error {
 	list := cmdline.Split(strings.Trim(v, `'"`))
 	var err error
 	switch {
-	case !given && cmdline.Short(key, "all_clusters", 1), !given && cmdline.Short(key, "Tree", 4), !given && cmdline.Short(key, "withdeleted", 5), !given && r.jobs && cmdline.Short(key, "AcctAsParent", 2):
+	case !given && cmdline.Short(key, "all_clusters", 1), !given && cmdline.Short(key, "Tree", 4), !given &&
+		cmdline.Short(key, "withdeleted", 5), !given && r.jobs && cmdline.Short(key, "AcctAsParent", 2):
 		// One cluster, whose accounts have no tree, and of which nothing is deleted.
 	case !given && r.jobs && cmdline.Short(key, "FlatView", 2):
 		a.flat = true

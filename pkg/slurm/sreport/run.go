@@ -66,19 +66,26 @@ var reports []report
 func init() { // not in the declaration: the options refer to it
 	reports = []report{
 		{group: "cluster", name: "AccountUtilizationByUser", letters: 1, title: "Cluster/Account/User Utilization", secs: true,
-			columns: []accttable.Column{accountCol, clusterCol, energyCol, loginCol, properCol, nameCol, usedCol}, format: "cluster,ac,login,proper,used,energy", tresFormat: "cluster,ac,login,proper,tresname,used",
+			columns: []accttable.Column{accountCol, clusterCol, energyCol, loginCol, properCol, nameCol, usedCol},
+			format:  "cluster,ac,login,proper,used,energy", tresFormat: "cluster,ac,login,proper,tresname,used",
 			rows: accountsByUser, list: cmdline.Exact},
 		{group: "cluster", name: "UserUtilizationByAccount", letters: 18, title: "Cluster/User/Account Utilization", secs: true,
-			columns: []accttable.Column{accountCol, clusterCol, energyCol, loginCol, properCol, nameCol, usedCol}, format: "cluster,login,proper,ac,used,energy", tresFormat: "cluster,login,proper,ac,tresname,used",
+			columns: []accttable.Column{accountCol, clusterCol, energyCol, loginCol, properCol, nameCol, usedCol},
+			format:  "cluster,login,proper,ac,used,energy", tresFormat: "cluster,login,proper,ac,tresname,used",
 			rows: func(a *ask) ([]line, error) { return usersOf(a, false) }, list: cmdline.Exact},
 		{group: "cluster", name: "Utilization", letters: 2, title: "Cluster Utilization", whole: true,
-			columns: []accttable.Column{col("Allocated", 0, ""), clusterCol, col("Down", 0, ""), col("Idle", 0, ""), col("Over Comm", 0, "Overcommitted"), col("PLND Down", 0, "PlannedDown"),
+			columns: []accttable.Column{col("Allocated", 0, ""), clusterCol, col("Down", 0, ""), col("Idle", 0, ""),
+				col("Over Comm", 0, "Overcommitted"), col("PLND Down", 0, "PlannedDown"),
 				col("Planned", 0, "reserved"), col("Reported", 0, ""), col("TRES Count", 10, "TresCount"), nameCol, energyCol},
-			format: "cl,al,d,planned,i,res,rep", tresFormat: "cl,tresname,al,d,planned,i,res,rep", rows: utilization, list: cmdline.Partial, note: unkept},
-		{group: "job", name: "SizesByAccount", letters: 1, title: "Job Sizes", secs: true, jobs: true, columns: []accttable.Column{col("Account", 9, ""), clusterCol}, format: "cl,a", tresFormat: "cl,a",
+			format: "cl,al,d,planned,i,res,rep", tresFormat: "cl,tresname,al,d,planned,i,res,rep", rows: utilization, list: cmdline.Partial,
+			note: unkept},
+		{group: "job", name: "SizesByAccount", letters: 1, title: "Job Sizes", secs: true, jobs: true,
+			columns: []accttable.Column{col("Account", 9, ""), clusterCol}, format: "cl,a", tresFormat: "cl,a",
 			rows: sizes, list: cmdline.Partial, note: "of the jobs that the history has; accounts have no tree: root is all of them, flatview each"},
-		{group: "user", name: "TopUsage", letters: 1, secs: true, top: true, columns: []accttable.Column{accountCol, clusterCol, energyCol, loginCol, properCol, nameCol, usedCol},
-			format: "cl,l,p,a,u,energy", tresFormat: "cl,l,p,a,tresname,used", rows: func(a *ask) ([]line, error) { return usersOf(a, true) }, list: cmdline.Exact},
+		{group: "user", name: "TopUsage", letters: 1, secs: true, top: true, columns: []accttable.Column{accountCol, clusterCol, energyCol,
+			loginCol, properCol, nameCol, usedCol},
+			format: "cl,l,p,a,u,energy", tresFormat: "cl,l,p,a,tresname,used", rows: func(a *ask) ([]line, error) { return usersOf(a, true) },
+			list: cmdline.Exact},
 	}
 }
 
@@ -143,7 +150,8 @@ func find(words []string) (*report, error) {
 		name    string
 		letters int
 		valid   string
-	}{{"cluster", 2, `"AccountUtilizationByUser", "UserUtilizationByAccount", and "Utilization"`}, {"job", 1, `"SizesByAccount"`}, {"user", 1, `"Top"`}}
+	}{{"cluster", 2, `"AccountUtilizationByUser", "UserUtilizationByAccount", and "Utilization"`}, {"job", 1, `"SizesByAccount"`},
+		{"user", 1, `"Top"`}}
 	for _, g := range groups {
 		if !cmdline.Short(words[0], g.name, g.letters) {
 			continue
@@ -152,7 +160,8 @@ func find(words []string) (*report, error) {
 			return nil, cmdline.Bare("too few arguments for keyword:" + words[0])
 		}
 		for i := range reports {
-			if r := &reports[i]; r.group == g.name && (cmdline.Short(words[1], r.name, r.letters) || r.letters == 18 && strings.EqualFold(words[1], "UA")) {
+			if r := &reports[i]; r.group == g.name && (cmdline.Short(words[1], r.name, r.letters) || r.letters == 18 &&
+				strings.EqualFold(words[1], "UA")) {
 				return r, nil
 			}
 		}
@@ -179,7 +188,8 @@ func (a *ask) write(r *report, chosen []accttable.Choice, rows []line) {
 		if r.top {
 			title = fmt.Sprintf("Top %d Users", a.top)
 		}
-		fmt.Fprintf(a.Out, "%s%s %s - %s%s\n%s\n%s", rule, title, when.Stamp(a.start.Local(), ""), when.Stamp(a.end.Add(-time.Second).Local(), ""), secs, a.unitLine(r), rule)
+		fmt.Fprintf(a.Out, "%s%s %s - %s%s\n%s\n%s", rule, title, when.Stamp(a.start.Local(), ""),
+			when.Stamp(a.end.Add(-time.Second).Local(), ""), secs, a.unitLine(r), rule)
 		fmt.Fprint(a.Out, t.Header())
 	}
 	for _, l := range rows {
@@ -263,8 +273,9 @@ type whose struct{ account, user string }
 // lines are those of one user or account, one for each resource.
 func (a *ask) lines(w whose, used, all *api.LedgerFigures) (out []line) {
 	for _, t := range a.tres {
-		l := line{text: map[string]string{"Cluster": cmdline.Cluster, "Account": w.account, "Login": w.user, "TRES Name": t.name}, times: map[string]share{
-			"Used": {t.used(used), t.used(all)}, "Energy": {float64(used.Joules), float64(all.Joules)}}}
+		l := line{text: map[string]string{"Cluster": cmdline.Cluster, "Account": w.account, "Login": w.user, "TRES Name": t.name},
+			times: map[string]share{
+				"Used": {t.used(used), t.used(all)}, "Energy": {float64(used.Joules), float64(all.Joules)}}}
 		if w.user != "" {
 			l.text["Proper Name"] = properName(w.user)
 		}
@@ -378,8 +389,10 @@ func utilization(a *ask) ([]line, error) {
 		}
 		had := t.used(&used)
 		whole := max(float64(count)*span, had)
-		out = append(out, line{text: map[string]string{"Cluster": cmdline.Cluster, "TRES Name": t.name, "TRES Count": fmt.Sprint(count)}, times: map[string]share{
-			"Allocated": {had, whole}, "Idle": {whole - had, whole}, "Reported": {whole, whole}, "Energy": {float64(used.Joules), float64(used.Joules)}}})
+		out = append(out, line{text: map[string]string{"Cluster": cmdline.Cluster, "TRES Name": t.name, "TRES Count": fmt.Sprint(count)},
+			times: map[string]share{
+				"Allocated": {had, whole}, "Idle": {whole - had, whole}, "Reported": {whole, whole}, "Energy": {float64(used.Joules),
+					float64(used.Joules)}}})
 	}
 	return out, nil
 }
@@ -402,36 +415,37 @@ func sizes(a *ask) ([]line, error) {
 		return nil, fmt.Errorf("jobs have no size in %s: want cpu, gres/gpu or billing", a.tres[0].name)
 	}
 	accounts := map[string]*sized{}
-	err := client.New().History(context.Background(), &api.HistoryQuery{Since: a.start, Until: a.end, Users: a.users}, func(d *api.JobDetail) error {
-		if len(a.accounts) > 0 && !slices.Contains(a.accounts, d.Job.Account) || !d.Job.InPartition(a.partitions) {
+	err := client.New().History(context.Background(), &api.HistoryQuery{Since: a.start, Until: a.end, Users: a.users},
+		func(d *api.JobDetail) error {
+			if len(a.accounts) > 0 && !slices.Contains(a.accounts, d.Job.Account) || !d.Job.InPartition(a.partitions) {
+				return nil
+			}
+			account := "root"
+			if a.flat || len(a.accounts) > 0 {
+				account = d.Job.Account
+			}
+			counted := false
+			for i := range d.Attempts {
+				t := &d.Attempts[i]
+				had := amount.Of(&d.Job, int64(len(t.Nodes)))
+				n := of(had.CPUs, had.GPUs)
+				span := a.within(t.StartTime, t.EndTime)
+				if n == 0 || span <= 0 {
+					continue
+				}
+				s := accounts[account]
+				if s == nil {
+					s = &sized{map[int64]float64{}, map[int64]int{}}
+					accounts[account] = s
+				}
+				s.seconds[a.sizeOf(n)] += float64(n) * span
+				if !counted {
+					s.jobs[a.sizeOf(n)]++
+					counted = true
+				}
+			}
 			return nil
-		}
-		account := "root"
-		if a.flat || len(a.accounts) > 0 {
-			account = d.Job.Account
-		}
-		counted := false
-		for i := range d.Attempts {
-			t := &d.Attempts[i]
-			had := amount.Of(&d.Job, int64(len(t.Nodes)))
-			n := of(had.CPUs, had.GPUs)
-			span := a.within(t.StartTime, t.EndTime)
-			if n == 0 || span <= 0 {
-				continue
-			}
-			s := accounts[account]
-			if s == nil {
-				s = &sized{map[int64]float64{}, map[int64]int{}}
-				accounts[account] = s
-			}
-			s.seconds[a.sizeOf(n)] += float64(n) * span
-			if !counted {
-				s.jobs[a.sizeOf(n)]++
-				counted = true
-			}
-		}
-		return nil
-	})
+		})
 	if err != nil {
 		return nil, err
 	}
@@ -485,7 +499,8 @@ func (a *ask) sizeLines(accounts map[string]*sized) (out []line) {
 	for _, name := range slices.Sorted(maps.Keys(accounts)) {
 		s := accounts[name]
 		own := sum(s)
-		l := line{text: map[string]string{"Cluster": cmdline.Cluster, "Account": name, percentOfCluster: fmt.Sprintf("%.2f%%", 100*own/max(all, 1))}, times: map[string]share{}}
+		l := line{text: map[string]string{"Cluster": cmdline.Cluster, "Account": name, percentOfCluster: fmt.Sprintf("%.2f%%",
+			100*own/max(all, 1))}, times: map[string]share{}}
 		for _, g := range a.groups(accounts) {
 			if a.count {
 				l.text[a.groupName(g)] = fmt.Sprint(s.jobs[g])

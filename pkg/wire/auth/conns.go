@@ -60,7 +60,8 @@ func connsOf(files uint64) *conns {
 
 // tooMany is all that a user hears who holds too many connections already.
 const tooMany = "HTTP/1.1 429 Too Many Requests\r\nContent-Type: application/json\r\nConnection: close\r\nRetry-After: 1\r\n\r\n" +
-	`{"code":"too_many","message":"you hold as many connections to this daemon as one user may","hint":"end commands that follow or wait","retry_after":1}` + "\n"
+	`{"code":"too_many","message":"you hold as many connections to this daemon as one user may","hint":"end commands that follow or ` +
+	`wait","retry_after":1}` + "\n"
 
 // ConnState is for [http.Server.ConnState]: it counts connections and closes those beyond
 // a user's share. Of those without a certificate the oldest go first.

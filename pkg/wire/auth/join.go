@@ -100,7 +100,8 @@ func JoinController(ctx context.Context, line, name string) ([]byte, error) {
 	if !validName(name) {
 		return nil, badName(name)
 	}
-	reply, err := post(ctx, (&pinned{fingerprint: l.fingerprint}).config(), l.address, ControllerJoinPath, &joinRequest{Token: l.token, Name: name})
+	reply, err := post(ctx, (&pinned{fingerprint: l.fingerprint}).config(), l.address, ControllerJoinPath,
+		&joinRequest{Token: l.token, Name: name})
 	if err != nil {
 		return nil, err
 	}
@@ -159,7 +160,8 @@ func (p *pinned) verify(s tls.ConnectionState) error {
 		}
 	}
 	if p.ca == nil {
-		return errors.New("the controller at this address is another one than the line was made by (CA fingerprint differs); ask for a new line, or for who is between")
+		return errors.New("the controller at this address is another one than the line was made by (CA fingerprint differs); ask for a new " +
+			"line, or for who is between")
 	}
 	// Anyone can show the CA's certificate; only the controller has one signed by it.
 	pool := x509.NewCertPool()

@@ -195,7 +195,8 @@ func Refuse(op Op, id Identity, owner uint32, ref, user string) *api.Error {
 	case !Allow(OpShow, id, owner):
 		return noJob(ref)
 	}
-	return api.Errorf(api.CodePermission, "job %s belongs to %s: only its owner or an admin %s", ref, user, deed(op)).About(api.ReasonOwner, user)
+	return api.Errorf(api.CodePermission, "job %s belongs to %s: only its owner or an admin %s", ref, user, deed(op)).About(api.ReasonOwner,
+		user)
 }
 
 func deed(op Op) string {

@@ -99,7 +99,8 @@ func (t *Tokens) New(ask api.TokenRequest) (string, error) {
 	secret := make([]byte, 32)
 	rand.Read(secret) // never fails, by its documentation
 	token := base64.RawURLEncoding.EncodeToString(secret)
-	row := tokenRow{Hash: hash(token), Node: ask.Node, Login: ask.Login, Controller: ask.Controller, Uses: max(ask.Uses, 1), Expires: t.now().Add(ttl).UTC()}
+	row := tokenRow{Hash: hash(token), Node: ask.Node, Login: ask.Login, Controller: ask.Controller, Uses: max(ask.Uses, 1),
+		Expires: t.now().Add(ttl).UTC()}
 	return token, t.change(func(f *tokenFile) error {
 		f.Tokens = append(f.Tokens, row)
 		return nil

@@ -73,7 +73,8 @@ func UsersPass(dir string) error {
 		}
 		ofUsers := st.Mode&0o010 != 0 && st.Gid != 0 && int(st.Gid) != os.Getegid()
 		if st.Mode&0o001 == 0 && !ofUsers {
-			closed = fmt.Errorf("users can't pass %s (mode %04o): chmod o+x %s, or leave it to one group: chgrp GROUP %s && chmod g+x %s", at, st.Mode&0o777, at, at, at)
+			closed = fmt.Errorf("users can't pass %s (mode %04o): chmod o+x %s, or leave it to one group: chgrp GROUP %s && chmod g+x %s", at,
+				st.Mode&0o777, at, at, at)
 		}
 		if at == filepath.Dir(at) {
 			return closed
@@ -96,7 +97,8 @@ func Private(dir string) error {
 		return err
 	}
 	if mode := info.Mode().Perm(); mode&0o077 != 0 {
-		return fmt.Errorf("%s can be entered by others (mode %04o), and scripts and environments of jobs lie in it: chmod 0700 %s", dir, mode, dir)
+		return fmt.Errorf("%s can be entered by others (mode %04o), and scripts and environments of jobs lie in it: chmod 0700 %s", dir, mode,
+			dir)
 	}
 	return nil
 }

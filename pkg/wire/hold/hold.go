@@ -69,7 +69,8 @@ func Listen() (*Client, error) {
 
 // Environ is what the holder has to find in its environment.
 func (c *Client) Environ() []string {
-	return []string{hostsEnv + "=" + strings.Join(stepwire.Hosts(c.l.Addr().(*net.TCPAddr).Port), ","), printEnv + "=" + c.id.Fingerprint, secretEnv + "=" + c.secret}
+	return []string{hostsEnv + "=" + strings.Join(stepwire.Hosts(c.l.Addr().(*net.TCPAddr).Port), ","), printEnv + "=" + c.id.Fingerprint,
+		secretEnv + "=" + c.secret}
 }
 
 // Connected is closed when the holder is there: the allocation holds.

@@ -62,7 +62,8 @@ func ReadSmall(path string) ([]byte, error) {
 // status before it.
 var (
 	// Unavailable is for a rank whose connection no gnoded takes.
-	Unavailable = refusal("503 Service Unavailable", &api.Error{Code: api.CodeUnavailable, Message: "the node daemon is restarting", Hint: "try again in a second"})
+	Unavailable = refusal("503 Service Unavailable", &api.Error{Code: api.CodeUnavailable, Message: "the node daemon is restarting",
+		Hint: "try again in a second"})
 	// Foreign is for a process of another user than the job's.
 	Foreign = refusal("403 Forbidden", &ForeignUser)
 )

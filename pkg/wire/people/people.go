@@ -72,8 +72,9 @@ var Here = New("/etc")
 
 // New is the directory of a host whose configuration is below etc.
 func New(etc string) *Directory {
-	return &Directory{files: files{etc: etc}, getent: "/usr/bin/getent", patience: Patience, fresh: Fresh, unknown: Unknown, doubt: Doubt, retry: Retry,
-		now: time.Now, slots: make(chan struct{}, maxChildren), kept: map[key]*entry{}}
+	return &Directory{files: files{etc: etc}, getent: "/usr/bin/getent", patience: Patience, fresh: Fresh, unknown: Unknown, doubt: Doubt,
+		retry: Retry,
+		now:   time.Now, slots: make(chan struct{}, maxChildren), kept: map[key]*entry{}}
 }
 
 // key is what is asked.

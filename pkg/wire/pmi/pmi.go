@@ -120,7 +120,8 @@ func (s *Server) Task(number, fd int) (*os.File, []string, error) {
 		defer conn.Close()
 		s.serve(number, conn)
 	}()
-	env := []string{"PMI_FD=" + strconv.Itoa(fd), "PMI_RANK=" + strconv.Itoa(number), "PMI_SIZE=" + strconv.Itoa(s.size), "PMI_JOBID=" + s.o.Job}
+	env := []string{"PMI_FD=" + strconv.Itoa(fd), "PMI_RANK=" + strconv.Itoa(number), "PMI_SIZE=" + strconv.Itoa(s.size), "PMI_JOBID=" +
+		s.o.Job}
 	return theirs, env, nil
 }
 

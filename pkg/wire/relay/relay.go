@@ -57,7 +57,8 @@ type Options struct {
 // Run passes calls on until ctx ends.
 func Run(ctx context.Context, o Options) error {
 	if o.TLS == nil {
-		return errors.New("relay: the controller must be reached over TLS (controller = \"host:port\"): on its own socket every call would be root's")
+		return errors.New("relay: the controller must be reached over TLS (controller = \"host:port\"): on its own socket every call would be " +
+			"root's")
 	}
 	o.leads = newLeads(o.Controllers)
 	o.leads.alone = o.Alone
@@ -71,7 +72,8 @@ func Run(ctx context.Context, o Options) error {
 		return nil
 	}
 	if err != nil && o.Optional {
-		o.Log.Warn("no relay on this host: commands, also in jobs, reach the controller only if somebody else answers there", "socket", o.Socket, "err", err)
+		o.Log.Warn("no relay on this host: commands, also in jobs, reach the controller only if somebody else answers there", "socket", o.Socket,
+			"err", err)
 		return nil
 	}
 	if err != nil {
@@ -81,7 +83,8 @@ func Run(ctx context.Context, o Options) error {
 	up := upstream(o.TLS)
 	defer up.CloseIdleConnections()
 	errorLog := slog.NewLogLogger(o.Log.Handler(), slog.LevelDebug)
-	srv := &http.Server{Handler: o.handler(up), ConnContext: connContext, ReadHeaderTimeout: headerPatience, IdleTimeout: clientIdle, ErrorLog: errorLog}
+	srv := &http.Server{Handler: o.handler(up), ConnContext: connContext, ReadHeaderTimeout: headerPatience, IdleTimeout: clientIdle,
+		ErrorLog: errorLog}
 	o.Log.Info("relay is up", "socket", o.Socket, "controllers", o.Controllers.Addresses())
 	if o.Ready != nil {
 		o.Ready()
@@ -243,7 +246,8 @@ func (o *Options) away(w http.ResponseWriter, r *http.Request, err error) {
 	again := !callOf(r.Context()).asked.Load() || api.Repeatable(r.Method, r.URL.Path)
 	switch {
 	case moved && !again:
-		answer(w, api.Errorf(api.CodeUnavailable, "the controller at %s, which was asked, does not lead any more and gave no answer: what it was asked for may have been done", r.URL.Host))
+		answer(w, api.Errorf(api.CodeUnavailable, "the controller at %s, which was asked, does not lead any more and gave no answer: what it "+
+			"was asked for may have been done", r.URL.Host))
 		return
 	case again && (moved || o.leads.failed(r.URL.Host)):
 		answer(w, api.Errorf(api.CodeNotLeader, "can't reach the controller at %s: %v; the next call goes to another", r.URL.Host, cause(err)))

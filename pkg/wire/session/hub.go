@@ -110,7 +110,8 @@ func (h *Hub) install(s *hubSession) error {
 		old := h.nodes[s.hello.Node]
 		if old != nil && old.hello.StateID != s.hello.StateID {
 			h.mu.Unlock()
-			return api.Errorf(api.CodeConflict, "another gnoded is connected as node %q (from another state directory): give one of them another name",
+			return api.Errorf(api.CodeConflict, "another gnoded is connected as node %q (from another state directory): give one of them another "+
+				"name",
 				s.hello.Node)
 		}
 		if !h.greeted.Newest(s.hello) {

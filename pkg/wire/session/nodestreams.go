@@ -120,7 +120,8 @@ func (n *nodeStreams) enter(st *nodeStream, r *api.StreamRequest) *api.Error {
 				n.readers.held[r.Log.UID], r.Log.User, n.readers.room)}
 	case r.Log == nil && !n.orders.take(orderOf(r)):
 		return &api.Error{Code: api.CodeTooMany, Hint: "wait until they are answered",
-			Message: fmt.Sprintf("%d signals and looks of the same job wait on the node already; a job may have a quarter of the room that is left, which is %d",
+			Message: fmt.Sprintf("%d signals and looks of the same job wait on the node already; a job may have a quarter of the room that is "+
+				"left, which is %d",
 				n.orders.held[orderOf(r)], n.orders.room)}
 	}
 	n.open[r.ID] = st

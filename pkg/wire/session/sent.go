@@ -92,7 +92,8 @@ func (s *sentState) changes(want []api.Assignment) (d *api.Desired, unsent []str
 		}
 		named[a.MemberKey] = true
 		old, known := s.members[a.MemberKey]
-		if known && equal(old.gate, a.Gate) && equal(old.stop, a.Stop) && equal(old.check, a.Check) && SameSteps(old.steps, a.Steps) && old.passed == a.Passed {
+		if known && equal(old.gate, a.Gate) && equal(old.stop, a.Stop) && equal(old.check, a.Check) && SameSteps(old.steps, a.Steps) &&
+			old.passed == a.Passed {
 			continue
 		}
 		change := api.Assignment{MemberKey: a.MemberKey, Gate: a.Gate, Stop: a.Stop, Check: a.Check, Steps: a.Steps, Passed: a.Passed}

@@ -24,7 +24,8 @@ type silence struct {
 
 func (s *silence) sign(now time.Time) { s.heard, s.own = now, 0 }
 
-// look judges at a time. held says whether what the peer has said was not all read, and is asked only where it matters. It gives how long to wait for the next
+// look judges at a time. held says whether what the peer has said was not all read, and is asked only where it matters. It gives how long
+// to wait for the next
 // look; 0: the peer is silent.
 //
 // A dead peer is found when patience is over, as long as this process runs: nothing of it waits then, and the look comes in time.

@@ -90,7 +90,8 @@ func (st *stream) push(r api.StreamReply) {
 	st.held += len(r.Data)
 	if st.held > 2*api.StreamWindow {
 		// A node that ignores its window must not fill the controller's memory.
-		r = api.StreamReply{ID: r.ID, EOF: true, Error: api.Errorf(api.CodeInternal, "node sent more than its window of %d bytes", api.StreamWindow)}
+		r = api.StreamReply{ID: r.ID, EOF: true, Error: api.Errorf(api.CodeInternal, "node sent more than its window of %d bytes",
+			api.StreamWindow)}
 		st.pieces = nil
 	}
 	st.pieces = append(st.pieces, r)

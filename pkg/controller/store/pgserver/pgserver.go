@@ -139,7 +139,8 @@ func (s *Server) create(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	set := []string{"listen_addresses = ''", "unix_socket_directories = '" + s.dir + "'", "shared_buffers = 32MB", "max_wal_size = 256MB", "log_min_messages = warning"}
+	set := []string{"listen_addresses = ''", "unix_socket_directories = '" + s.dir + "'", "shared_buffers = 32MB", "max_wal_size = 256MB",
+		"log_min_messages = warning"}
 	if o.Of != nil {
 		set = append(set, fmt.Sprintf("primary_conninfo = 'host=%s user=%s application_name=%s'", o.Of.dir, User, filepath.Base(s.dir)))
 	}

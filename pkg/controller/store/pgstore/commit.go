@@ -22,7 +22,8 @@ const (
 
 // fence raises the counter of commits; where the term or the number is another there is no row, and
 // dividing by their number fails the transaction.
-const fence = "WITH mine AS (UPDATE meta SET lineage = $1, next_id = $2, next_seq = $3 WHERE lineage = $4 AND term = $5 RETURNING one) SELECT 1 / count(*) FROM mine"
+const fence = "WITH mine AS (UPDATE meta SET lineage = $1, next_id = $2, next_seq = $3 WHERE lineage = $4 AND term = $5 RETURNING one) " +
+	"SELECT 1 / count(*) FROM mine"
 
 // Commit writes one batch in one transaction and one round trip.
 func (s *Store) Commit(ctx context.Context, ch *gang.Changes) (uint64, error) {

@@ -101,7 +101,8 @@ func (d database) Alone(ctx context.Context, lazy bool, f func(sqlstore.Writer) 
 			return err
 		}
 		var one int
-		if err := tx.QueryRowContext(ctx, "WITH mine AS (UPDATE beside SET lineage = lineage + 1 WHERE lineage = $1 AND term = $2 RETURNING one) SELECT 1 / count(*) FROM mine",
+		if err := tx.QueryRowContext(ctx, "WITH mine AS (UPDATE beside SET lineage = lineage + 1 WHERE lineage = $1 AND term = $2 RETURNING "+
+			"one) SELECT 1 / count(*) FROM mine",
 			s.beside.number, int64(s.term.Load())).Scan(&one); err != nil {
 			return err
 		}

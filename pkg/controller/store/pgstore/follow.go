@@ -24,7 +24,8 @@ const followPiece = 100
 func (s *Store) Follow(ctx context.Context, k *store.Known, keep time.Time) (more bool, err error) {
 	err = database{s}.Reading(ctx, func(r *sqlstore.Reader) error {
 		var now place
-		if err := r.One("SELECT meta.lineage, coalesce(commit_log.term, 0), next_id, next_seq, beside.lineage FROM beside, meta LEFT JOIN commit_log USING (lineage)", nil,
+		if err := r.One("SELECT meta.lineage, coalesce(commit_log.term, 0), next_id, next_seq, beside.lineage FROM beside, meta LEFT JOIN "+
+			"commit_log USING (lineage)", nil,
 			&now.lineage, &now.term, &now.nextID, &now.nextSeq, &now.beside); err != nil {
 			return err
 		}

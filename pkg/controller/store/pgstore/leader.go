@@ -35,7 +35,8 @@ func leaderRow(ctx context.Context, q querier, lock string) (l store.Leader, ses
 	var term int64
 	var who []byte
 	var left float64
-	err = q.QueryRowContext(ctx, "SELECT term, session, controller, extract(epoch FROM until - clock_timestamp())::float8, extract(epoch FROM until)::text, until = 'epoch' FROM leader "+lock).
+	err = q.QueryRowContext(ctx, "SELECT term, session, controller, extract(epoch FROM until - clock_timestamp())::float8, extract(epoch "+
+		"FROM until)::text, until = 'epoch' FROM leader "+lock).
 		Scan(&term, &session, &who, &left, &l.Mark, &l.Free)
 	if err != nil {
 		return l, "", err
@@ -50,7 +51,8 @@ func (s *Store) TakeOver(ctx context.Context, who store.Controller, ttl time.Dur
 }
 
 // seize is TakeOver by whoever is allowed; nil: anybody is.
-func (s *Store) seize(ctx context.Context, who store.Controller, ttl time.Duration, seen store.Leader, least uint64, allowed func(context.Context, querier, string) error) (uint64, error) {
+func (s *Store) seize(ctx context.Context, who store.Controller, ttl time.Duration, seen store.Leader, least uint64,
+	allowed func(context.Context, querier, string) error) (uint64, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.usable(); err != nil {
@@ -65,7 +67,8 @@ func (s *Store) seize(ctx context.Context, who store.Controller, ttl time.Durati
 	return term, nil
 }
 
-func (s *Store) takeOver(ctx context.Context, who store.Controller, ttl time.Duration, seen store.Leader, least uint64, allowed func(context.Context, querier, string) error) (uint64, error) {
+func (s *Store) takeOver(ctx context.Context, who store.Controller, ttl time.Duration, seen store.Leader, least uint64,
+	allowed func(context.Context, querier, string) error) (uint64, error) {
 	name, err := json.Marshal(who)
 	if err != nil {
 		return 0, err
@@ -85,7 +88,8 @@ func (s *Store) takeOver(ctx context.Context, who store.Controller, ttl time.Dur
 	// transaction would wait for.
 	if session != s.session {
 		if _, err := s.write.ExecContext(ctx, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "+
-			"WHERE usename = current_user AND datname = current_database() AND application_name = $1 AND pid != pg_backend_pid()", session); err != nil {
+			"WHERE usename = current_user AND datname = current_database() AND application_name = $1 AND pid != pg_backend_pid()",
+			session); err != nil {
 			return 0, err
 		}
 	}
@@ -109,13 +113,15 @@ func (s *Store) takeOver(ctx context.Context, who store.Controller, ttl time.Dur
 		}
 	}
 	term := max(before.Term, least) + 1
-	if _, err := tx.ExecContext(ctx, "UPDATE leader SET term = $1, session = $2, controller = $3, until = clock_timestamp() + make_interval(secs => $4)",
+	if _, err := tx.ExecContext(ctx, "UPDATE leader SET term = $1, session = $2, controller = $3, until = clock_timestamp() + "+
+		"make_interval(secs => $4)",
 		int64(term), s.session, string(name), ttl.Seconds()); err != nil {
 		return 0, err
 	}
 	// These wait for a write of the leader before that is under way.
 	var lineage, nextID, nextSeq, beside int64
-	if err := tx.QueryRowContext(ctx, "UPDATE meta SET term = $1 RETURNING lineage, next_id, next_seq", int64(term)).Scan(&lineage, &nextID, &nextSeq); err != nil {
+	if err := tx.QueryRowContext(ctx, "UPDATE meta SET term = $1 RETURNING lineage, next_id, next_seq", int64(term)).Scan(&lineage, &nextID,
+		&nextSeq); err != nil {
 		return 0, err
 	}
 	if err := tx.QueryRowContext(ctx, "UPDATE beside SET term = $1 RETURNING lineage", int64(term)).Scan(&beside); err != nil {
@@ -189,7 +195,8 @@ func (s *Store) until(ctx context.Context, to string, ttl time.Duration) error {
 	}
 	known, lineage := s.lineage.Load(), int64(0)
 	err := s.twice(ctx, func() error {
-		return s.write.QueryRowContext(ctx, "UPDATE leader SET until = "+to+" WHERE term = $2 AND session = $3 RETURNING (SELECT lineage FROM meta)",
+		return s.write.QueryRowContext(ctx, "UPDATE leader SET until = "+to+" WHERE term = $2 AND session = $3 RETURNING (SELECT lineage FROM "+
+			"meta)",
 			ttl.Seconds(), int64(s.term.Load()), s.session).Scan(&lineage)
 	})
 	switch {

@@ -71,7 +71,8 @@ func (s *Store) settle(c *counter) (number int64, err error) {
 	for wait := shortest; ; wait, bound = min(2*wait, longest), s.longer(bound) {
 		dropIdle(s.write, writers)
 		err := s.try(bound, func(ctx context.Context) error {
-			return s.write.QueryRowContext(ctx, "UPDATE "+c.table+" SET settled = settled + 1 WHERE term = $1 RETURNING lineage", int64(s.term.Load())).Scan(&number)
+			return s.write.QueryRowContext(ctx, "UPDATE "+c.table+" SET settled = settled + 1 WHERE term = $1 RETURNING lineage",
+				int64(s.term.Load())).Scan(&number)
 		})
 		switch {
 		case err == nil:

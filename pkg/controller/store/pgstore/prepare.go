@@ -27,7 +27,8 @@ func (s *Store) prepare(ctx context.Context) error {
 	defer func() { _ = tx.Rollback() }()
 	var version, encoding string
 	var number int
-	if err := tx.QueryRowContext(ctx, "SELECT current_setting('server_version'), current_setting('server_version_num')::int, current_setting('server_encoding')").
+	if err := tx.QueryRowContext(ctx, "SELECT current_setting('server_version'), current_setting('server_version_num')::int, "+
+		"current_setting('server_encoding')").
 		Scan(&version, &number, &encoding); err != nil {
 		return err
 	}
@@ -53,7 +54,8 @@ const oldest = 14
 // schemaOf gives the number of the schema, 0 where nothing is yet.
 func schemaOf(ctx context.Context, q querier) (int, error) {
 	var tables, ours int
-	if err := q.QueryRowContext(ctx, "SELECT count(*), count(*) FILTER (WHERE relname = '"+marker+"') FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "+
+	if err := q.QueryRowContext(ctx, "SELECT count(*), count(*) FILTER (WHERE relname = '"+marker+
+		"') FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "+
 		"WHERE n.nspname = current_schema() AND c.relkind = 'r'").Scan(&tables, &ours); err != nil {
 		return 0, err
 	}
@@ -69,7 +71,8 @@ func schemaOf(ctx context.Context, q querier) (int, error) {
 	}
 	texts, err := sqlstore.Migrations(migrationFiles)
 	if err == nil && version > len(texts) {
-		err = fmt.Errorf("the database has schema %d, this gangd knows schemas up to %d: start the gangd that wrote it or a newer one: %w", version, len(texts), store.ErrNewerSchema)
+		err = fmt.Errorf("the database has schema %d, this gangd knows schemas up to %d: start the gangd that wrote it or a newer one: %w",
+			version, len(texts), store.ErrNewerSchema)
 	}
 	return version, err
 }
@@ -114,7 +117,8 @@ func (s *Store) Doctor(ctx context.Context) (all []string, err error) {
 	var sent time.Time
 	if err := s.twice(ctx, func() error {
 		sent = time.Now()
-		return s.read.QueryRowContext(ctx, "SELECT extract(epoch FROM clock_timestamp())::float8, current_setting('fsync'), current_setting('full_page_writes'), "+
+		return s.read.QueryRowContext(ctx, "SELECT extract(epoch FROM clock_timestamp())::float8, current_setting('fsync'), "+
+			"current_setting('full_page_writes'), "+
 			"current_setting('synchronous_commit'), current_setting('synchronous_standby_names'), (SELECT count(*) FROM pg_stat_replication)").
 			Scan(&now, &fsync, &whole, &sync, &names, &standbys)
 	}); err != nil {
@@ -131,12 +135,15 @@ func (s *Store) Doctor(ctx context.Context) (all []string, err error) {
 	case sync == "off":
 		all = append(all, "synchronous_commit is off: jobs that were acknowledged are lost when the server dies; set synchronous_commit = on")
 	case standbys > 0 && (names == "" || sync == "local"):
-		all = append(all, fmt.Sprintf("%d standbys follow asynchronously: promoting one loses what it lacks, and gangd will HOLD; set synchronous_standby_names", standbys))
+		all = append(all, fmt.Sprintf("%d standbys follow asynchronously: promoting one loses what it lacks, and gangd will HOLD; set "+
+			"synchronous_standby_names", standbys))
 	case sync == "remote_write":
-		all = append(all, "synchronous_commit is remote_write: a standby that loses its power loses what was acknowledged; set synchronous_commit = on")
+		all = append(all, "synchronous_commit is remote_write: a standby that loses its power loses what was acknowledged; set "+
+			"synchronous_commit = on")
 	}
 	if skew := sent.Add(took / 2).Sub(time.UnixMicro(int64(now * 1e6))); skew.Abs() > maxSkew+took {
-		all = append(all, fmt.Sprintf("this host's clock is %v ahead of the database's: times of jobs will disagree; keep both by NTP", when.Words(skew)))
+		all = append(all, fmt.Sprintf("this host's clock is %v ahead of the database's: times of jobs will disagree; keep both by NTP",
+			when.Words(skew)))
 	}
 	return all, nil
 }

@@ -85,7 +85,8 @@ const (
 func Open(ctx context.Context, o Options) (*Store, error) {
 	b := make([]byte, 8)
 	_, _ = rand.Read(b) // never fails
-	s := &Store{log: o.Log, goes: o.Progress, tryTime: o.tryTime, session: "gangd " + hex.EncodeToString(b), quit: make(chan struct{}), specs: sqlstore.Specs{}}
+	s := &Store{log: o.Log, goes: o.Progress, tryTime: o.tryTime, session: "gangd " + hex.EncodeToString(b), quit: make(chan struct{}),
+		specs: sqlstore.Specs{}}
 	s.meta, s.beside = counter{table: "meta"}, counter{table: "beside"}
 	log := s.log
 	if log == nil {

@@ -33,7 +33,8 @@ func prepareStatements(w *writer) (*statements, error) {
 	for _, t := range sqlstore.Batched {
 		st.put[t] = prepare(t.Put(values(t)), len(t.Columns))
 	}
-	for _, t := range []*sqlstore.Table{sqlstore.Job, sqlstore.Rank, sqlstore.Node, sqlstore.Reservation, sqlstore.Partition, sqlstore.Crontab, sqlstore.Letter} {
+	for _, t := range []*sqlstore.Table{sqlstore.Job, sqlstore.Rank, sqlstore.Node, sqlstore.Reservation, sqlstore.Partition, sqlstore.Crontab,
+		sqlstore.Letter} {
 		st.drop[t] = prepare(fmt.Sprintf("DELETE FROM %s WHERE %s = ?", t.Name, t.KeyNames()), 1)
 	}
 	live := *sqlstore.Job

@@ -37,7 +37,8 @@ func (c *counters) check() int64 {
 // intact says that one of them is not what was written; nil: nothing that a checksum finds.
 func (c *counters) intact() error {
 	if c.sum.Valid && c.sum.Int64 != c.check() {
-		return fmt.Errorf("row meta is damaged: commit %d, next id %d or next event %d is not what was written; gangd verify --repair goes on behind all that is here",
+		return fmt.Errorf("row meta is damaged: commit %d, next id %d or next event %d is not what was written; gangd verify --repair goes on "+
+			"behind all that is here",
 			c.lineage, c.nextID, c.nextSeq)
 	}
 	return nil
@@ -55,7 +56,8 @@ func examineCounters(r *sqlstore.Reader, found []Finding) ([]Finding, error) {
 		return nil, err
 	}
 	if c.intact() != nil {
-		found = append(found, Finding{Table: "meta", Row: "1", Why: fmt.Sprintf("its checksum is that of other counters: ids go on behind %d, events behind %d", c.nextID-1, c.nextSeq-1)})
+		found = append(found, Finding{Table: "meta", Row: "1", Why: fmt.Sprintf("its checksum is that of other counters: ids go on behind %d, "+
+			"events behind %d", c.nextID-1, c.nextSeq-1)})
 	}
 	return found, nil
 }

@@ -27,7 +27,8 @@ func migrate(w *writer, name string, texts []string, progress func()) error {
 		return fmt.Errorf("%s is a database of another program (application id %#x, gangd's is %#x)", name, app, applicationID)
 	}
 	if version > len(texts) {
-		return fmt.Errorf("%s has schema %d, this gangd knows schemas up to %d; start the gangd that wrote it or restore a backup made before the upgrade: %w",
+		return fmt.Errorf("%s has schema %d, this gangd knows schemas up to %d; start the gangd that wrote it or restore a backup made before "+
+			"the upgrade: %w",
 			name, version, len(texts), store.ErrNewerSchema)
 	}
 	for n := version + 1; n <= len(texts); n++ {

@@ -23,7 +23,8 @@ import (
 // nobody can judge, and a backup is better than a guess.
 
 // errMalformed: the file is damaged below its rows.
-var errMalformed = errors.New("the store is damaged below its rows, it was left as it is: with gangd stopped move its directory away and put a backup " +
+var errMalformed = errors.New("the store is damaged below its rows, it was left as it is: with gangd stopped move its directory away " +
+	"and put a backup " +
 	"there (gangd backup), or keep what sqlite3's .recover can read of a copy")
 
 // Finding is a row that is impossible.

@@ -32,7 +32,8 @@ const DatabaseName = "state.db"
 // 4096 (2048 and 8192 within 5 %), cache_size 2 MB (16 and 64 MB the same with 100,000 jobs
 // touched at random: 7.5 us a row, the kernel's cache does the work), mmap_size 0 (7.0 us,
 // but an I/O error would be a SIGBUS).
-const pragmas = "_pragma=busy_timeout(10000)&_pragma=synchronous(FULL)&_pragma=foreign_keys(0)&_pragma=temp_store(MEMORY)&_pragma=wal_autocheckpoint(0)"
+const pragmas = "_pragma=busy_timeout(10000)&_pragma=synchronous(FULL)&_pragma=foreign_keys(0)&_pragma=temp_store(MEMORY)&" +
+	"_pragma=wal_autocheckpoint(0)"
 
 // Store keeps the state in one SQLite file, or in memory.
 type Store struct {

@@ -223,7 +223,8 @@ func testCheckpointBroken(t *testing.T, p Place) {
 	mustPut(t, s, 1, 1, 0, "", []byte("good"))
 	// Others that put meanwhile keep what is theirs.
 	others := &then{Reader: strings.NewReader(""), do: func() { mustPut(t, s, 1, 1, 1, "", []byte("another's")) }}
-	cut := io.MultiReader(&io.LimitedReader{R: &failing{left: store.CheckpointPiece}, N: store.CheckpointPiece}, others, &failing{left: store.CheckpointPiece + 5})
+	cut := io.MultiReader(&io.LimitedReader{R: &failing{left: store.CheckpointPiece}, N: store.CheckpointPiece}, others,
+		&failing{left: store.CheckpointPiece + 5})
 	if _, n, err := s.PutCheckpoint(context.Background(), k, 0, "", cut); err == nil || !strings.Contains(err.Error(), "line cut") || n != 0 {
 		t.Errorf("%d, err %v", n, err)
 	}

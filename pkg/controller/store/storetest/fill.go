@@ -44,7 +44,8 @@ func Fill(t *testing.T, s store.Store) {
 			t.Fatal(err)
 		}
 	}
-	if err := s.PutRelease(ctx, store.Release{Name: "x", SetKey: store.SetKey{MemberKey: api.MemberKey{Job: 2, Epoch: 1}, Step: 3}}); err != nil {
+	if err := s.PutRelease(ctx, store.Release{Name: "x", SetKey: store.SetKey{MemberKey: api.MemberKey{Job: 2, Epoch: 1},
+		Step: 3}}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.Begin(ctx, "run"); err != nil {

@@ -87,7 +87,8 @@ func testHistory(t *testing.T, p Place) {
 		many = append(many, j)
 	}
 	mustCommit(t, s, Submitted(many...))
-	for n, want := range map[int]string{1: "[299]", 10: "[299 298 297 296 295 294 293 292 291 290]", 12: "[299 298 297 296 295 294 293 292 291 290 10 9]", 99: "[299 298 297 296 295 294 293 292 291 290 10 9 8]"} {
+	for n, want := range map[int]string{1: "[299]", 10: "[299 298 297 296 295 294 293 292 291 290]",
+		12: "[299 298 297 296 295 294 293 292 291 290 10 9]", 99: "[299 298 297 296 295 294 293 292 291 290 10 9 8]"} {
 		if got, err := s.Newest(context.Background(), "eve", n); err != nil || fmt.Sprint(got) != want {
 			t.Errorf("the newest %d: %v, %v, want %s", n, got, err, want)
 		}
@@ -101,8 +102,10 @@ func testEvents(t *testing.T, p Place) {
 		{Seq: 3, JobID: 1, Type: api.EventSubmitted, Time: T0},
 		{Seq: 4, JobID: 2, Type: api.EventSubmitted, Time: T0},
 		{Seq: 6, JobID: 1, Epoch: 1, Type: api.EventReserved, Time: T0, Nodes: []string{"n1", "n2"}},
-		{Seq: 7, JobID: 1, Epoch: 1, Type: api.EventDrainStarted, Time: T0, Rank: &rank, ExitCode: &code, Trigger: &rank, Cause: api.CauseCrash, Moved: 1},
-		{Seq: 9, JobID: 2, Epoch: 1, Type: api.EventEnded, Time: T0, State: api.JobCompleted, ExitCodes: map[int]int{0: 0, 1: 137}, Seconds: 0.25},
+		{Seq: 7, JobID: 1, Epoch: 1, Type: api.EventDrainStarted, Time: T0, Rank: &rank, ExitCode: &code, Trigger: &rank, Cause: api.CauseCrash,
+			Moved: 1},
+		{Seq: 9, JobID: 2, Epoch: 1, Type: api.EventEnded, Time: T0, State: api.JobCompleted, ExitCodes: map[int]int{0: 0, 1: 137},
+			Seconds: 0.25},
 	}
 	mustCommit(t, s, &gang.Changes{Events: all[:2], NextSeq: 5})
 	mustCommit(t, s, &gang.Changes{Events: all[2:], NextSeq: 10})

@@ -15,7 +15,8 @@ func figure(v float64) *api.Figure { return &api.Figure{Seconds: 60, Mean: v, Ma
 // Booking is of an attempt of two cards and four CPUs that began an hour before midnight.
 func Booking(cause api.Cause, ran time.Duration) *gang.Booking {
 	start := time.Date(2026, 11, 22, 23, 0, 0, 0, time.UTC)
-	return &gang.Booking{Epoch: 1, User: "ada", Account: "vision", Partition: "gpu", CPUs: 4, Cards: []gang.BookedCards{{Type: "H200", Cards: 2, SeenMS: 7200_000, BusyMS: 3600_000}},
+	return &gang.Booking{Epoch: 1, User: "ada", Account: "vision", Partition: "gpu", CPUs: 4,
+		Cards:   []gang.BookedCards{{Type: "H200", Cards: 2, SeenMS: 7200_000, BusyMS: 3600_000}},
 		Started: start, Until: start.Add(ran), Cause: cause, Waited: time.Minute}
 }
 
@@ -24,8 +25,10 @@ func testMeasures(t *testing.T, p Place) {
 	ctx := context.Background()
 	s := mustOpen(t, p)
 	cpu := 12.5
-	m := api.Measure{Node: "n1", Seconds: 60, CPUs: 4, CPUSeconds: &cpu, CPU: figure(20), Series: &api.MeasureSeries{Step: 2, Use: api.Points{1, api.UnknownPoint, 3}, Memory: api.Points{0, 0, 9}},
-		Cards: []api.CardMeasure{{UUID: "GPU-a", Utilization: figure(90), Series: &api.MeasureSeries{Step: 1, Use: api.Points{100}, Memory: api.Points{50}}}, {UUID: "GPU-b"}}}
+	m := api.Measure{Node: "n1", Seconds: 60, CPUs: 4, CPUSeconds: &cpu, CPU: figure(20), Series: &api.MeasureSeries{Step: 2,
+		Use: api.Points{1, api.UnknownPoint, 3}, Memory: api.Points{0, 0, 9}},
+		Cards: []api.CardMeasure{{UUID: "GPU-a", Utilization: figure(90), Series: &api.MeasureSeries{Step: 1, Use: api.Points{100},
+			Memory: api.Points{50}}}, {UUID: "GPU-b"}}}
 	j := NewJob(1, 2)
 	j.Epoch = 2
 	rows := []gang.MeasureRow{{Job: 1, Epoch: 1, Member: 1, Measure: &m}, {Job: 1, Epoch: 2, Member: 0, Measure: &api.Measure{Node: "n2"}}}
@@ -56,7 +59,8 @@ func testLedger(t *testing.T, p Place) {
 	running, over := Booking("", 30*time.Minute), Booking(api.CauseCrash, 2*time.Hour)
 	book := func(j *gang.Job, b *gang.Booking, rows ...api.LedgerRow) {
 		t.Helper()
-		mustCommit(t, s, &gang.Changes{Jobs: []*gang.Job{j}, Epochs: []gang.EpochRow{{Job: 1, Epoch: 1, Trigger: -1, Started: b.Started, Booking: b}}, Ledger: rows, NextID: 2, NextSeq: 1})
+		mustCommit(t, s, &gang.Changes{Jobs: []*gang.Job{j}, Epochs: []gang.EpochRow{{Job: 1, Epoch: 1, Trigger: -1, Started: b.Started,
+			Booking: b}}, Ledger: rows, NextID: 2, NextSeq: 1})
 		mustVerify(t, s)
 	}
 	was := gang.Booked(running)
@@ -80,14 +84,17 @@ func testLedger(t *testing.T, p Place) {
 	all := []string{"day", "user", "account", "partition", "card_type", "cause"}
 	same(t, "ledger", read(api.LedgerQuery{By: all}), gang.Booked(over))
 	hour := int64(3600_000)
-	if got := read(api.LedgerQuery{By: []string{"month", "user"}, From: "2026-11-22", Users: []string{"ada", "bob"}, Cause: []string{"crash"}}); len(got) != 1 || got[0].CardMS != 4*hour || got[0].LostCPUMS != 8*hour ||
-		got[0].LedgerKey != (api.LedgerKey{Day: "2026-11", User: "ada"}) || got[0].Attempts != 1 || got[0].Starts != 1 || got[0].WaitMS != 60_000 {
+	if got := read(api.LedgerQuery{By: []string{"month", "user"}, From: "2026-11-22", Users: []string{"ada", "bob"},
+		Cause: []string{"crash"}}); len(got) != 1 || got[0].CardMS != 4*hour || got[0].LostCPUMS != 8*hour ||
+		got[0].LedgerKey != (api.LedgerKey{Day: "2026-11", User: "ada"}) || got[0].Attempts != 1 || got[0].Starts != 1 ||
+		got[0].WaitMS != 60_000 {
 		t.Errorf("%+v", got)
 	}
 	if got := read(api.LedgerQuery{To: "2026-11-22"}); len(got) != 1 || got[0].CardMS != 2*hour || got[0].Starts != 1 {
 		t.Errorf("to a day: %+v", got)
 	}
-	if got := read(api.LedgerQuery{From: "2026-11-23", To: "2026-11-23"}); len(got) != 1 || got[0].CardMS != 2*hour || got[0].BusyCardMS != hour/2 || got[0].Starts != 0 {
+	if got := read(api.LedgerQuery{From: "2026-11-23", To: "2026-11-23"}); len(got) != 1 || got[0].CardMS != 2*hour ||
+		got[0].BusyCardMS != hour/2 || got[0].Starts != 0 {
 		t.Errorf("%+v", got)
 	}
 	if got := read(api.LedgerQuery{Users: []string{"bob"}}); len(got) != 0 {

@@ -153,7 +153,8 @@ func (m *model) batch(rt *rapid.T) *gang.Changes {
 		}
 	}
 	if rapid.Bool().Draw(rt, "node") {
-		n := &gang.Node{Name: rapid.SampledFrom([]string{"n1", "n2"}).Draw(rt, "name"), Strikes: make([]gang.Strike, rapid.IntRange(0, 3).Draw(rt, "strikes")), LastSeen: T0}
+		n := &gang.Node{Name: rapid.SampledFrom([]string{"n1", "n2"}).Draw(rt, "name"), Strikes: make([]gang.Strike,
+			rapid.IntRange(0, 3).Draw(rt, "strikes")), LastSeen: T0}
 		m.nodes[n.Name] = n
 		ch.Nodes = append(ch.Nodes, n)
 	}

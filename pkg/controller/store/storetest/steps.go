@@ -15,11 +15,13 @@ func testSteps(t *testing.T, p Place) {
 	s := mustOpen(t, p)
 	j := NewJob(1, 2)
 	j.Epoch, j.NextStep = 2, 12
-	j.Steps = []gang.Step{{ID: 11, Key: "k", Secret: "s", Ask: api.StepAsk{StepComponent: api.StepComponent{Tasks: 2}, Hosts: []string{"h:1"}}, Start: T0,
+	j.Steps = []gang.Step{{ID: 11, Key: "k", Secret: "s", Ask: api.StepAsk{StepComponent: api.StepComponent{Tasks: 2}, Hosts: []string{"h:1"}},
+		Start: T0,
 		Parts: []gang.StepPart{{Member: 1, Tasks: []int{0, 1}, CPUs: 2, Cards: []string{"GPU-a"}}}}}
 	code := 3
 	step := func(epoch int, id string) api.Step {
-		return api.Step{JobID: 1, StepID: id, Epoch: epoch, Name: "x", State: api.JobFailed, Nodes: []string{"n1"}, Tasks: 2, StartTime: T0, EndTime: T0.Add(time.Second), ExitCode: &code}
+		return api.Step{JobID: 1, StepID: id, Epoch: epoch, Name: "x", State: api.JobFailed, Nodes: []string{"n1"}, Tasks: 2, StartTime: T0,
+			EndTime: T0.Add(time.Second), ExitCode: &code}
 	}
 	ch := &gang.Changes{Jobs: []*gang.Job{j}, Steps: []api.Step{step(2, "10"), step(2, "9"), step(1, "0")}, NextID: 2, NextSeq: 1}
 	mustCommit(t, s, ch)

@@ -209,10 +209,13 @@ func testJob(t *testing.T, p Place) {
 
 	ran := j.Copy()
 	ran.Epoch, ran.Restarts, ran.Start, ran.Held = 2, 1, T0.Add(time.Second), "user"
-	ran.Dependency = &api.Dependency{Any: true, On: []api.Condition{{Kind: api.After, Job: 3, Index: new(int), Delay: time.Minute}, {Kind: api.AfterSingle}}}
+	ran.Dependency = &api.Dependency{Any: true, On: []api.Condition{{Kind: api.After, Job: 3, Index: new(int), Delay: time.Minute},
+		{Kind: api.AfterSingle}}}
 	ran.Waits = "afterok:3(unfulfilled)"
-	ran.Members = []gang.Member{{Node: "n1", State: gang.MemberRunning, Ranks: []int{0, 1}, Port: 29500}, {Node: "n2", State: gang.MemberFenced, Ranks: []int{2}, Forced: true}}
-	ran.Drain = &gang.Drain{Cause: api.CauseCrash, Trigger: 1, Text: "rank 1 exited 3", Started: T0, Moved: 2, Later: []api.Cause{api.CauseTimeout}}
+	ran.Members = []gang.Member{{Node: "n1", State: gang.MemberRunning, Ranks: []int{0, 1}, Port: 29500},
+		{Node: "n2", State: gang.MemberFenced, Ranks: []int{2}, Forced: true}}
+	ran.Drain = &gang.Drain{Cause: api.CauseCrash, Trigger: 1, Text: "rank 1 exited 3", Started: T0, Moved: 2,
+		Later: []api.Cause{api.CauseTimeout}}
 	ran.Used = map[api.Cause]int{api.CauseCrash: 1}
 	ran.Avoid = []string{"n3"}
 	ran.Refusals, ran.Elsewhere = []gang.Refusal{{Node: "n3", Blame: api.BlameFiles, Text: "no such directory"}}, true
@@ -227,7 +230,8 @@ func testJob(t *testing.T, p Place) {
 	}
 	mustCommit(t, s, ch)
 
-	same(t, "Load", mustLoad(t, s, time.Time{}), &gang.Snapshot{Jobs: []*gang.Job{ran}, Keys: map[string]int64{"key-of-7": 7}, NextID: 8, NextSeq: 1})
+	same(t, "Load", mustLoad(t, s, time.Time{}), &gang.Snapshot{Jobs: []*gang.Job{ran}, Keys: map[string]int64{"key-of-7": 7}, NextID: 8,
+		NextSeq: 1})
 	got, err := s.Job(context.Background(), 7)
 	if err != nil {
 		t.Fatal(err)
@@ -256,9 +260,11 @@ func testPartitions(t *testing.T, p Place) {
 	s := mustOpen(t, p)
 	limit := time.Minute
 	file := &api.Partition{Name: "main", Default: true, IdleLimit: &limit}
-	a := &api.PartitionChange{Name: "main", File: file, Partition: &api.Partition{Name: "main", State: api.PartitionDown}, By: "root", Time: T0}
+	a := &api.PartitionChange{Name: "main", File: file, Partition: &api.Partition{Name: "main", State: api.PartitionDown}, By: "root",
+		Time: T0}
 	b := &api.PartitionChange{Name: "night", Partition: &api.Partition{Name: "night", Nodes: []string{"n1"}}, Time: T0}
-	mustCommit(t, s, &gang.Changes{SiteChanges: gang.SiteChanges{Partitions: []gang.PartitionRow{{Name: "night", C: b}, {Name: "main", C: a}}}})
+	mustCommit(t, s, &gang.Changes{SiteChanges: gang.SiteChanges{Partitions: []gang.PartitionRow{{Name: "night", C: b},
+		{Name: "main", C: a}}}})
 	same(t, "partitions", mustLoad(t, s, time.Time{}).Partitions, []*api.PartitionChange{a, b})
 	gone := *a
 	gone.Partition = nil
@@ -266,7 +272,9 @@ func testPartitions(t *testing.T, p Place) {
 	same(t, "partitions after a change", mustLoad(t, s, time.Time{}).Partitions, []*api.PartitionChange{&gone})
 	// One commit may take some away and bring others, of each kind.
 	cron := &api.Crontab{User: "ada", Text: "#\n", Time: T0}
-	mustCommit(t, s, &gang.Changes{SiteChanges: gang.SiteChanges{Partitions: []gang.PartitionRow{{Name: "main"}, {Name: "night", C: b}}, Reservations: []gang.ReservationRow{{Name: "none"}, {Name: "r", R: &api.Reservation{Name: "r", Start: T0}}}, Crontabs: []gang.CrontabRow{{User: "bob"}, {User: "ada", T: cron}}}})
+	mustCommit(t, s, &gang.Changes{SiteChanges: gang.SiteChanges{Partitions: []gang.PartitionRow{{Name: "main"}, {Name: "night", C: b}},
+		Reservations: []gang.ReservationRow{{Name: "none"}, {Name: "r", R: &api.Reservation{Name: "r", Start: T0}}},
+		Crontabs:     []gang.CrontabRow{{User: "bob"}, {User: "ada", T: cron}}}})
 	all := mustLoad(t, s, time.Time{})
 	same(t, "partitions, one for another", all.Partitions, []*api.PartitionChange{b})
 	same(t, "and the rest of the commit", all.Crontabs, []*api.Crontab{cron})
@@ -290,7 +298,8 @@ func testCrontabs(t *testing.T, p Place) {
 
 func testLetters(t *testing.T, p Place) {
 	s := mustOpen(t, p)
-	a := &api.Letter{ID: 32, User: "ada", To: "ada@uni.example", Type: api.NotifyEnd, Time: T0, JobID: 2, Ref: "2", JobName: "train", State: api.JobFailed, ExitCode: 3, Ran: time.Hour}
+	a := &api.Letter{ID: 32, User: "ada", To: "ada@uni.example", Type: api.NotifyEnd, Time: T0, JobID: 2, Ref: "2", JobName: "train",
+		State: api.JobFailed, ExitCode: 3, Ran: time.Hour}
 	b := &api.Letter{ID: 16, User: "ada", Target: "chat", Type: api.NotifyEnd, Time: T0, JobID: 1, Ref: "1_*", Draft: true,
 		Array: &api.LetterArray{Count: 3, States: map[api.JobState]int{api.JobCompleted: 1}}}
 	mustCommit(t, s, &gang.Changes{Letters: []gang.LetterRow{{ID: 32, Letter: a}, {ID: 16, Letter: b}}})
@@ -304,8 +313,10 @@ func testLetters(t *testing.T, p Place) {
 
 func testNodes(t *testing.T, p Place) {
 	s := mustOpen(t, p)
-	b := &gang.Node{Name: "n2", State: api.NodeLost, LostSince: T0, Admin: "broken fan", DrainUser: "ada", DrainTime: T0, Strikes: []gang.Strike{{Time: T0, Job: 7, User: "ada", Blame: api.BlameSite, Text: "no home"}}, BootID: "b"}
-	a := &gang.Node{Name: "n1", State: api.NodeUp, LastSeen: T0, Connected: true, Hello: api.Hello{Node: "n1", Cards: []api.CardInfo{{Index: 0, UUID: "GPU-0", NUMA: -1}}}}
+	b := &gang.Node{Name: "n2", State: api.NodeLost, LostSince: T0, Admin: "broken fan", DrainUser: "ada", DrainTime: T0,
+		Strikes: []gang.Strike{{Time: T0, Job: 7, User: "ada", Blame: api.BlameSite, Text: "no home"}}, BootID: "b"}
+	a := &gang.Node{Name: "n1", State: api.NodeUp, LastSeen: T0, Connected: true, Hello: api.Hello{Node: "n1",
+		Cards: []api.CardInfo{{Index: 0, UUID: "GPU-0", NUMA: -1}}}}
 	mustCommit(t, s, &gang.Changes{Nodes: []*gang.Node{b, a}})
 	up := *b
 	up.State, up.LostSince = api.NodeUp, time.Time{}
@@ -347,10 +358,12 @@ func testTexts(t *testing.T, p Place) {
 	j := NewJob(1, 1)
 	j.SpecHash = "large"
 	whole := *j.Spec
-	whole.Script, whole.Env, whole.Args = []byte("#!/bin/sh\n\x00\xff"), []string{"A=" + strings.Repeat("ü<", 1<<20), "B="}, []string{"", "x y"}
+	whole.Script, whole.Env, whole.Args = []byte("#!/bin/sh\n\x00\xff"), []string{"A=" + strings.Repeat("ü<", 1<<20), "B="}, []string{"",
+		"x y"}
 	j.TextBytes = whole.TextBytes()
 	mustCommit(t, s, &gang.Changes{Jobs: []*gang.Job{j, NewJob(2, 1)}, NextID: 3,
-		Specs: map[string]*api.Spec{"large": &whole, "hash-of-train": WithSpecs(&gang.Changes{Jobs: []*gang.Job{NewJob(2, 1)}}).Specs["hash-of-train"]}})
+		Specs: map[string]*api.Spec{"large": &whole, "hash-of-train": WithSpecs(&gang.Changes{Jobs: []*gang.Job{NewJob(2,
+			1)}}).Specs["hash-of-train"]}})
 	for range 2 {
 		got, err := s.Spec(ctx, "large")
 		if err != nil {
@@ -378,7 +391,8 @@ func testTexts(t *testing.T, p Place) {
 	}
 	lost := NewJob(3, 1)
 	lost.SpecHash = "lost"
-	if _, err := s.Commit(ctx, &gang.Changes{Jobs: []*gang.Job{lost}, NextID: 4}); err == nil || !strings.Contains(err.Error(), "job 3 is new, and its spec lost is not in the batch") {
+	if _, err := s.Commit(ctx, &gang.Changes{Jobs: []*gang.Job{lost}, NextID: 4}); err == nil ||
+		!strings.Contains(err.Error(), "job 3 is new, and its spec lost is not in the batch") {
 		t.Errorf("a new job without its spec: %v", err)
 	}
 }
@@ -486,7 +500,8 @@ func testAdvance(t *testing.T, p Place) {
 func testEmptyBatch(t *testing.T, p Place) {
 	s := mustOpen(t, p)
 	mustCommit(t, s, Submitted(NewJob(1, 1)))
-	n, err := s.Commit(context.Background(), &gang.Changes{NextID: 2, NextSeq: 1, Purged: []int64{9}, Hints: gang.Hints{Dirty: []string{"n1"}, Queue: []int64{1}}})
+	n, err := s.Commit(context.Background(), &gang.Changes{NextID: 2, NextSeq: 1, Purged: []int64{9},
+		Hints: gang.Hints{Dirty: []string{"n1"}, Queue: []int64{1}}})
 	if err != nil || n != 1 {
 		t.Errorf("an empty batch: lineage %d, %v", n, err)
 	}
@@ -555,7 +570,8 @@ func testClosed(t *testing.T, p Place) {
 	_, events := s.Events(ctx, 1, 0, 0)
 	_, verify := s.Verify(ctx)
 	_, forget := s.Forget(ctx, []int64{1})
-	for i, err := range []error{commit, load, job, spec, jobs, epochs, events, verify, s.Backup(ctx, filepath.Join(t.TempDir(), "b")), forget} {
+	for i, err := range []error{commit, load, job, spec, jobs, epochs, events, verify, s.Backup(ctx, filepath.Join(t.TempDir(), "b")),
+		forget} {
 		if !errors.Is(err, store.ErrClosed) {
 			t.Errorf("call %d on a closed store: %v", i, err)
 		}

@@ -17,7 +17,8 @@ func (p *Policy) AboveCap(account string, ask *cluster.Ask) *api.Error {
 	}
 	cards := CardsOf(ask)
 	above := func(most int, whose string) *api.Error {
-		return &api.Error{Code: api.CodeInvalid, Message: fmt.Sprintf("%s are asked for, and %s may hold at most %d at a time", api.Count(cards, "card"), whose, most),
+		return &api.Error{Code: api.CodeInvalid, Message: fmt.Sprintf("%s are asked for, and %s may hold at most %d at a time",
+			api.Count(cards, "card"), whose, most),
 			Hint: fmt.Sprintf("ask for %s or fewer", api.Count(most, "card"))}
 	}
 	if p.UserCards > 0 && cards > p.UserCards {
@@ -79,7 +80,8 @@ func (p *Policy) CheckPools(pools []api.Pool) *api.Error {
 			}
 			return &api.Error{Code: api.CodeInvalid, Message: "there is no " + want.Key().String(), Hint: hint}
 		case want.Count > total:
-			return &api.Error{Code: api.CodeUnsatisfiable, Message: fmt.Sprintf("%d of %s are asked for, and the site has %d", want.Count, want.Key(), total),
+			return &api.Error{Code: api.CodeUnsatisfiable, Message: fmt.Sprintf("%d of %s are asked for, and the site has %d", want.Count,
+				want.Key(), total),
 				Hint: fmt.Sprintf("ask for %s:%d or fewer", want.Name, total)}
 		}
 	}

@@ -89,7 +89,8 @@ func (t *Terms) hash() uint64 {
 }
 
 func (t *Terms) same(o *Terms) bool {
-	return t.Tier == o.Tier && t.Priority == o.Priority && t.Nice == o.Nice && t.Size == o.Size && t.Ask == o.Ask && slices.Equal(t.Avoid, o.Avoid) &&
+	return t.Tier == o.Tier && t.Priority == o.Priority && t.Nice == o.Nice && t.Size == o.Size && t.Ask == o.Ask &&
+		slices.Equal(t.Avoid, o.Avoid) &&
 		t.User == o.User && t.Account == o.Account && t.TimeLimit == o.TimeLimit && t.Stop == o.Stop && t.TimeMin == o.TimeMin &&
 		t.Deadline.Equal(o.Deadline) && t.Attained == o.Attained && t.KeepsWork == o.KeepsWork
 }

@@ -123,7 +123,10 @@ var common = []Field{
 
 // gqueues is what gqueue alone has, or writes otherwise than squeue.
 var gqueues = []Field{
-	{Letter: 'p', Names: names("priority"), Head: "PRIORITY", Text: func(r *Row) string { return fmt.Sprintf("%.14f", float64(r.Priority)/(1<<32-1)) }, Compare: number(priority)},
+	{Letter: 'p', Names: names("priority"), Head: "PRIORITY", Text: func(r *Row) string {
+		return fmt.Sprintf("%.14f",
+			float64(r.Priority)/(1<<32-1))
+	}, Compare: number(priority)},
 	value('Q', names("prioritylong"), "PRIORITY", priority),
 	nodes('R', names("reasonlist"), "NODELIST(REASON)", everyReason),
 	text('o', names("command"), "COMMAND", func(r *Row) string { return OrNull(r.Command) }),
@@ -136,7 +139,8 @@ var gqueues = []Field{
 	text(0, names("stdin"), "STDIN", func(r *Row) string { return cmp.Or(r.StdIn, "/dev/null") }),
 	text(0, names("stdout"), "STDOUT", func(r *Row) string { return r.StdOut }),
 
-	{Names: names("beatage"), Head: "BEAT_AGE", Text: func(r *Row) string { return BeatAge(r.LastBeat) }, Compare: moment(func(r *Row) time.Time { return r.LastBeat })},
+	{Names: names("beatage"), Head: "BEAT_AGE", Text: func(r *Row) string { return BeatAge(r.LastBeat) },
+		Compare: moment(func(r *Row) time.Time { return r.LastBeat })},
 	text(0, names("cause"), "CAUSE", func(r *Row) string { return orNA(string(r.Cause)) }),
 	value(0, names("epoch"), "EPOCH", func(r *Row) int64 { return int64(r.Epoch) }),
 	value(0, names("gpus"), "GPUS", GPUs),
@@ -146,5 +150,6 @@ var gqueues = []Field{
 	text(0, names("roles"), "ROLES", func(r *Row) string { return orNA(roleList(r.Roles)) }),
 	value(0, names("size"), "SIZE", func(r *Row) int64 { return int64(r.Size) }),
 	text(0, names("status"), "STATUS", func(r *Row) string { return r.Status }),
-	{Names: names("vram"), Head: "VRAM", Text: func(r *Row) string { return BytesText(r.VRAMBytes) }, Compare: number(func(r *Row) int64 { return r.VRAMBytes })},
+	{Names: names("vram"), Head: "VRAM", Text: func(r *Row) string { return BytesText(r.VRAMBytes) },
+		Compare: number(func(r *Row) int64 { return r.VRAMBytes })},
 }

@@ -14,7 +14,10 @@ import (
 // squeues is what squeue alone has, or writes otherwise than gqueue. What gangd has nothing
 // of is written as squeue writes it where the feature is not used.
 var squeues = []Field{
-	{Letter: 'p', Names: names("priority"), Head: "PRIORITY", Text: func(r *Row) string { return fmt.Sprintf("%.14f", float64(slurmPriority(r))/(1<<32-1)) }, Compare: number(slurmPriority)},
+	{Letter: 'p', Names: names("priority"), Head: "PRIORITY", Text: func(r *Row) string {
+		return fmt.Sprintf("%.14f",
+			float64(slurmPriority(r))/(1<<32-1))
+	}, Compare: number(slurmPriority)},
 	value('Q', names("prioritylong"), "PRIORITY", slurmPriority),
 	nodes('R', names("reasonlist"), "NODELIST(REASON)", reasonList),
 	text('o', names("command"), "COMMAND", func(r *Row) string { return OrNull(Command(r.Job)) }),

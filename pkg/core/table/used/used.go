@@ -63,7 +63,8 @@ func Cause(a *api.Attempt) string { return cmp.Or(string(a.Cause), "running") }
 // Write shows one attempt in full; with plots how it went with time.
 func Write(w io.Writer, j *api.Job, a *api.Attempt, now time.Time, plots bool) {
 	e := a.Efficiency
-	fmt.Fprintf(w, "Job %s %s, attempt %d: %s, %s on %s\n", jobfield.IDText(j), column.Printable(j.Name), a.Attempt, Cause(a), Elapsed(a, now), column.Printable(strings.Join(a.Nodes, ",")))
+	fmt.Fprintf(w, "Job %s %s, attempt %d: %s, %s on %s\n", jobfield.IDText(j), column.Printable(j.Name), a.Attempt, Cause(a), Elapsed(a, now),
+		column.Printable(strings.Join(a.Nodes, ",")))
 	if e == nil {
 		fmt.Fprintln(w, "Nothing is known of what it used.")
 		return
@@ -200,7 +201,8 @@ func writePlots(w io.Writer, a *api.Attempt) {
 			if p, ok := measure.Percentile(c.Utilization, 0.95); ok && p > 0 {
 				high = fmt.Sprintf("  95%% of the time below %.0f%%", p)
 			}
-			fmt.Fprintf(w, "    %-10s %s%s\n    %-10s %s\n", fmt.Sprintf("card %d", c.Index), sparkline(c.Series.Use), high, "  VRAM", sparkline(c.Series.Memory))
+			fmt.Fprintf(w, "    %-10s %s%s\n    %-10s %s\n", fmt.Sprintf("card %d", c.Index), sparkline(c.Series.Use), high, "  VRAM",
+				sparkline(c.Series.Memory))
 		}
 	}
 }

@@ -27,7 +27,8 @@ func FIFO(truth func() replay.Truth) replay.Planner {
 }
 
 func firstIn(_ replay.Truth, a, b *sched.Candidate) int {
-	return cmp.Or(a.Submit.Compare(b.Submit), cmp.Compare(cards(b), cards(a)), cmp.Compare(a.TimeLimit, b.TimeLimit), cmp.Compare(a.Job, b.Job))
+	return cmp.Or(a.Submit.Compare(b.Submit), cmp.Compare(cards(b), cards(a)), cmp.Compare(a.TimeLimit, b.TimeLimit),
+		cmp.Compare(a.Job, b.Job))
 }
 
 func cards(c *sched.Candidate) int { return c.Size * c.Ask.Spec.GPUsPerRank }

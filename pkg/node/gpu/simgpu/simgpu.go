@@ -61,7 +61,8 @@ func New(text, node, file string) (*Provider, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Provider{cards: cards, file: file, state: make([]Steering, len(cards)), acked: make([]int, len(cards)), changed: make(chan struct{}, 1), quit: make(chan struct{})}
+	p := &Provider{cards: cards, file: file, state: make([]Steering, len(cards)), acked: make([]int, len(cards)),
+		changed: make(chan struct{}, 1), quit: make(chan struct{})}
 	if file != "" && len(cards) > 0 {
 		p.done.Go(p.watch)
 	}
@@ -221,7 +222,8 @@ func (p *Provider) Sample(ctx context.Context) ([]gpu.Sample, error) {
 		processes, held := holders(living)
 		sample := gpu.Sample{
 			UUID: c.UUID, UsedBytes: min(max(int64(s.Used), held)+strangers, c.VRAMBytes), StrangersBytes: strangers,
-			Utilization: s.Utilization, Unhealthy: string(s.Unhealthy), Processes: processes, Users: users(living), UsersKnown: slices.ContainsFunc(s.Processes, told),
+			Utilization: s.Utilization, Unhealthy: string(s.Unhealthy), Processes: processes, Users: users(living),
+			UsersKnown: slices.ContainsFunc(s.Processes, told),
 			// Figures of an H100: 70 W and 30 degrees idle, 700 W and 80 busy.
 			PowerWatts: 70 + max(s.Utilization, 0)*63/10,
 		}

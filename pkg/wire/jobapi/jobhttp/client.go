@@ -37,7 +37,8 @@ func NewClient() (*Client, error) {
 // Put stores the rank's checkpoint. Repeats of one put have the same key.
 func (c *Client) Put(ctx context.Context, key string, data []byte) (*api.CallResult, error) {
 	res := new(api.CallResult)
-	return res, c.do(ctx, http.MethodPut, "/v1/checkpoint", key, bytes.NewReader(data), func(r io.Reader) error { return json.NewDecoder(r).Decode(res) })
+	return res, c.do(ctx, http.MethodPut, "/v1/checkpoint", key, bytes.NewReader(data),
+		func(r io.Reader) error { return json.NewDecoder(r).Decode(res) })
 }
 
 // Get reads the newest complete checkpoint of a rank; -1: the own.
@@ -57,7 +58,8 @@ func (c *Client) Get(ctx context.Context, rank int) ([]byte, error) {
 // Barrier waits until every rank has come to name.
 func (c *Client) Barrier(ctx context.Context, key, name string) (*api.CallResult, error) {
 	res := new(api.CallResult)
-	return res, c.do(ctx, http.MethodPost, "/v1/barrier?name="+url.QueryEscape(name), key, nil, func(r io.Reader) error { return json.NewDecoder(r).Decode(res) })
+	return res, c.do(ctx, http.MethodPost, "/v1/barrier?name="+url.QueryEscape(name), key, nil,
+		func(r io.Reader) error { return json.NewDecoder(r).Decode(res) })
 }
 
 // Ready waits until every rank of a role has said READY=1; of the gang when role is empty.

@@ -16,7 +16,8 @@ type Limit struct {
 var limits = read()
 
 func read() []Limit {
-	all := []Limit{{Name: "CPU", Number: 0}, {Name: "FSIZE", Number: 1}, {Name: "DATA", Number: 2}, {Name: "STACK", Number: 3}, {Name: "CORE", Number: 4},
+	all := []Limit{{Name: "CPU", Number: 0}, {Name: "FSIZE", Number: 1}, {Name: "DATA", Number: 2}, {Name: "STACK", Number: 3},
+		{Name: "CORE", Number: 4},
 		{Name: "RSS", Number: 5}, {Name: "NPROC", Number: 6}, {Name: "NOFILE", Number: 7}, {Name: "MEMLOCK", Number: 8}, {Name: "AS", Number: 9}}
 	for i := range all {
 		var l [2]uint64 // struct rlimit64: soft, hard

@@ -39,7 +39,8 @@ func encodeBooking(b *gang.Booking) *booking {
 	if b == nil {
 		return nil
 	}
-	return &booking{b.Epoch, b.User, b.Account, b.Partition, b.Waited, b.CPUs, each(b.Cards, func(c gang.BookedCards) bookedCards { return bookedCards(c) }),
+	return &booking{b.Epoch, b.User, b.Account, b.Partition, b.Waited, b.CPUs,
+		each(b.Cards, func(c gang.BookedCards) bookedCards { return bookedCards(c) }),
 		b.Started, b.Until, b.Cause, b.Kept, b.SeenCPUMS, b.UsedCPUMS}
 }
 
@@ -48,8 +49,9 @@ func decodeBooking(b *booking) *gang.Booking {
 		return nil
 	}
 	return &gang.Booking{Epoch: b.Epoch, User: b.User, Account: b.Account, Partition: b.Partition, Waited: b.Waited, CPUs: b.CPUs,
-		Cards: each(b.Cards, func(c bookedCards) gang.BookedCards { return gang.BookedCards(c) }), Started: b.Started, Until: b.Until, Cause: b.Cause,
-		Kept: b.Kept, SeenCPUMS: b.SeenCPUMS, UsedCPUMS: b.UsedCPUMS}
+		Cards: each(b.Cards, func(c bookedCards) gang.BookedCards { return gang.BookedCards(c) }), Started: b.Started, Until: b.Until,
+		Cause: b.Cause,
+		Kept:  b.Kept, SeenCPUMS: b.SeenCPUMS, UsedCPUMS: b.UsedCPUMS}
 }
 
 // EpochBooking is the booking alone of a row of an epoch, nil: it has none.

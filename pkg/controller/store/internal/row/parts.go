@@ -42,7 +42,8 @@ func Blank(r *gang.Rank) bool {
 
 // Rank encodes one rank.
 func Rank(r *gang.Rank) ([]byte, error) {
-	return json.Marshal(&rank{r.State, slot(r.Slot), r.PID, r.Start, r.End, r.Exited, r.Own, r.ExitCode, r.Signal, r.OutStart, r.ErrStart, r.VRAMPeak})
+	return json.Marshal(&rank{r.State, slot(r.Slot), r.PID, r.Start, r.End, r.Exited, r.Own, r.ExitCode, r.Signal, r.OutStart, r.ErrStart,
+		r.VRAMPeak})
 }
 
 // DecodeRank decodes one rank.
@@ -52,7 +53,8 @@ func DecodeRank(jobID int64, index int, data []byte) (gang.Rank, error) {
 		return gang.Rank{}, fmt.Errorf("row of rank %d of job %d: %w", index, jobID, err)
 	}
 	return gang.Rank{State: r.State, Slot: cluster.Slot(r.Slot), PID: r.PID, Start: r.Start, End: r.End,
-		Exited: r.Exited, Own: r.Own, ExitCode: r.ExitCode, Signal: r.Signal, OutStart: r.OutStart, ErrStart: r.ErrStart, VRAMPeak: r.VRAMPeak}, nil
+			Exited: r.Exited, Own: r.Own, ExitCode: r.ExitCode, Signal: r.Signal, OutStart: r.OutStart, ErrStart: r.ErrStart, VRAMPeak: r.VRAMPeak},
+		nil
 }
 
 type epoch struct {
@@ -86,7 +88,8 @@ type epochEnd struct {
 func Epoch(e *gang.EpochRow) ([]byte, error) {
 	r := epoch{Started: e.Started, Ended: e.Ended, Cause: e.Cause, Trigger: e.Trigger, ExitCodes: e.ExitCodes, Signals: e.Signals,
 		OutStarts: e.OutStarts, ErrStarts: e.ErrStarts, VRAMPeak: e.VRAMPeak, Booking: encodeBooking(e.Booking),
-		Text: e.Text, Tied: e.Tied, StartedBy: (*report)(e.StartedBy), Ends: each(e.Ends, func(x gang.EpochEnd) epochEnd { return epochEnd(x) }), Stacks: e.Stacks}
+		Text: e.Text, Tied: e.Tied, StartedBy: (*report)(e.StartedBy), Ends: each(e.Ends, func(x gang.EpochEnd) epochEnd { return epochEnd(x) }),
+		Stacks: e.Stacks}
 	for _, s := range e.Slots {
 		r.Slots = append(r.Slots, slot(s))
 	}
@@ -100,8 +103,10 @@ func DecodeEpoch(jobID int64, number int, data []byte) (gang.EpochRow, error) {
 		return gang.EpochRow{}, fmt.Errorf("row of epoch %d of job %d: %w", number, jobID, err)
 	}
 	e := gang.EpochRow{Job: jobID, Epoch: number, Started: r.Started, Ended: r.Ended, Cause: r.Cause,
-		Trigger: r.Trigger, ExitCodes: r.ExitCodes, Signals: r.Signals, OutStarts: r.OutStarts, ErrStarts: r.ErrStarts, VRAMPeak: r.VRAMPeak, Booking: decodeBooking(r.Booking),
-		Text: r.Text, Tied: r.Tied, StartedBy: (*gang.Report)(r.StartedBy), Ends: each(r.Ends, func(x epochEnd) gang.EpochEnd { return gang.EpochEnd(x) }), Stacks: r.Stacks}
+		Trigger: r.Trigger, ExitCodes: r.ExitCodes, Signals: r.Signals, OutStarts: r.OutStarts, ErrStarts: r.ErrStarts, VRAMPeak: r.VRAMPeak,
+		Booking: decodeBooking(r.Booking),
+		Text:    r.Text, Tied: r.Tied, StartedBy: (*gang.Report)(r.StartedBy), Ends: each(r.Ends,
+			func(x epochEnd) gang.EpochEnd { return gang.EpochEnd(x) }), Stacks: r.Stacks}
 	for _, s := range r.Slots {
 		e.Slots = append(e.Slots, cluster.Slot(s))
 	}
@@ -194,8 +199,10 @@ type cardGrant struct {
 
 // Node encodes a node, all but its name.
 func Node(n *gang.Node) ([]byte, error) {
-	r := node{State: n.State, Reason: n.Reason, Admin: n.Admin, DrainUser: n.DrainUser, DrainTime: n.DrainTime, DrainBy: n.DrainBy, Down: n.Down, BootID: n.BootID, LastSeen: n.LastSeen,
-		LostSince: n.LostSince, Strikes: each(n.Strikes, func(x gang.Strike) strike { return strike(x) }), Hello: n.Hello, Connected: n.Connected, Sick: n.Sick}
+	r := node{State: n.State, Reason: n.Reason, Admin: n.Admin, DrainUser: n.DrainUser, DrainTime: n.DrainTime, DrainBy: n.DrainBy,
+		Down: n.Down, BootID: n.BootID, LastSeen: n.LastSeen,
+		LostSince: n.LostSince, Strikes: each(n.Strikes, func(x gang.Strike) strike { return strike(x) }), Hello: n.Hello, Connected: n.Connected,
+		Sick: n.Sick}
 	for _, l := range n.Left {
 		r.Left = append(r.Left, left{MemberKey: l.MemberKey, Ran: l.Ran, Text: l.Text, Ports: l.Ports, Epilog: l.Epilog, Member: l.Member})
 	}
@@ -206,13 +213,16 @@ func Node(n *gang.Node) ([]byte, error) {
 }
 
 func encodeResources(n *cluster.Node) *resources {
-	r := &resources{Name: n.Name, Address: n.Address, Ready: n.Ready, Away: n.Away, NotReady: n.NotReady, CPUs: n.Has[cluster.CPUs], Shape: n.Shape,
-		MemoryBytes: n.Has[cluster.Memory], TmpBytes: n.Has[cluster.Tmp], CPUsEach: n.Each[cluster.CPUs], MemoryEach: n.Each[cluster.Memory], TmpEach: n.Each[cluster.Tmp], Features: n.Features, Partitions: n.Partitions}
+	r := &resources{Name: n.Name, Address: n.Address, Ready: n.Ready, Away: n.Away, NotReady: n.NotReady, CPUs: n.Has[cluster.CPUs],
+		Shape:       n.Shape,
+		MemoryBytes: n.Has[cluster.Memory], TmpBytes: n.Has[cluster.Tmp], CPUsEach: n.Each[cluster.CPUs], MemoryEach: n.Each[cluster.Memory],
+		TmpEach: n.Each[cluster.Tmp], Features: n.Features, Partitions: n.Partitions}
 	for _, c := range n.Cards {
 		r.Cards = append(r.Cards, card(c))
 	}
 	for _, g := range n.Grants {
-		e := grant{MemberKey: g.MemberKey, Ranks: g.Ranks, CPUs: g.Takes[cluster.CPUs], Memory: g.Takes[cluster.Memory], Tmp: g.Takes[cluster.Tmp], Exclusive: g.Exclusive, Until: g.Until}
+		e := grant{MemberKey: g.MemberKey, Ranks: g.Ranks, CPUs: g.Takes[cluster.CPUs], Memory: g.Takes[cluster.Memory],
+			Tmp: g.Takes[cluster.Tmp], Exclusive: g.Exclusive, Until: g.Until}
 		for _, c := range g.Cards {
 			e.Cards = append(e.Cards, cardGrant(c))
 		}
@@ -227,8 +237,10 @@ func DecodeNode(name string, data []byte) (*gang.Node, error) {
 	if err := json.Unmarshal(data, &r); err != nil {
 		return nil, fmt.Errorf("row of node %s: %w", name, err)
 	}
-	n := &gang.Node{Name: name, State: r.State, Reason: r.Reason, Admin: r.Admin, DrainUser: r.DrainUser, DrainTime: r.DrainTime, DrainBy: r.DrainBy, Down: r.Down, BootID: r.BootID, LastSeen: r.LastSeen,
-		LostSince: r.LostSince, Strikes: each(r.Strikes, func(x strike) gang.Strike { return gang.Strike(x) }), Hello: r.Hello, Connected: r.Connected, Sick: r.Sick}
+	n := &gang.Node{Name: name, State: r.State, Reason: r.Reason, Admin: r.Admin, DrainUser: r.DrainUser, DrainTime: r.DrainTime,
+		DrainBy: r.DrainBy, Down: r.Down, BootID: r.BootID, LastSeen: r.LastSeen,
+		LostSince: r.LostSince, Strikes: each(r.Strikes, func(x strike) gang.Strike { return gang.Strike(x) }), Hello: r.Hello,
+		Connected: r.Connected, Sick: r.Sick}
 	for _, l := range r.Left {
 		n.Left = append(n.Left, gang.Left{MemberKey: l.MemberKey, Ran: l.Ran, Text: l.Text, Ports: l.Ports, Epilog: l.Epilog, Member: l.Member})
 	}
@@ -241,12 +253,14 @@ func DecodeNode(name string, data []byte) (*gang.Node, error) {
 func decodeResources(r *resources) *cluster.Node {
 	n := &cluster.Node{Name: r.Name, Address: r.Address, Ready: r.Ready, Away: r.Away, NotReady: r.NotReady, Shape: r.Shape,
 		Has:  cluster.Amounts{cluster.CPUs: r.CPUs, cluster.Memory: r.MemoryBytes, cluster.Tmp: r.TmpBytes},
-		Each: cluster.Amounts{cluster.CPUs: r.CPUsEach, cluster.Memory: r.MemoryEach, cluster.Tmp: r.TmpEach}, Features: r.Features, Partitions: r.Partitions}
+		Each: cluster.Amounts{cluster.CPUs: r.CPUsEach, cluster.Memory: r.MemoryEach, cluster.Tmp: r.TmpEach}, Features: r.Features,
+		Partitions: r.Partitions}
 	for _, c := range r.Cards {
 		n.Cards = append(n.Cards, cluster.Card(c))
 	}
 	for _, g := range r.Grants {
-		e := cluster.Grant{MemberKey: g.MemberKey, Ranks: g.Ranks, Takes: cluster.Amounts{cluster.CPUs: g.CPUs, cluster.Memory: g.Memory, cluster.Tmp: g.Tmp}, Exclusive: g.Exclusive, Until: g.Until}
+		e := cluster.Grant{MemberKey: g.MemberKey, Ranks: g.Ranks, Takes: cluster.Amounts{cluster.CPUs: g.CPUs, cluster.Memory: g.Memory,
+			cluster.Tmp: g.Tmp}, Exclusive: g.Exclusive, Until: g.Until}
 		for _, c := range g.Cards {
 			e.Cards = append(e.Cards, cluster.CardGrant(c))
 		}

@@ -129,7 +129,8 @@ func decodeTasks(c *taskCheckpoint) *gang.TaskCheckpoint {
 	if c == nil {
 		return nil
 	}
-	return &gang.TaskCheckpoint{StepSet: gang.StepSet(c.Set), Time: c.Time, Bytes: c.Bytes, Complete: c.Complete, Before: gang.StepSet(c.Before)}
+	return &gang.TaskCheckpoint{StepSet: gang.StepSet(c.Set), Time: c.Time, Bytes: c.Bytes, Complete: c.Complete,
+		Before: gang.StepSet(c.Before)}
 }
 
 type array struct {
@@ -195,14 +196,16 @@ func encodeDrain(d *gang.Drain) *drain {
 	if d == nil {
 		return nil
 	}
-	return &drain{d.Cause, d.Trigger, d.Text, d.Started, d.Lead, d.Spent, d.Moved, d.Later, d.Acked, each(d.Reports, func(r gang.Report) report { return report(r) }), d.Stacks}
+	return &drain{d.Cause, d.Trigger, d.Text, d.Started, d.Lead, d.Spent, d.Moved, d.Later, d.Acked,
+		each(d.Reports, func(r gang.Report) report { return report(r) }), d.Stacks}
 }
 
 func decodeDrain(d *drain) *gang.Drain {
 	if d == nil {
 		return nil
 	}
-	return &gang.Drain{Cause: d.Cause, Trigger: d.Trigger, Text: d.Text, Started: d.Started, Lead: d.Lead, Spent: d.Spent, Moved: d.Moved, Later: d.Later, Acked: d.Acked,
+	return &gang.Drain{Cause: d.Cause, Trigger: d.Trigger, Text: d.Text, Started: d.Started, Lead: d.Lead, Spent: d.Spent, Moved: d.Moved,
+		Later: d.Later, Acked: d.Acked,
 		Reports: each(d.Reports, func(r report) gang.Report { return gang.Report(r) }), Stacks: d.Stacks}
 }
 
@@ -220,12 +223,18 @@ func Job(j *gang.Job) ([]byte, error) {
 	r := job{
 		ArrayID: j.ArrayID, ArrayIndex: j.ArrayIndex, Array: (*array)(j.Array),
 		User: j.User, UID: j.UID, GID: j.GID, Size: len(j.Ranks), Key: j.Key,
-		Name: j.Name, Partition: j.Partition, Priority: j.Priority, Held: j.Held, Comment: j.Comment, Nice: j.Nice, Constraint: j.Constraint, Prefer: j.Prefer, Dependency: j.Dependency, Waits: j.Waits, TimeLimit: j.TimeLimit,
+		Name: j.Name, Partition: j.Partition, Priority: j.Priority, Held: j.Held, Comment: j.Comment, Nice: j.Nice, Constraint: j.Constraint,
+		Prefer: j.Prefer, Dependency: j.Dependency, Waits: j.Waits, TimeLimit: j.TimeLimit,
 		Deadline: j.Deadline, CutTo: j.CutTimeLimit, Turn: j.Turn,
 		Submit: j.Submit, Eligible: j.Eligible, Start: j.Start, End: j.End, ReadyAt: j.ReadyAt, Acked: j.Acked,
-		Epoch: j.Epoch, Restarts: j.Restarts, Members: each(j.Members, func(m gang.Member) member { return member(m) }), ReservedAt: j.ReservedAt, Drain: encodeDrain(j.Drain), Used: j.Used,
-		BackoffUntil: j.BackoffUntil, Avoid: j.Avoid, Refusals: each(j.Refusals, func(x gang.Refusal) refusal { return refusal(x) }), Elsewhere: j.Elsewhere, Cancelled: j.Cancelled, CancelledBy: j.CancelledBy, Rollbacks: j.Rollbacks, Image: j.Image, StepImages: each(j.StepImages, func(x gang.StepImage) stepImage { return stepImage(x) }), Verdict: (*verdict)(j.Verdict),
-		Checkpoint: (*checkpoint)(j.Checkpoint), TaskSet: encodeTasks(j.TaskCheckpoint), Kept: j.Kept, Ran: j.Ran, Queued: j.Queued, Steps: encodeSteps(j.Steps), Ports: j.Ports, NextStep: j.NextStep, Widest: stepSet(j.Widest), LastRun: j.LastRun, TimeTold: j.TimeTold, Booking: encodeBooking(j.Booking),
+		Epoch: j.Epoch, Restarts: j.Restarts, Members: each(j.Members, func(m gang.Member) member { return member(m) }), ReservedAt: j.ReservedAt,
+		Drain: encodeDrain(j.Drain), Used: j.Used,
+		BackoffUntil: j.BackoffUntil, Avoid: j.Avoid, Refusals: each(j.Refusals, func(x gang.Refusal) refusal { return refusal(x) }),
+		Elsewhere: j.Elsewhere, Cancelled: j.Cancelled, CancelledBy: j.CancelledBy, Rollbacks: j.Rollbacks, Image: j.Image,
+		StepImages: each(j.StepImages, func(x gang.StepImage) stepImage { return stepImage(x) }), Verdict: (*verdict)(j.Verdict),
+		Checkpoint: (*checkpoint)(j.Checkpoint), TaskSet: encodeTasks(j.TaskCheckpoint), Kept: j.Kept, Ran: j.Ran, Queued: j.Queued,
+		Steps: encodeSteps(j.Steps), Ports: j.Ports, NextStep: j.NextStep, Widest: stepSet(j.Widest), LastRun: j.LastRun, TimeTold: j.TimeTold,
+		Booking: encodeBooking(j.Booking),
 	}
 	return json.Marshal(&r)
 }
@@ -254,13 +263,15 @@ func DecodeJob(id int64, specHash string, data []byte) (*gang.Job, error) {
 		User: unique.Make(r.User).Value(), UID: r.UID, GID: r.GID, SpecHash: specHash, Ranks: gang.BlankRanks(r.Size), Key: r.Key,
 		Name: r.Name, Partition: unique.Make(r.Partition).Value(), Priority: r.Priority,
 		TimeLimit: r.TimeLimit, Submit: r.Submit, Eligible: r.Eligible,
-		Wishes: &gang.Wishes{Held: r.Held, Deadline: r.Deadline, Dependency: r.Dependency, Waits: r.Waits, Comment: r.Comment, Nice: r.Nice, Constraint: r.Constraint, Prefer: r.Prefer},
+		Wishes: &gang.Wishes{Held: r.Held, Deadline: r.Deadline, Dependency: r.Dependency, Waits: r.Waits, Comment: r.Comment, Nice: r.Nice,
+			Constraint: r.Constraint, Prefer: r.Prefer},
 		Past: &gang.Past{
 			Attempt: gang.Attempt{Start: r.Start, End: r.End, ReadyAt: r.ReadyAt, Epoch: r.Epoch, Restarts: r.Restarts,
 				Members: each(r.Members, decodeMember), ReservedAt: r.ReservedAt, CutTimeLimit: r.CutTo, Turn: r.Turn, Drain: decodeDrain(r.Drain)},
 			Setbacks: gang.Setbacks{Used: r.Used, BackoffUntil: r.BackoffUntil, Avoid: r.Avoid,
 				Refusals:  each(r.Refusals, func(x refusal) gang.Refusal { return gang.Refusal(x) }),
-				Elsewhere: r.Elsewhere, Cancelled: r.Cancelled, CancelledBy: r.CancelledBy, Rollbacks: r.Rollbacks, Verdict: (*gang.Verdict)(r.Verdict)},
+				Elsewhere: r.Elsewhere, Cancelled: r.Cancelled, CancelledBy: r.CancelledBy, Rollbacks: r.Rollbacks,
+				Verdict: (*gang.Verdict)(r.Verdict)},
 			Progress: gang.Progress{Checkpoint: (*gang.Checkpoint)(r.Checkpoint), TaskCheckpoint: decodeTasks(r.TaskSet), Acked: r.Acked,
 				Kept: r.Kept, Ran: r.Ran, Queued: r.Queued},
 			Allocation: gang.Allocation{Steps: decodeSteps(r.Steps), Ports: r.Ports, NextStep: r.NextStep, Widest: gang.StepSet(r.Widest),

@@ -51,7 +51,8 @@ func encodeSteps(all []gang.Step) []step {
 	var out []step
 	for i := range all {
 		s := &all[i]
-		e := step{ID: s.ID, Key: s.Key, Ask: s.Ask, Secret: s.Secret, Ports: s.Ports, From: stepSet(s.From), Start: s.Start, Stop: s.Stop, By: s.By, Late: s.Late}
+		e := step{ID: s.ID, Key: s.Key, Ask: s.Ask, Secret: s.Secret, Ports: s.Ports, From: stepSet(s.From), Start: s.Start, Stop: s.Stop,
+			By: s.By, Late: s.Late}
 		for _, p := range s.Parts {
 			e.Parts = append(e.Parts, part(p))
 		}
@@ -64,7 +65,8 @@ func decodeSteps(all []step) []gang.Step {
 	var out []gang.Step
 	for i := range all {
 		s := &all[i]
-		d := gang.Step{ID: s.ID, Key: s.Key, Ask: s.Ask, Secret: s.Secret, Ports: s.Ports, From: gang.StepSet(s.From), Start: s.Start, Stop: s.Stop, By: s.By, Late: s.Late}
+		d := gang.Step{ID: s.ID, Key: s.Key, Ask: s.Ask, Secret: s.Secret, Ports: s.Ports, From: gang.StepSet(s.From), Start: s.Start,
+			Stop: s.Stop, By: s.By, Late: s.Late}
 		for _, p := range s.Parts {
 			d.Parts = append(d.Parts, gang.StepPart(p))
 		}

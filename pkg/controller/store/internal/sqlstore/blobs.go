@@ -102,7 +102,8 @@ func finishPut(w Writer, id int64, k store.SetKey, rank int, key string, size in
 	if err := dropBlobs(w, mine+" AND put <= $5", append(slices.Clip(who), put-2)...); err != nil {
 		return set, err
 	}
-	sum, err := w.Ints("SELECT count(*), CAST(coalesce(sum(bytes), 0) AS BIGINT) FROM checkpoint AS c WHERE job = $1 AND epoch = $2 AND step = $3 AND put = "+
+	sum, err := w.Ints("SELECT count(*), CAST(coalesce(sum(bytes), 0) AS BIGINT) FROM checkpoint AS c WHERE job = $1 AND epoch = $2 AND "+
+		"step = $3 AND put = "+
 		"(SELECT max(put) FROM checkpoint AS n WHERE n.job = c.job AND n.epoch = c.epoch AND n.step = c.step AND n.rank = c.rank)", 2, who[:3]...)
 	if err != nil {
 		return set, err
@@ -120,7 +121,8 @@ func sameKey(w Writer, id int64, key string) (bool, error) {
 
 // dropBlobs removes checkpoints with their pieces.
 func dropBlobs(w Writer, where string, args ...any) error {
-	if _, err := w.Exec(fmt.Sprintf("DELETE FROM checkpoint_piece WHERE id IN (SELECT p.id FROM (SELECT id FROM checkpoint WHERE %s) AS c CROSS JOIN checkpoint_piece AS p "+
+	if _, err := w.Exec(fmt.Sprintf("DELETE FROM checkpoint_piece WHERE id IN (SELECT p.id FROM (SELECT id FROM checkpoint WHERE %s) AS c "+
+		"CROSS JOIN checkpoint_piece AS p "+
 		"WHERE p.id >= c.id*%d AND p.id < (c.id+1)*%d)", where, pieces, pieces), args...); err != nil {
 		return err
 	}

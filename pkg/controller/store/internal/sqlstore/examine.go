@@ -45,7 +45,8 @@ const mostID = 1 << 46
 
 // Examine reads all rows and gives those that are impossible.
 func Examine(reader *Reader) ([]Finding, error) {
-	r := &examination{Reader: reader, jobs: map[int64]jobRow{}, bad: map[int64]string{}, specOf: map[int64]string{}, goneJobs: map[int64]bool{}}
+	r := &examination{Reader: reader, jobs: map[int64]jobRow{}, bad: map[int64]string{}, specOf: map[int64]string{},
+		goneJobs: map[int64]bool{}}
 	if err := r.ids("SELECT job FROM gone", func(id int64) { r.goneJobs[id] = true }); err != nil {
 		return nil, err
 	}
@@ -86,7 +87,8 @@ func (r *examination) specs() error {
 	}
 	for i := range r.found {
 		hash := r.found[i].Row
-		if err := r.ids("SELECT id FROM job WHERE spec = $1", func(id int64) { r.bad[id] = "its spec " + hash + " can't be read" }, hash); err != nil {
+		if err := r.ids("SELECT id FROM job WHERE spec = $1", func(id int64) { r.bad[id] = "its spec " + hash + " can't be read" },
+			hash); err != nil {
 			return err
 		}
 	}
@@ -227,7 +229,8 @@ func (r *examination) others() error {
 	}); err != nil {
 		return err
 	}
-	for table, check := range map[string]func([]byte) error{"node": row.CheckNode, "reservation": row.CheckReservation, "partition": row.CheckPartition, "crontab": row.CheckCrontab} {
+	for table, check := range map[string]func([]byte) error{"node": row.CheckNode, "reservation": row.CheckReservation,
+		"partition": row.CheckPartition, "crontab": row.CheckCrontab} {
 		if err := r.named(func(name string, data []byte) error {
 			if err := readable(data, table+" "+name, check); err != nil {
 				r.find(table, name, err, "name = $1", name)
@@ -310,7 +313,8 @@ func (r *examination) meta() error {
 	var lineage, id, seq int64
 	err := r.One("SELECT lineage, next_id, next_seq FROM meta", nil, &lineage, &id, &seq)
 	if errors.Is(err, sql.ErrNoRows) {
-		r.found = append(r.found, Finding{Table: "meta", Row: "1", Why: "it is missing: ids go on behind those of the jobs that are here; nodes that have seen more commits put gangd on HOLD",
+		r.found = append(r.found, Finding{Table: "meta", Row: "1", Why: "it is missing: ids go on behind those of the jobs that are here; " +
+			"nodes that have seen more commits put gangd on HOLD",
 			set: fmt.Sprintf("INSERT INTO meta (one, lineage, next_id, next_seq) VALUES (1, 1, %d, %d)", least.id, least.seq)})
 		return nil
 	}

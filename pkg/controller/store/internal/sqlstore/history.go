@@ -55,7 +55,8 @@ func (s *Store) Newest(ctx context.Context, user string, n int) ([]int64, error)
 					out = append(out, id)
 				}
 				return nil
-			}, `SELECT id, array_id FROM job WHERE id IN (SELECT id FROM job WHERE "user" = $1 AND ended IS NOT NULL AND id < $2 ORDER BY id DESC LIMIT $3) ORDER BY id DESC`,
+			}, `SELECT id, array_id FROM job WHERE id IN (SELECT id FROM job WHERE "user" = $1 AND ended IS NOT NULL AND id < $2 ORDER BY id `+
+				`DESC LIMIT $3) ORDER BY id DESC`,
 				user, below, newestRows)
 			if err != nil {
 				return err
@@ -121,7 +122,8 @@ func (d *due) lines(last ended) (lines []ended, err error) {
 		err := scan(&e.at, &e.id, &e.array)
 		lines = append(lines, e)
 		return err
-	}, "SELECT ended, id, array_id FROM job WHERE ended < $1 AND ended >= $2 AND (ended > $2 OR id > $3) AND ended IS NOT NULL ORDER BY ended, id LIMIT $4",
+	}, "SELECT ended, id, array_id FROM job WHERE ended < $1 AND ended >= $2 AND (ended > $2 OR id > $3) AND ended IS NOT NULL ORDER BY "+
+		"ended, id LIMIT $4",
 		d.before, last.at, last.id, dueLines)
 	return lines, err
 }
@@ -208,7 +210,8 @@ func (s *Store) hide(w Writer, jobs []int64) error {
 		}
 	}
 	for _, h := range hashes {
-		_, err := w.Exec("DELETE FROM spec WHERE hash = $1 AND NOT EXISTS (SELECT 1 FROM job WHERE substr(spec, 1, 8) = substr($1, 1, 8) AND spec = $1)", h)
+		_, err := w.Exec("DELETE FROM spec WHERE hash = $1 AND NOT EXISTS (SELECT 1 FROM job WHERE substr(spec, 1, 8) = substr($1, 1, 8) AND "+
+			"spec = $1)", h)
 		if err != nil {
 			return err
 		}
@@ -232,10 +235,13 @@ func list(ids []int64) string {
 // parts are what hangs on a job, each with the condition that finds it by gone.job.
 var parts = []string{
 	"DELETE FROM event WHERE seq IN (SELECT event.seq FROM gone CROSS JOIN event WHERE event.job = gone.job LIMIT %d)",
-	"DELETE FROM rank WHERE id IN (SELECT rank.id FROM gone CROSS JOIN rank WHERE rank.id >= gone.job << 16 AND rank.id < (gone.job + 1) << 16 LIMIT %d)",
+	"DELETE FROM rank WHERE id IN (SELECT rank.id FROM gone CROSS JOIN rank WHERE rank.id >= gone.job << 16 AND rank.id < (gone.job + 1) " +
+		"<< 16 LIMIT %d)",
 	"DELETE FROM epoch WHERE (job, epoch) IN (SELECT epoch.job, epoch.epoch FROM gone CROSS JOIN epoch WHERE epoch.job = gone.job LIMIT %d)",
-	"DELETE FROM step WHERE (job, epoch, step) IN (SELECT step.job, step.epoch, step.step FROM gone CROSS JOIN step WHERE step.job = gone.job LIMIT %d)",
-	"DELETE FROM measure WHERE (job, epoch, member) IN (SELECT measure.job, measure.epoch, measure.member FROM gone CROSS JOIN measure WHERE measure.job = gone.job LIMIT %d)",
+	"DELETE FROM step WHERE (job, epoch, step) IN (SELECT step.job, step.epoch, step.step FROM gone CROSS JOIN step WHERE step.job = " +
+		"gone.job LIMIT %d)",
+	"DELETE FROM measure WHERE (job, epoch, member) IN (SELECT measure.job, measure.epoch, measure.member FROM gone CROSS JOIN measure " +
+		"WHERE measure.job = gone.job LIMIT %d)",
 	"DELETE FROM release WHERE id IN (SELECT release.id FROM gone CROSS JOIN release WHERE release.job = gone.job LIMIT %d)",
 }
 

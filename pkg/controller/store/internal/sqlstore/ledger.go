@@ -88,7 +88,8 @@ func (s *Store) Ledger(ctx context.Context, q *api.LedgerQuery) ([]api.LedgerRow
 	if q.To != "" {
 		arg("day <=", q.To)
 	}
-	for column, values := range map[string][]string{`"user"`: q.Users, "account": q.Accounts, `"partition"`: q.Partitions, "card_type": q.CardTypes, "cause": q.Cause} {
+	for column, values := range map[string][]string{`"user"`: q.Users, "account": q.Accounts, `"partition"`: q.Partitions,
+		"card_type": q.CardTypes, "cause": q.Cause} {
 		if len(values) == 0 {
 			continue
 		}
@@ -146,7 +147,8 @@ func (r *examination) ledgerRows() error {
 			err = fmt.Errorf("its figures come to %d, its checksum is %d", want, sum)
 		}
 		if err != nil {
-			r.find("ledger", ledgerName(l.LedgerKey), err, `day = $1 AND "user" = $2 AND account = $3 AND "partition" = $4 AND card_type = $5 AND cause = $6`,
+			r.find("ledger", ledgerName(l.LedgerKey), err,
+				`day = $1 AND "user" = $2 AND account = $3 AND "partition" = $4 AND card_type = $5 AND cause = $6`,
 				l.Day, l.User, l.Account, l.Partition, l.CardType, string(l.Cause))
 		}
 	}, "true")

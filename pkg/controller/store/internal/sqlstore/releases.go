@@ -24,8 +24,10 @@ func (s *Store) PutRelease(ctx context.Context, r store.Release) error {
 			{"DELETE FROM release WHERE job = $1 AND (epoch != $2 OR step = $3 AND name = $4)", []any{r.Job, r.Epoch, r.Step, r.Name}},
 			{"INSERT INTO release (id, job, epoch, step, name, keys) SELECT coalesce(max(id), 0) + 1, $1, $2, $3, $4, $5 FROM release",
 				[]any{r.Job, r.Epoch, r.Step, r.Name, string(keys)}},
-			{"DELETE FROM release WHERE job = $1 AND (step = $2 AND id NOT IN (SELECT id FROM release WHERE job = $1 AND step = $2 ORDER BY id DESC LIMIT $3) OR " +
-				"id NOT IN (SELECT id FROM release WHERE job = $1 ORDER BY id DESC LIMIT $4))", []any{r.Job, r.Step, store.KeptReleases, store.MostReleases}},
+			{"DELETE FROM release WHERE job = $1 AND (step = $2 AND id NOT IN (SELECT id FROM release WHERE job = $1 AND step = $2 ORDER BY id " +
+				"DESC LIMIT $3) OR " +
+				"id NOT IN (SELECT id FROM release WHERE job = $1 ORDER BY id DESC LIMIT $4))", []any{r.Job, r.Step, store.KeptReleases,
+				store.MostReleases}},
 		} {
 			if _, err := w.Exec(d.text, d.args...); err != nil {
 				return err

@@ -13,7 +13,8 @@ func (s *Store) Begin(ctx context.Context, name string) (all []store.Run, err er
 		return nil, err
 	}
 	err = s.db.Alone(ctx, false, func(w Writer) error {
-		if _, err := w.Exec("INSERT INTO run (id, name, began) SELECT coalesce(max(id), 0) + 1, $1, $2 FROM run", name, int64(s.db.Lineage())); err != nil {
+		if _, err := w.Exec("INSERT INTO run (id, name, began) SELECT coalesce(max(id), 0) + 1, $1, $2 FROM run", name,
+			int64(s.db.Lineage())); err != nil {
 			return err
 		}
 		_, err := w.Exec("DELETE FROM run WHERE id <= (SELECT max(id) FROM run) - $1", store.KeptRuns)

@@ -11,7 +11,8 @@ import (
 	"gangd/pkg/core/checksum"
 )
 
-// Databases have no checksum of what is in their files (SQLite only in its log, PostgreSQL only where initdb was told so): a bit that flips within a row gives
+// Databases have no checksum of what is in their files (SQLite only in its log, PostgreSQL only where initdb was told so): a bit that flips
+// within a row gives
 // another row. So each row's text has one, which covers what row it is. Rows of a version before have
 // none, and are taken.
 

@@ -39,12 +39,14 @@ type Table struct {
 var (
 	Spec = &Table{Name: "spec", Columns: columns("hash", "data"), Key: 1, Same: true}
 	// Only ended and data of a job ever change, so that updates of one that lives touch no index.
-	Job         = &Table{Name: "job", Columns: columns("id#", "array_id#", `"user"`, "spec", "submit#", "data", "ended#"), Key: 1, Changed: []string{"data", "ended"}}
-	Rank        = &Table{Name: "rank", Columns: columns("id#", "data"), Key: 1, Changed: data}
-	Epoch       = &Table{Name: "epoch", Columns: columns("job#", "epoch#", "data"), Key: 2, Changed: data}
-	Step        = &Table{Name: "step", Columns: columns("job#", "epoch#", "step#", "data"), Key: 3, Changed: data}
-	Measure     = &Table{Name: "measure", Columns: columns("job#", "epoch#", "member#", "data"), Key: 3, Changed: data}
-	Ledger      = &Table{Name: "ledger", Columns: columns(append(slices.Clone(ledgerKey), ledgerFigures...)...), Key: len(ledgerKey), Added: names(ledgerFigures)}
+	Job = &Table{Name: "job", Columns: columns("id#", "array_id#", `"user"`, "spec", "submit#", "data", "ended#"), Key: 1,
+		Changed: []string{"data", "ended"}}
+	Rank    = &Table{Name: "rank", Columns: columns("id#", "data"), Key: 1, Changed: data}
+	Epoch   = &Table{Name: "epoch", Columns: columns("job#", "epoch#", "data"), Key: 2, Changed: data}
+	Step    = &Table{Name: "step", Columns: columns("job#", "epoch#", "step#", "data"), Key: 3, Changed: data}
+	Measure = &Table{Name: "measure", Columns: columns("job#", "epoch#", "member#", "data"), Key: 3, Changed: data}
+	Ledger  = &Table{Name: "ledger", Columns: columns(append(slices.Clone(ledgerKey), ledgerFigures...)...), Key: len(ledgerKey),
+		Added: names(ledgerFigures)}
 	Node        = &Table{Name: "node", Columns: columns("name", "data"), Key: 1, Changed: data}
 	Reservation = &Table{Name: "reservation", Columns: columns("name", "data"), Key: 1, Changed: data}
 	Partition   = &Table{Name: "partition", Columns: columns("name", "data"), Key: 1, Changed: data}
@@ -60,7 +62,8 @@ var data = []string{"data"}
 // to as the figures are: see ledgerSum.
 var (
 	ledgerKey     = []string{"day", `"user"`, "account", `"partition"`, "card_type", "cause"}
-	ledgerFigures = []string{"attempts#", "card_ms#", "cpu_ms#", "lost_card_ms#", "lost_cpu_ms#", "seen_card_ms#", "busy_card_ms#", "idle_card_ms#", "seen_cpu_ms#", "used_cpu_ms#",
+	ledgerFigures = []string{"attempts#", "card_ms#", "cpu_ms#", "lost_card_ms#", "lost_cpu_ms#", "seen_card_ms#", "busy_card_ms#",
+		"idle_card_ms#", "seen_cpu_ms#", "used_cpu_ms#",
 		"joules#", "starts#", "wait_ms#", "start_card_ms#", "sum#"}
 )
 
@@ -117,7 +120,8 @@ func (t *Table) Put(rows string) string {
 	text := fmt.Sprintf("INSERT INTO %s (%s) %s", t.Name, t.Names(), rows)
 	switch {
 	case t.Same:
-		text += fmt.Sprintf(" ON CONFLICT (%s) DO UPDATE SET data = excluded.data WHERE length(excluded.data) > length(%s.data)", t.KeyNames(), t.Name)
+		text += fmt.Sprintf(" ON CONFLICT (%s) DO UPDATE SET data = excluded.data WHERE length(excluded.data) > length(%s.data)", t.KeyNames(),
+			t.Name)
 	case len(t.Changed)+len(t.Added) > 0:
 		var set []string
 		for _, c := range t.Changed {

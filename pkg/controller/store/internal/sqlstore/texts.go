@@ -15,7 +15,8 @@ import (
 const sharers = 64
 
 // DropTexts walks the index of ends, and drops the texts of specs that only jobs have which never had an attempt.
-func (s *Store) DropTexts(ctx context.Context, after store.End, before time.Time, keep func(id int64) bool) (last store.End, more bool, err error) {
+func (s *Store) DropTexts(ctx context.Context, after store.End, before time.Time, keep func(id int64) bool) (last store.End, more bool,
+	err error) {
 	if err := ctx.Err(); err != nil {
 		return after, false, err
 	}
@@ -41,7 +42,8 @@ func (s *Store) DropTexts(ctx context.Context, after store.End, before time.Time
 				hashes = append(hashes, hash)
 			}
 			return nil
-		}, "SELECT ended, id, spec, EXISTS (SELECT 1 FROM epoch WHERE epoch.job = job.id) FROM job WHERE ended < $1 AND ended >= $2 AND (ended > $2 OR id > $3) AND ended IS NOT NULL ORDER BY ended, id LIMIT $4",
+		}, "SELECT ended, id, spec, EXISTS (SELECT 1 FROM epoch WHERE epoch.job = job.id) FROM job WHERE ended < $1 AND ended >= $2 AND "+
+			"(ended > $2 OR id > $3) AND ended IS NOT NULL ORDER BY ended, id LIMIT $4",
 			nanos(before), at, after.ID, dueLines)
 		more = lines == dueLines
 		return err
@@ -65,7 +67,8 @@ func (s *Store) DropTexts(ctx context.Context, after store.End, before time.Time
 // dropTexts cuts the row of a spec, unless some job needs it.
 func (s *Store) dropTexts(w Writer, hash string, keep func(id int64) bool) error {
 	const these = "FROM job WHERE substr(spec, 1, 8) = substr($1, 1, 8) AND spec = $1"
-	n, err := w.Ints(fmt.Sprintf("SELECT count(*), coalesce(sum(CASE WHEN ended IS NULL OR EXISTS (SELECT 1 FROM epoch WHERE epoch.job = j.id) THEN 1 ELSE 0 END), 0) FROM (SELECT id, ended %s LIMIT %d) AS j",
+	n, err := w.Ints(fmt.Sprintf("SELECT count(*), coalesce(sum(CASE WHEN ended IS NULL OR EXISTS (SELECT 1 FROM epoch WHERE epoch.job = "+
+		"j.id) THEN 1 ELSE 0 END), 0) FROM (SELECT id, ended %s LIMIT %d) AS j",
 		these, sharers+1), 2, hash)
 	if err != nil || n[0] > sharers || n[1] > 0 {
 		return err

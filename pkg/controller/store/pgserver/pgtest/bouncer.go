@@ -64,7 +64,8 @@ func NewBouncer(t testing.TB, s *pgserver.Server) *Bouncer {
 
 func (b *Bouncer) write(t testing.TB, s *pgserver.Server) {
 	t.Helper()
-	text := fmt.Sprintf("[databases]\n* = host=%s\n[pgbouncer]\nlisten_port = 6432\nunix_socket_dir = %s\nauth_type = trust\nauth_file = %s/users\n"+
+	text := fmt.Sprintf("[databases]\n* = host=%s\n[pgbouncer]\nlisten_port = 6432\nunix_socket_dir = %s\nauth_type = trust\nauth_file = "+
+		"%s/users\n"+
 		"pool_mode = transaction\ndefault_pool_size = 6\nserver_login_retry = 0.2\n", s.Dir(), b.dir, b.dir)
 	if err := os.WriteFile(filepath.Join(b.dir, "pgbouncer.ini"), []byte(text), 0o644); err != nil {
 		t.Fatal(err)
