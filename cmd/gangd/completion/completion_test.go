@@ -62,7 +62,7 @@ func TestCompletion(t *testing.T) {
 		{"sbatch --gpus-per-t", "--gpus-per-task="},
 		{"sbatch -w n", "n1 n2"},
 		{"sbatch -N 1", ""},
-		{"sbatch --licen", ""}, // refused
+		{"sbatch --licen", "--licenses="}, {"sbatch --batc", ""}, // refused
 		{"sbatch --reservation = u", "upkeep"},
 		{"srun --resv", "--resv-ports="},
 		{"srun -t 1", ""},

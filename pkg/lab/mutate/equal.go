@@ -42,39 +42,37 @@ var equals = map[string]string{
 
 	`pkg/core/gang/timers.go timers.set: negate "len(t.heap) > 2*len(t.due)+64" #1`: "it says when what does not count any more is dropped",
 
-	`pkg/core/sched/grants.go Planner.keepGrants: negate "!slices.ContainsFunc(backfills, func(c Backfill) bool { return c.Job == job ` +
+	`pkg/core/sched/grants.go keptMemory.forget: negate "!slices.ContainsFunc(backfills, func(c Backfill) bool { return c.Job == job ` +
 		`})" #1`: "what is forgotten is worked out anew",
 
-	`pkg/core/sched/guard.go Policy.turnAt: bound "limit >= p.GuardAfter/ownPatience" #1`: "at the bound both turns come at one moment, " +
-		"and that of guard_after is looked at first",
+	`pkg/core/sched/order/turn.go Policy.turnAt: bound "limit >= p.GuardAfter/OwnPatience" #1`: "at the bound both turns come at one " +
+		"moment, and that of guard_after is looked at first",
 
-	`pkg/core/sched/backfill.go planner.restoreBackfills: return zero "return 1" #1`: "a stable sort asks only whether one goes before the " +
-		"other",
+	`pkg/core/sched/backfill.go kept.restore: return zero "return 1" #1`: "a stable sort asks only whether one goes before the other",
 
-	`pkg/core/sched/backfillplace.go planner.choicesEmpty: bound "len(some) < most" #1`: "one node more than a gang can use is listed",
+	`pkg/core/sched/backfillplace.go kept.choicesEmpty: bound "len(some) < most" #1`: "one node more than a gang can use is listed",
 
-	`pkg/core/sched/ends.go planner.endsFrom: off by one "0" #4`: "it is no less than what is free, and may be more",
+	`pkg/core/sched/ends.go kept.endsFrom: off by one "0" #4`: "it is no less than what is free, and may be more",
 
 	`pkg/core/sched/make.go planner.startNow: drop "least.Before(sh.blocked)" #1`: "it saves a look that finds no place again",
 
 	`pkg/core/sched/make.go planner.startNow: drop "sh.blocked.IsZero()" #1`: "it saves a look that finds no place again",
 
-	`pkg/core/sched/start.go planner.cuts: drop "by.Before(end)" #1`: "who does not fit until its end does not fit for longer either",
+	`pkg/core/sched/start.go kept.cuts: drop "by.Before(end)" #1`: "who does not fit until its end does not fit for longer either",
 
 	`pkg/core/sched/counted.go countedLayout.dealRanks: off by one "0" #3`: "with one rank a node no member is short",
 
-	`pkg/core/sched/ends.go planner.endsFrom: negate "!e.t.Equal(at)" #1`: "it says from where on to look, and from the start the same is " +
-		"found",
+	`pkg/core/sched/ends.go kept.endsFrom: negate "!e.t.Equal(at)" #1`: "it says from where on to look, and from the start the same is found",
 
-	`pkg/core/sched/hopeless.go planner.mostFree: bound "len(pl.views[0].live) <= fewClasses*(1+m.looks)" #1`: "it says how often the most " +
-		"is counted anew, and an older one is no less",
+	`pkg/core/sched/hopeless.go kept.mostFree: bound "len(kp.views[0].live) <= fewClasses*(1+m.looks)" #1`: "it says how often the most is " +
+		"counted anew, and an older one is no less",
 
 	`pkg/core/sched/grants.go grantsMemo.are: drop "k.n == len(b.Slots)" #1`: "of one ask there are as many places",
 
-	`pkg/core/sched/ledger.go Ledger.Remaining: bound "len(l.expected) >= maxExpected" #1`: "it says when what was worked out is " +
+	`pkg/core/sched/order/ledger.go Ledger.Remaining: bound "len(l.expected) >= maxExpected" #1`: "it says when what was worked out is " +
 		"forgotten, to be worked out anew",
 
-	`pkg/core/sched/make.go Planner.planner: skip "m.keepGrants(v.Backfills)" #1`: "what is kept of backfills that are gone takes memory, " +
+	`pkg/core/sched/make.go Planner.planner: skip "m.kept.forget(v.Backfills)" #1`: "what is kept of backfills that are gone takes memory, " +
 		"and is asked for by nobody",
 
 	`pkg/core/sched/make.go planner.visit: bound "len(passed) > 0" #1`: "what is known of the ask class saves a look that finds no place " +
@@ -90,20 +88,20 @@ var equals = map[string]string{
 
 	`pkg/core/sched/nodeview.go pool.reset: off by one "0" #2`: "ids only have to differ",
 
-	`pkg/core/sched/queue.go Queue.key: bound "len(q.policy.Accounts) > 0" #1`: "finer classes cost a plan time",
+	`pkg/core/sched/order/queue.go Queue.key: bound "len(q.policy.Accounts) > 0" #1`: "finer classes cost a plan time",
 
 	`pkg/core/sched/reason.go askClass.again: drop "o.word != v.word" #1`: "verdicts of two words differ in another field, too",
 
-	`pkg/core/sched/reason.go planner.countEmpty: off by one "0" #1`: "the first node that is looked at sets it",
+	`pkg/core/sched/reason.go finder.countEmpty: off by one "0" #1`: "the first node that is looked at sets it",
 
-	`pkg/core/sched/reason.go planner.note: drop "sh.need.Parts == nil" #1`: "the reason of a gang with roles does not come from what was " +
+	`pkg/core/sched/reason.go why.note: drop "sh.need.Parts == nil" #1`: "the reason of a gang with roles does not come from what was " +
 		"looked at last",
 
-	`pkg/core/sched/reservation.go planner.mayHave: return zero "return by, false" #1`: "the time is zero there",
+	`pkg/core/sched/reservation.go given.mayHave: return zero "return by, false" #1`: "the time is zero there",
 
 	`pkg/core/sched/timeline.go timeline.node: off by one "1" #1`: "only the sign counts",
 
-	`pkg/core/sched/topology.go planner.switchUntil: bound "*w < wait" #1`: "of two equal waits either does",
+	`pkg/core/sched/topology.go given.switchUntil: bound "*w < wait" #1`: "of two equal waits either does",
 
 	`pkg/core/sched/unsat.go nodesAsked: off by one "0" #2`: "with a least number at most one node is exactly one, which is told before",
 
