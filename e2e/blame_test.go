@@ -71,7 +71,6 @@ type blameCase struct {
 	state  string                      // of the job, where that is over then
 	strike func(b *blame, node string) // what is done to the culprit's node when all are up; nil: nothing
 	heal   func(b *blame, node string) // so that it can be told
-	args   []string                    // of the submission
 }
 
 // blame is a cluster of hosts on which gangs end.
