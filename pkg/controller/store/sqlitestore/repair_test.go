@@ -67,7 +67,7 @@ func TestRepair(t *testing.T) {
 		"job id at most":       {"UPDATE job SET id = (1 << 46) + 1 WHERE id = 2", "job 70368744177665: its id is out of range", "[1 3]"},
 		"job id below":         {"UPDATE job SET id = -2 WHERE id = 2", "job -2: its id is out of range", "[1 3]"},
 		"duration":             {"UPDATE job SET data = json_remove(json_set(data, '$.time_limit', 9223372036854775807), '$.sum') WHERE id = 2", "job 2: .TimeLimit: 2562047h47m16.854775807s", "[1 3]"},
-		"time limit":           {"UPDATE job SET data = json_remove(json_set(data, '$.time_limit', -5), '$.sum') WHERE id = 2", "job 2: time_limit -5ns", "[1 3]"},
+		"time limit":           {"UPDATE job SET data = json_remove(json_set(data, '$.time_limit', -5), '$.sum') WHERE id = 2", "job 2: time_limit -5 ns", "[1 3]"},
 		"priority":             {"UPDATE job SET data = json_remove(json_set(data, '$.priority', -9223372036854775807), '$.sum') WHERE id = 2", "job 2: .Priority: -9223372036854775807", "[1 3]"},
 		"time":                 {"UPDATE job SET data = json_remove(json_set(data, '$.submit', '0999-01-01T00:00:00Z'), '$.sum') WHERE id = 2", "job 2: .Submit: 0999-01-01 00:00:00 +0000 UTC", "[1 3]"},
 		"verdict":              {"UPDATE job SET ended = 7 WHERE id = 2", "job 2: it has an end and no verdict, or a verdict and no end", "[1 3]"},

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"gangd/pkg/api"
-	"gangd/pkg/core/cmdline/when"
 )
 
 // What no row holds in earnest: a number beyond what JSON carries whole, a duration of more than ten
@@ -33,7 +32,7 @@ func CheckJob(data []byte) error {
 	case r.Size < 1 || r.Size > api.MaxGangSize:
 		return fmt.Errorf("size %d: want 1 to %d", r.Size, api.MaxGangSize)
 	case r.TimeLimit < api.NoLimit:
-		return fmt.Errorf("time_limit %v", when.Words(r.TimeLimit))
+		return fmt.Errorf("time_limit %d ns", r.TimeLimit.Nanoseconds())
 	case r.Epoch < 0 || r.NextStep < 0:
 		return fmt.Errorf("epoch %d, next_step %d", r.Epoch, r.NextStep)
 	}

@@ -32,7 +32,7 @@ func TestImpossibleJobs(t *testing.T) {
 		`{"size":1,"time_limit":-1}`:                           "",
 		`{"size":0}`:                                           "size 0: want 1 to 65536",
 		`{"size":65537}`:                                       "size 65537: want 1 to 65536",
-		`{"size":1,"time_limit":-2}`:                           "time_limit -2ns",
+		`{"size":1,"time_limit":-2}`:                           "time_limit -2 ns",
 		`{"size":1,"epoch":-1}`:                                "epoch -1, next_step 0",
 		`{"size":1,"next_step":-1}`:                            "epoch 0, next_step -1",
 		`{"size":2,"members":[{"ranks":[0]},{"ranks":[1,2]}]}`: "rank 2 in a gang of 2",
