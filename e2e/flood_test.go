@@ -39,6 +39,14 @@ type flood struct {
 // figures are left out of what was answered, to count answers.
 var figures = regexp.MustCompile(`[0-9][0-9.]*[a-z]*`)
 
+// What refusals say that there is too much of.
+const (
+	tooManyJobs    = "more are asked for, and a user may have"
+	tooManyBytes   = "scripts, environments and options of the jobs"
+	tooManyStreams = "streams, the most that one user may"
+	tooOften       = "requests more than N a second"
+)
+
 // mostMemory is what gangd may take under all of it, in bytes.
 const mostMemory = 600 << 20
 
@@ -96,9 +104,9 @@ func TestFlood(t *testing.T) {
 	if busy > idle+late {
 		wrong = append(wrong, fmt.Sprintf("another user's submission took %v, %v without", busy, idle))
 	}
-	for _, of := range []string{"user_jobs", "user_bytes", "user_streams", "user_rate"} {
+	for _, of := range []string{tooManyJobs, tooManyBytes, tooManyStreams, tooOften} {
 		if !slices.ContainsFunc(m.texts(), func(text string) bool { return strings.Contains(text, of) }) {
-			wrong = append(wrong, "no refusal names "+of)
+			wrong = append(wrong, "no refusal says: "+of)
 		}
 	}
 	if m.failed != "" {
@@ -220,7 +228,7 @@ func (m *flooder) start(f *flood) (stop func()) {
 func (m *flooder) insist(ctx context.Context, client *http.Client, env []string, array *api.Array) {
 	for ctx.Err() == nil {
 		text := m.submit(ctx, client, env, array)
-		if text == "taken" || strings.Contains(text, "user_jobs") || strings.Contains(text, "user_bytes") {
+		if text == "taken" || strings.Contains(text, tooManyJobs) || strings.Contains(text, tooManyBytes) {
 			return
 		}
 		time.Sleep(100 * time.Millisecond)
@@ -248,7 +256,7 @@ func (m *flooder) call(ctx context.Context, client *http.Client, path string, as
 	reply, err := client.Do(r)
 	if err != nil {
 		if errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET) {
-			return "user_rate" // refused before all of it was sent
+			return tooOften // refused before all of it was sent
 		}
 		if ctx.Err() == nil {
 			m.fail(err.Error())
