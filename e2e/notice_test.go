@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"gangd/pkg/api"
+	"gangd/pkg/core/cmdline/when"
 )
 
 // witnessProgram writes each signal, with the clock and the reason it finds, into w.NAME. It
@@ -105,9 +106,9 @@ func TestNoticeBeforeTheLimit(t *testing.T) {
 		within(t, name+": USR1, error", (w["USR1"][0].at.Sub(began) - (limit - lead)).Abs(), 100*time.Millisecond)
 		within(t, name+": TERM, error", (w["TERM"][0].at.Sub(began) - limit).Abs(), 100*time.Millisecond)
 		w["USR1"][0].reason(t, map[string]string{"state": "notice", "cause": "timeout", "signal": "USR1", "epoch": "1",
-			"text": fmt.Sprintf("the time limit of %s comes near", limit)})
+			"text": fmt.Sprintf("the time limit of %s comes near", when.Words(limit))})
 		w["TERM"][0].reason(t, map[string]string{"state": "stopping", "cause": "timeout", "signal": "TERM", "seconds_left": "15.000",
-			"text": fmt.Sprintf("time limit of %s reached", limit)})
+			"text": fmt.Sprintf("time limit of %s reached", when.Words(limit))})
 		evs := c.eventsOf(id, api.EventNotice)
 		if len(evs) != 1 || evs[0].Signal != "USR1" || evs[0].LeadSeconds != int64(lead.Seconds()) {
 			t.Errorf("%s: notice events %+v", name, evs)
