@@ -77,7 +77,7 @@ func TestNodeRefusesItsConfiguration(t *testing.T) {
 		{"private_dirs=" + hooks + " private_size=900T", "private_size: 900T, and the machine has "},
 		{"private_dirs=" + hooks + " private_path=" + dir + "/none", "private_path: a file without a name in " + dir + "/none: no such file or directory"},
 		{"private_dirs=" + hooks + " private_path=/proc", "private_path: a file without a name in /proc: "},
-		{"private_dirs=" + hooks + " private_path=" + dir + " private_size=900T", "private_size: 900T, and the disk of private_path has "},
+		{"private_dirs=" + hooks + " private_path=" + dir + " private_size=900T", "private_size: 900T, and the disk of private directories has "},
 		{"cpu_bind=sometimes", "cpu_bind"},
 		{"cpu_bind=cores cpus=60000", "cpus is 60000, and the machine has "},
 		{"cpu_bind=cores cpu_list=60000", "cpu_list: there is no CPU 60000 here that may be used; there are "},
