@@ -199,7 +199,7 @@ while :; do sleep 0.05 & wait $!; done
 	c.wait(id, api.JobRunning)
 	other := c.submit("--gpus-per-rank=1", "--time=1h", "-o", "/dev/null", "--wrap", "sleep 0.2")
 	job := c.wait(id, api.JobTimeout)
-	if job.Epoch != 3 && job.Epoch != 4 || job.RestartCount != job.Epoch-1 || !strings.Contains(job.Verdict, "of the 8s that it asked for (--max-time-total)") {
+	if job.Epoch != 3 && job.Epoch != 4 || job.RestartCount != job.Epoch-1 || !strings.Contains(job.Verdict, "of the 8 s that it asked for (--max-time-total)") {
 		t.Errorf("epoch %d, %d restarts, %s", job.Epoch, job.RestartCount, job.Verdict)
 	}
 	for cause, b := range job.Budgets {
