@@ -17,8 +17,9 @@ func StdinPipe(pid int) string {
 	return to
 }
 
-// HasSocket reports whether a process has a socket open.
-func HasSocket(pid int) bool {
+// anyOpen reports whether fn holds for one of the first [waiterLook] files that a process has open: its path below /proc, and
+// what it leads to.
+func anyOpen(pid int, fn func(path, to string) bool) bool {
 	dir := "/proc/" + strconv.Itoa(pid) + "/fd/"
 	f, err := os.Open(dir)
 	if err != nil {
@@ -26,59 +27,37 @@ func HasSocket(pid int) bool {
 	}
 	defer f.Close()
 	names, _ := f.Readdirnames(waiterLook)
-	for _, name := range names {
-		if to, err := os.Readlink(dir + name); err == nil && strings.HasPrefix(to, "socket:") {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(names, func(name string) bool {
+		to, err := os.Readlink(dir + name)
+		return err == nil && fn(dir+name, to)
+	})
+}
+
+// HasSocket reports whether a process has a socket open.
+func HasSocket(pid int) bool {
+	return anyOpen(pid, func(_, to string) bool { return strings.HasPrefix(to, "socket:") })
 }
 
 // Watches reports whether a process has one of these paths open, or is told by inotify of what changes in the
 // directory with that number.
 func Watches(pid int, paths []string, inode uint64) bool {
-	dir := "/proc/" + strconv.Itoa(pid) + "/"
-	f, err := os.Open(dir + "fd")
-	if err != nil {
-		return false
-	}
-	defer f.Close()
-	names, _ := f.Readdirnames(waiterLook)
 	watch := []byte(" ino:" + strconv.FormatUint(inode, 16) + " ")
-	for _, name := range names {
-		to, err := os.Readlink(dir + "fd/" + name)
-		switch {
-		case err != nil:
-		case slices.Contains(paths, to):
-			return true
-		case to == "anon_inode:inotify":
-			if b, err := os.ReadFile(dir + "fdinfo/" + name); err == nil && bytes.Contains(b, watch) {
-				return true
-			}
+	return anyOpen(pid, func(path, to string) bool {
+		if to != "anon_inode:inotify" {
+			return slices.Contains(paths, to)
 		}
-	}
-	return false
+		b, err := os.ReadFile(strings.Replace(path, "/fd/", "/fdinfo/", 1))
+		return err == nil && bytes.Contains(b, watch)
+	})
 }
 
 // WritesTo reports whether a process has one of these pipes open for writing.
 func WritesTo(pid int, pipes []string) bool {
-	dir := "/proc/" + strconv.Itoa(pid) + "/fd/"
-	f, err := os.Open(dir)
-	if err != nil {
-		return false
-	}
-	defer f.Close()
-	names, _ := f.Readdirnames(waiterLook)
-	for _, name := range names {
-		to, err := os.Readlink(dir + name)
-		if err != nil || !strings.HasPrefix(to, "pipe:") {
-			continue
+	return anyOpen(pid, func(path, to string) bool {
+		if !slices.Contains(pipes, to) {
+			return false
 		}
-		for _, p := range pipes {
-			if st, err := os.Lstat(dir + name); p == to && err == nil && st.Mode()&0o200 != 0 {
-				return true
-			}
-		}
-	}
-	return false
+		st, err := os.Lstat(path)
+		return err == nil && st.Mode()&0o200 != 0
+	})
 }

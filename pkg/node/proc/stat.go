@@ -2,6 +2,7 @@ package proc
 
 import (
 	"bytes"
+	"slices"
 	"strconv"
 	"syscall"
 	"time"
@@ -14,6 +15,7 @@ type Stat struct {
 	State                    byte          // R S D T t Z X
 	Start                    uint64        // clock ticks since boot; with the pid it names a process for ever
 	CPU                      time.Duration // its own, and of the children that it waited for
+	Exit                     int           // how it ended, as wait(2) gives it; 0: well, or it has not
 }
 
 // HasFailedChild reports whether a process has a child that did not end well and that it has not waited for yet.
@@ -21,15 +23,10 @@ func HasFailedChild(pid int) bool {
 	var buf [4096]byte
 	name := strconv.Itoa(pid)
 	children := bytes.Fields(buf[:readFile("/proc/"+name+"/task/"+name+"/children", buf[:])])
-	for _, child := range children {
-		var line [512]byte
-		b := line[:readFile("/proc/"+string(child)+"/stat", line[:])]
-		f := bytes.Fields(b[bytes.LastIndexByte(b, ')')+1:])
-		if len(f) >= 50 && f[0][0] == 'Z' && atoi(f[49]) != 0 { // as wait(2) gives it
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(children, func(child []byte) bool {
+		s, ok := ReadStat(atoi(child))
+		return ok && s.Exit != 0
+	})
 }
 
 // tick is what the kernel counts times of processes in, on every architecture: USER_HZ.
@@ -60,6 +57,9 @@ func parseStat(pid int, b []byte) (s Stat, ok bool) {
 	s.PPID, s.PGRP, s.Session = atoi(f[1]), atoi(f[2]), atoi(f[3])
 	s.Start, _ = strconv.ParseUint(string(f[19]), 10, 64)
 	s.CPU = time.Duration(atoi(f[11])+atoi(f[12])+atoi(f[13])+atoi(f[14])) * tick
+	if s.State == 'Z' && len(f) >= 50 {
+		s.Exit = atoi(f[49])
+	}
 	return s, true
 }
 

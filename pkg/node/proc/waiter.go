@@ -1,9 +1,6 @@
 package proc
 
 import (
-	"os"
-	"strconv"
-
 	"golang.org/x/sys/unix"
 )
 
@@ -26,17 +23,5 @@ func MarkWaiting() error {
 // Waits reports whether a process is marked so. Who pretends to wait hears no stop signal, and
 // is killed when the grace is over: it cheats nobody but itself.
 func Waits(pid int) bool {
-	dir := "/proc/" + strconv.Itoa(pid) + "/fd/"
-	f, err := os.Open(dir)
-	if err != nil {
-		return false
-	}
-	defer f.Close()
-	names, _ := f.Readdirnames(waiterLook)
-	for _, name := range names {
-		if to, err := os.Readlink(dir + name); err == nil && to == "/memfd:"+waiterName+" (deleted)" {
-			return true
-		}
-	}
-	return false
+	return anyOpen(pid, func(_, to string) bool { return to == "/memfd:"+waiterName+" (deleted)" })
 }
