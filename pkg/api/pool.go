@@ -1,7 +1,6 @@
 package api
 
 import (
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -31,6 +30,9 @@ type PoolState struct {
 	Pool
 	Used int `json:"used"`
 }
+
+// Free is how many are left: none where more are held than there are by now.
+func (p *PoolState) Free() int { return max(0, p.Count-p.Used) }
 
 // PoolRow is a kind of them. Whatever asks for, counts or shows pools goes over [PoolRows], so that a further kind is a row.
 type PoolRow struct {
@@ -101,6 +103,11 @@ var PoolRows = []PoolRow{
 }
 
 // PoolNameOK reports whether a pool can be called so: letters, digits and . _ - @ /, a letter or digit first.
-func PoolNameOK(name string) bool { return len(name) <= 64 && poolName.MatchString(name) }
-
-var poolName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._@/-]*$`)
+func PoolNameOK(name string) bool {
+	if name == "" || len(name) > 64 || strings.ContainsRune("._-@/", rune(name[0])) {
+		return false
+	}
+	return !strings.ContainsFunc(name, func(c rune) bool {
+		return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && !strings.ContainsRune("._-@/", c)
+	})
+}

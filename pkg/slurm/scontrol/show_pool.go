@@ -8,23 +8,20 @@ import (
 	"gangd/pkg/slurm/document"
 )
 
-// licenses are what the site has of those that --licenses asks for, as slurm.conf says it.
+// licence is the kind of pool that Slurm calls licenses.
+var licence = api.PoolRows[slices.IndexFunc(api.PoolRows, func(r api.PoolRow) bool { return r.Option == "licenses" })].Kind
+
+// licenses are what the site has of them, as slurm.conf says it.
 func licenses(s *api.Site) string {
 	if s == nil {
 		return ""
 	}
-	i := slices.IndexFunc(api.PoolRows, func(r api.PoolRow) bool { return r.Option == "licenses" })
-	return api.PoolText(s.Pools, api.PoolRows[i].Kind)
+	return api.PoolText(s.Pools, licence)
 }
 
-// sitePools are those that Slurm knows by the option that asks for them.
-func sitePools(reply *api.NodesReply, option string) (out []api.PoolState) {
-	for _, p := range reply.Pools {
-		if r := api.PoolRowOf(p.Kind); r != nil && r.Option == option {
-			out = append(out, p)
-		}
-	}
-	return out
+// siteLicenses are what the site has of them, and what of it is held.
+func siteLicenses(reply *api.NodesReply) []api.PoolState {
+	return slices.DeleteFunc(reply.Pools, func(p api.PoolState) bool { return p.Kind != licence })
 }
 
 func (c *call) showLicenses(_, id string) int {
@@ -32,7 +29,7 @@ func (c *call) showLicenses(_, id string) int {
 	if err != nil {
 		return c.failed("slurm_load_licenses error", err)
 	}
-	pools := sitePools(reply, "licenses")
+	pools := siteLicenses(reply)
 	if len(pools) == 0 {
 		fmt.Fprintln(c.Out, "No licenses configured in Slurm.")
 		return 0
@@ -43,7 +40,7 @@ func (c *call) showLicenses(_, id string) int {
 			continue
 		}
 		found = true
-		figures := fmt.Sprintf("Total=%d Used=%d Free=%d Reserved=0 Remote=no", p.Count, p.Used, max(0, p.Count-p.Used))
+		figures := fmt.Sprintf("Total=%d Used=%d Free=%d Reserved=0 Remote=no", p.Count, p.Used, p.Free())
 		if c.oneLine {
 			fmt.Fprintf(c.Out, "LicenseName=%s %s\n", p.Name, figures)
 		} else {
@@ -64,8 +61,8 @@ func (c *call) licenseDocument(string) int {
 	}
 	return c.writeDocument("licenses", func(document.Parser) []document.Object {
 		var out []document.Object
-		for _, p := range sitePools(reply, "licenses") {
-			out = append(out, document.Of("LicenseName", p.Name, "Total", p.Count, "Used", p.Used, "Free", max(0, p.Count-p.Used), "Remote", false,
+		for _, p := range siteLicenses(reply) {
+			out = append(out, document.Of("LicenseName", p.Name, "Total", p.Count, "Used", p.Used, "Free", p.Free(), "Remote", false,
 				"Reserved", 0,
 				"LastConsumed", 0, "LastDeficit", 0, "LastUpdate", 0))
 		}
