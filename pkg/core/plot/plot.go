@@ -113,7 +113,10 @@ func (p *Page) Write(w io.Writer) error {
 		shown.Style = template.CSS(uplotStyle + "\n" + reportStyle)
 		shown.Script = template.JS(uplotScript + "\nconst figures = " + string(data) + ";\n" + reportScript)
 	}
-	return pageTemplate.Execute(w, shown)
+	return pageTemplate().Execute(w, shown)
 }
 
-var pageTemplate = template.Must(template.New("report").Parse(reportPage))
+// pageTemplate is read when a page is drawn, once in a program: every command is linked with it.
+func pageTemplate() *template.Template {
+	return template.Must(template.New("report").Parse(reportPage))
+}
