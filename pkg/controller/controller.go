@@ -373,9 +373,6 @@ func (p *process) listen(calls http.Handler) ([]listener, error) {
 		out = append(out, listener{cfg.MetricsListen, func() error { return ms.Serve(l) }, stopper(ms)})
 	}
 	// Last: a start that is refused for one of the others has not taken it from a relay.
-	if err := auth.OpenDir(filepath.Dir(cfg.Socket)); err != nil {
-		return fail(err)
-	}
 	if cfg.Dir == "" && !cfg.SingleUser {
 		if err := dirlock.UsersPass(filepath.Dir(cfg.Socket)); err != nil {
 			return fail(fmt.Errorf("socket %s: %w", cfg.Socket, err))
