@@ -9,9 +9,8 @@ import (
 	"gangd/pkg/core/hostlist"
 )
 
-// desired is all that a node shall have: what is not in here must go. What is left of epochs that are over is listed too, without a body:
-// the node may
-// never have been told of it, and then nothing but a question makes it say that it has
+// desired is all that a node shall have: what is not in here must go. What is left of epochs that are over is listed too,
+// without a body: the node may never have been told of it, and then nothing but a question makes it say that it has
 // nothing. Its cost is that of the node's members. Nothing in it is changed later.
 func (ns *nodes) desired(node string) []api.Assignment {
 	h := ns.byName[node]

@@ -19,9 +19,8 @@ type event struct {
 }
 
 // events are all that can happen. What is asked for is done at once, and the answer comes whenever it does: a question
-// that is late itself gives an answer that is worth less. An answer, an echo, a word that is lost is one that never comes: the session is
-// cut,
-// or the process ends, or the clock goes on without it.
+// that is late itself gives an answer that is worth less. An answer, an echo, a word that is lost is one that never
+// comes: the session is cut, or the process ends, or the clock goes on without it.
 var events = []event{
 	{name: "a unit of time passes", can: always, do: func(s *site, _ int) { s.tick(Unit) }},
 	{name: "a seat's time passes", can: always, do: func(s *site, _ int) { s.tick(leader.TTL) }},
@@ -53,8 +52,7 @@ var events = []event{
 	}, do: (*site).askWord},
 	{each: true, name: "has its word heard", can: func(s *site, i int) bool { return s.words[i].said != nil }, do: (*site).takeWord},
 	{each: true, name: "is not there when the node calls", can: func(s *site, i int) bool {
-		return s.with < 0 &&
-			(s.c[i].ended || s.rules.CutIsDeath)
+		return s.with < 0 && (s.c[i].ended || s.rules.CutIsDeath)
 	}, do: (*site).refused},
 }
 

@@ -302,9 +302,8 @@ func word(path string) string {
 }
 
 // fromDebugger asks py-spy for a Python process and eu-stack or gdb for any other, where the rank's own
-// PATH has them, and gives the threads that it reads out of the answer. They run as the user; a kernel that lets only parents trace says so
-// in
-// their words.
+// PATH has them, and gives the threads that it reads out of the answer. They run as the user; a kernel that lets only
+// parents trace says so in their words.
 func fromDebugger(l *stackLog, pid int) []stacks.Thread {
 	argv := debugger(l.rank, pid)
 	if argv == nil {
