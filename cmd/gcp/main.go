@@ -5,7 +5,7 @@ import (
 	"os"
 
 	"gangd/pkg/client/grun"
-	"gangd/pkg/client/output"
+	"gangd/pkg/client/program"
 	"gangd/pkg/core/cmdline"
 )
 
@@ -13,6 +13,5 @@ func main() {
 	if cmdline.Called(os.Args[0]) == "srun" { // the step that it becomes
 		os.Exit(grun.Main())
 	}
-	copies := func(args []string, s cmdline.Streams) int { return grun.Copy("gcp", args, s) }
-	os.Exit(output.Run("gcp", copies, os.Args[1:], cmdline.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}))
+	program.Main(grun.NewCopy())
 }

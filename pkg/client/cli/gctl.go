@@ -218,7 +218,7 @@ func programs() []*cobra.Command {
 }
 
 // others have completions and are not part of this package.
-var others = []string{"gangd", "gangsim", "gattach", "gnoded", "grun"}
+var others = []string{"gangd", "gangsim", "gattach", "gcp", "gcron", "gnoded", "grun"}
 
 func newCompletion() *cobra.Command {
 	shells := []string{"bash", "zsh", "fish"}

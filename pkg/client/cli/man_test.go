@@ -12,6 +12,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"gangd/pkg/client/gcron"
+	"gangd/pkg/client/grun"
 	"gangd/pkg/client/program"
 	"gangd/pkg/core/table/jobfield"
 )
@@ -30,7 +32,7 @@ func page(t *testing.T, name string) string {
 // under a .TP of its own, with its short form, and no page describes one that is not.
 func TestManPagesMatchTheFlags(t *testing.T) {
 	described := regexp.MustCompile(`(?m)^\.TP\n(?:(-\w), )?--([\w-]+)`)
-	for _, cmd := range programs() {
+	for _, cmd := range append(programs(), gcron.New(), grun.NewCopy()) {
 		t.Run(cmd.Name(), func(t *testing.T) {
 			prepare(cmd)
 			want := map[string]string{}

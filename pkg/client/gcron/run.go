@@ -14,10 +14,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
 	"gangd/pkg/api"
 	"gangd/pkg/client"
+	"gangd/pkg/client/program"
 	"gangd/pkg/core/cmdline"
 	"gangd/pkg/core/cron"
 	"gangd/pkg/slurm"
@@ -50,7 +52,7 @@ func options(long ...string) []cmdline.Option[call] {
 			Set: cmdline.Word(func(c *call) *string { return &c.user })},
 	}
 	for i, name := range long {
-		out[i].Long, out[i].Group = name, "Options"
+		out[i].Long = name
 	}
 	return out
 }
@@ -60,46 +62,47 @@ var scrontabCommand = &cmdline.Command[call]{Name: "scrontab", Usage: fmt.Sprint
 		Set: cmdline.Accepted[call]},
 		slurm.VersionRow[call](), cmdline.HelpRow[call](), cmdline.UsageRow[call]())}
 
+// gcronOptions are those of scrontab by names of their own, and what it lacks.
 var gcronOptions = append(options("edit", "list", "remove", "user"),
-	cmdline.Option[call]{Long: "next", Group: "Options", List: cmdline.Exact, Help: "print each line with its job and when it is due",
+	cmdline.Option[call]{Long: "next", List: cmdline.Own, Help: "print each line with its job and when it is due",
 		Set: cmdline.Flag(func(c *call) *bool { return &c.next })},
-	cmdline.Option[call]{Long: "json", Group: "Options", List: cmdline.Exact, Help: "the same as JSON",
-		Set: cmdline.Flag(func(c *call) *bool { return &c.json })},
-	cmdline.Option[call]{Short: 'v', List: cmdline.Partial, Help: "nothing more is said", Set: cmdline.Accepted[call]},
-	slurm.VersionRow[call](), cmdline.HelpRow[call](), cmdline.UsageRow[call]())
+	cmdline.Option[call]{Long: "json", List: cmdline.Own, Help: "the same as JSON", Set: cmdline.Flag(func(c *call) *bool { return &c.json })},
+	cmdline.Option[call]{Long: "verbose", Short: 'v', List: cmdline.Own, Help: "nothing more is said", Set: cmdline.Accepted[call]})
 
-var gcronCommand = &cmdline.Command[call]{Name: "gcron", Usage: fmt.Sprintf(usage, "gcron"), Options: gcronOptions,
-	Tell: func(_ cmdline.Lists, s cmdline.Streams) {
-		fmt.Fprintf(s.Out, help, fmt.Sprintf(usage, "gcron"))
-		cmdline.WriteHelp(s.Out, gcronOptions, func(o *cmdline.Option[call]) bool { return o.Help != "" && o.List == cmdline.Exact })
-		fmt.Fprintln(s.Out, "\nManual: man gcron")
-	}}
-
-const help = `gcron: shows and changes the table of jobs that come again
-
-Examples:
-  gcron -e                     change the table in an editor
+// New is the command gcron.
+func New() *cobra.Command {
+	c := &call{name: "gcron", Streams: cmdline.Streams{In: os.Stdin}}
+	cmd := &cobra.Command{
+		Use:   "gcron [OPTIONS] [FILE|-]",
+		Short: "jobs that come again, by a table of times",
+		Example: `  gcron -e                     change the table in an editor
   gcron table.txt              put a file in its place; - is standard input
-  gcron --next                 each line with its job, and when it is due
+  gcron --next                 each line with its job, and when it is due`,
+		Long: "A line is five fields of time and a command: 0 7 * * 1-5 ./report.sh. Options of a command stand before it on lines " +
+			"of their own: #GANG --time=30 --gpus=1.",
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return nil, cobra.ShellCompDirectiveDefault
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c.client, c.Out, c.Err = client.New(), cmd.OutOrStdout(), cmd.ErrOrStderr()
+			return program.Ended(c.do(cmd.Context(), args))
+		},
+	}
+	program.Table(cmd, gcronOptions, c)
+	_ = cmd.RegisterFlagCompletionFunc("user", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return program.Users(), cobra.ShellCompDirectiveNoFileComp
+	})
+	return cmd
+}
 
-%s
-A line is five fields of time and a command: 0 7 * * 1-5 ./report.sh. Options of
-a command stand before it on lines of their own: #GANG --time=30 --gpus=1.
-`
-
-// Scrontab is scrontab, Run is gcron.
-func Scrontab(args []string, s cmdline.Streams) int { return run(scrontabCommand, args, s) }
-
-// Run is described at [Scrontab].
-func Run(args []string, s cmdline.Streams) int { return run(gcronCommand, args, s) }
-
-func run(command *cmdline.Command[call], args []string, s cmdline.Streams) int {
-	c := &call{name: command.Name, Streams: s, client: client.New()}
-	rest, err := command.Parse(c, args, s)
+// Scrontab is scrontab.
+func Scrontab(args []string, s cmdline.Streams) int {
+	c := &call{name: scrontabCommand.Name, Streams: s, client: client.New()}
+	rest, err := scrontabCommand.Parse(c, args, s)
 	if err == nil {
 		err = c.do(context.Background(), rest)
 	}
-	return cmdline.Exit(command.Print(err, s))
+	return cmdline.Exit(scrontabCommand.Print(err, s))
 }
 
 func (c *call) do(ctx context.Context, rest []string) (err error) {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"gangd/pkg/api"
+	"gangd/pkg/client/program"
 	"gangd/pkg/core/cmdline"
 	"gangd/pkg/lab/slurmtest"
 	"gangd/pkg/slurm"
@@ -30,8 +31,11 @@ func TestFiles(t *testing.T) {
 		}
 		return 0
 	}
-	slurmtest.Files(t, "testdata/*.txt", *update, nil, map[string]slurm.Runner{"gcron": Run, "scrontab": Scrontab, "write": write})
+	slurmtest.Files(t, "testdata/*.txt", *update, nil, map[string]slurm.Runner{"gcron": gcronRun, "scrontab": Scrontab, "write": write})
 }
+
+// gcronRun is gcron as cobra runs it.
+func gcronRun(args []string, s cmdline.Streams) int { return program.Run(New(), args, s.Out, s.Err) }
 
 func TestOptions(t *testing.T) { slurmtest.Texts(t, scrontabCommand.Lists()) }
 

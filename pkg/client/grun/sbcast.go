@@ -11,8 +11,11 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/spf13/cobra"
+
 	"gangd/pkg/api"
 	"gangd/pkg/client"
+	"gangd/pkg/client/program"
 	"gangd/pkg/core/cmdline"
 	"gangd/pkg/core/script"
 	"gangd/pkg/slurm"
@@ -56,26 +59,48 @@ var sbcastCommand = &cmdline.Command[broadcast]{Name: "sbcast", Does: "puts a co
 func SbcastLists() cmdline.Lists { return sbcastCommand.Lists() }
 
 // Sbcast is sbcast.
-func Sbcast(args []string, s cmdline.Streams) int { return Copy("sbcast", args, s) }
-
-// Copy is sbcast under a name. It becomes an srun of one task a node that reads the file.
-func Copy(name string, args []string, s cmdline.Streams) int {
-	b := &broadcast{name: name}
-	command := *sbcastCommand
-	command.Name, command.Usage = name, strings.Replace(command.Usage, sbcastCommand.Name, name, 1)
-	rest, err := command.Parse(b, args, s)
-	if err == nil && len(rest) != 2 {
-		s.Errorf(name, "Need two file names, have %d names", len(rest))
-		err = cmdline.Status(1)
-	}
-	if err != nil {
-		return cmdline.Exit(err)
-	}
-	step, err := b.step(context.Background(), client.New(), rest[0], rest[1])
+func Sbcast(args []string, s cmdline.Streams) int {
+	b := &broadcast{name: sbcastCommand.Name}
+	rest, err := sbcastCommand.Parse(b, args, s)
 	if err == nil {
-		err = syscall.Exec("/proc/self/exe", append([]string{"srun"}, step...), intoTheJob(os.Environ()))
+		err = sbcastCommand.Print(b.send(context.Background(), rest), s)
 	}
-	return cmdline.Exit(command.Print(err, s))
+	return cmdline.Exit(err)
+}
+
+// NewCopy is the command gcp, sbcast by another name.
+func NewCopy() *cobra.Command {
+	b := &broadcast{name: "gcp"}
+	cmd := &cobra.Command{
+		Use:   "gcp [OPTIONS] SOURCE DEST",
+		Short: "put a copy of a file on every node of a job",
+		Example: `  gcp data.tar /tmp/data.tar             in a script: to each node of the job
+  gcp -f -p run.sh /tmp/                 replace one that is there; keep mode and time
+  gcp --jobid=12 model /dev/shm/model    from outside the job`,
+		Long: "sbcast's other options are taken without effect, or refused: sbcast --help=slurm.",
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return nil, cobra.ShellCompDirectiveDefault
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return program.Ended(b.send(cmd.Context(), args)) },
+	}
+	program.Table(cmd, sbcastCommand.Options, b)
+	cmd.Flags().Lookup("preserve").Hidden = false
+	_ = cmd.RegisterFlagCompletionFunc("jobid", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return program.Jobs(), cobra.ShellCompDirectiveNoFileComp
+	})
+	return cmd
+}
+
+// send becomes an srun of one task a node that reads the file.
+func (b *broadcast) send(ctx context.Context, files []string) error {
+	if len(files) != 2 {
+		return fmt.Errorf("Need two file names, have %d names", len(files)) //nolint:staticcheck // Slurm's words
+	}
+	step, err := b.step(ctx, client.New(), files[0], files[1])
+	if err != nil {
+		return err
+	}
+	return syscall.Exec("/proc/self/exe", append([]string{"srun"}, step...), intoTheJob(os.Environ()))
 }
 
 // intoTheJob is an environment without the wish for a container of steps: a copy goes to where the job runs, and would

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -28,8 +29,8 @@ func Main(cmd *cobra.Command) {
 // as "NAME: text". Output that could not be written is an error, whatever the command makes of it.
 func Run(cmd *cobra.Command, args []string, stdout, stderr io.Writer) int {
 	Prepare(cmd)
-	if len(args) == 0 || !strings.HasPrefix(args[0], cobra.ShellCompRequestCmd) {
-		Each(cmd, readHere)
+	if !cmd.DisableFlagParsing {
+		args = apart(cmd.Flags(), args)
 	}
 	cmd.SetArgs(append([]string{}, args...)) // nil would mean os.Args to cobra
 	out := output.New(stdout)
@@ -74,6 +75,19 @@ func (e *ExitError) Error() string {
 }
 
 func (e *ExitError) Unwrap() error { return e.Err }
+
+// Ended is what became of a command that shares its work with one by Slurm's name: status 1, and its error in that one's manner
+// unless it was printed already.
+func Ended(err error) error {
+	var status cmdline.Status
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &status):
+		return &ExitError{Status: int(status)}
+	}
+	return &ExitError{Status: 1, Err: fmt.Errorf("error: %w", err)}
+}
 
 // errShown ends the execution of a command that has already printed what was asked for.
 var errShown = errors.New("shown")
@@ -127,6 +141,7 @@ func Prepare(cmd *cobra.Command) {
 	cmd.SetFlagErrorFunc(flagError)
 	Each(cmd, func(c *cobra.Command) {
 		addCommonFlags(c)
+		c.Flags().SetNormalizeFunc(wholeName) // the last: what is added under a name cut short would get the whole one's
 		validate := c.Args
 		c.Args = func(c *cobra.Command, args []string) error {
 			if v, _ := c.Flags().GetBool("version"); v {
@@ -227,52 +242,46 @@ func asUsage(c *cobra.Command, args []string, err error) error {
 	return Usagef("%w; run %s --help", err, c.CommandPath())
 }
 
-// readHere has pkg/core/cmdline read the options of a command, as of all others; cobra keeps them for
-// help and completion. A command that reads its own is left alone.
-func readHere(c *cobra.Command) {
-	if c.DisableFlagParsing || !c.Runnable() {
-		return
+// wholeName is the option that a name means which is cut short, as long as no other begins so; pflag asks it for every name.
+func wholeName(f *pflag.FlagSet, name string) pflag.NormalizedName {
+	if fits := begun(f, name); len(fits) == 1 {
+		name = fits[0]
 	}
-	c.DisableFlagParsing = true
-	validate, run := c.Args, c.RunE
-	c.Args = func(c *cobra.Command, args []string) error {
-		if err := readOptions(c, args); err != nil {
-			return flagError(c, err)
-		}
-		if help, _ := c.Flags().GetBool("help"); help {
-			return pflag.ErrHelp
-		}
-		return validate(c, c.Flags().Args())
-	}
-	c.RunE = func(c *cobra.Command, _ []string) error { return run(c, c.Flags().Args()) }
+	return pflag.NormalizedName(name)
 }
 
-// readOptions sets the flags of a command, and its arguments.
-func readOptions(c *cobra.Command, args []string) error {
-	g := cmdline.Grammar[struct{}]{Equals: true, Switches: true}
-	c.Flags().VisitAll(func(f *pflag.Flag) {
-		o := cmdline.Option[struct{}]{Long: f.Name, Kind: cmdline.Required, Arg: valueName(f), Default: f.NoOptDefVal}
-		switch {
-		case f.Value.Type() == "bool":
-			o.Kind = cmdline.None
-		case f.NoOptDefVal != "":
-			o.Kind = cmdline.Optional
+// begun are the options whose names begin so, or the one that has the whole name.
+func begun(f *pflag.FlagSet, name string) (fits []string) {
+	whole := false
+	f.VisitAll(func(o *pflag.Flag) {
+		whole = whole || o.Name == name
+		if name != "" && strings.HasPrefix(o.Name, name) {
+			fits = append(fits, o.Name)
 		}
-		if f.Shorthand != "" {
-			o.Short = f.Shorthand[0]
-		}
-		g.Options = append(g.Options, o)
 	})
-	settings, rest, wrong := g.Parse(args)
-	for _, s := range settings {
-		if err := c.Flags().Set(s.Option.Long, s.Value); err != nil {
-			return err
+	if whole {
+		return []string{name}
+	}
+	return fits
+}
+
+// apart writes -sVALUE as -s=VALUE where pflag reads it in another way: of an option that may have a value, and of words
+// that begin with -test., which it takes for those of "go test" and leaves out.
+func apart(f *pflag.FlagSet, args []string) []string {
+	out := slices.Clone(args)
+	for i, word := range out {
+		if word == "--" {
+			break
+		}
+		if len(word) < 3 || word[0] != '-' || word[1] == '-' || word[2] == '=' {
+			continue
+		}
+		o := f.ShorthandLookup(word[1:2])
+		if o != nil && o.NoOptDefVal != "" && o.Value.Type() != "bool" || strings.HasPrefix(word, "-test.") {
+			out[i] = word[:2] + "=" + word[2:]
 		}
 	}
-	if wrong != nil {
-		return wrong
-	}
-	return c.Flags().Parse(append([]string{"--"}, rest...)) // the arguments
+	return out
 }
 
 // flagError words what is wrong with an option.
@@ -286,21 +295,26 @@ func flagError(c *cobra.Command, err error) error {
 		text := bad.Unwrap().Error()
 		return Usagef("invalid value %q for --%s: %s; run %s --help", bad.GetValue(), bad.GetFlag().Name, text, c.CommandPath())
 	}
-	var wrong *cmdline.Error
-	if errors.As(err, &wrong) {
-		switch wrong.Fault {
-		case cmdline.Unknown:
-			return unknownOption(c, wrong.Name)
-		case cmdline.NoLetter:
-			return Usagef("unknown option -%c; run %s --help", wrong.Letter, c.CommandPath())
-		case cmdline.Missing:
-			return Usagef("--%s needs a value (%s); run %s --help", wrong.Name, wrong.Arg, c.CommandPath())
-		}
+	var unknown *pflag.NotExistError
+	var short *pflag.ValueRequiredError
+	var odd *pflag.InvalidSyntaxError
+	switch {
+	case errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() != "":
+		return Usagef("unknown option -%s; run %s --help", unknown.GetSpecifiedName(), c.CommandPath())
+	case errors.As(err, &unknown):
+		return unknownOption(c, unknown.GetSpecifiedName())
+	case errors.As(err, &odd):
+		return Usagef("unknown option %s; run %s --help", odd.GetSpecifiedFlag(), c.CommandPath())
+	case errors.As(err, &short):
+		return Usagef("--%s needs a value (%s); run %s --help", short.GetFlag().Name, valueName(short.GetFlag()), c.CommandPath())
 	}
 	return Usagef("%w; run %s --help", err, c.CommandPath())
 }
 
 func unknownOption(c *cobra.Command, name string) error {
+	if fits := begun(c.Flags(), name); len(fits) > 1 {
+		return Usagef("option '--%s' is ambiguous; possibilities: '--%s'; run %s --help", name, strings.Join(fits, "' '--"), c.CommandPath())
+	}
 	var known []string
 	c.Flags().VisitAll(func(f *pflag.Flag) { known = append(known, f.Name) })
 	if near := nearest.Of(name, known); near != "" {

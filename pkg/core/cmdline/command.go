@@ -93,7 +93,7 @@ func (c *Command[T]) take(t *T, one *Setting[T], s Streams) error {
 	o := one.Option
 	switch {
 	case o.List == Refused:
-		s.Errorf(c.Name, "--%s is refused: %s", o.Long, o.kept())
+		s.Errorf(c.Name, "--%s is refused: %s", o.Long, o.Kept())
 		return Status(max(c.Failed, 1))
 	case o.Set != nil:
 		return c.Print(o.Set(t, one.Value), s)
@@ -156,7 +156,7 @@ func (c *Command[T]) help(topic string, s Streams) error {
 		fmt.Fprintf(s.Out, "%s [OPTION...]\n  %s\n\n", c.Name, c.Does)
 		for i := range c.Options {
 			if o := &c.Options[i]; o.List != Own {
-				fmt.Fprintf(s.Out, "  %-22s %s\n", o.names(), o.kept())
+				fmt.Fprintf(s.Out, "  %-22s %s\n", o.names(), o.Kept())
 			}
 		}
 		fmt.Fprintf(s.Out, "\n%s --help=slurm lists what is kept exactly, partly, and refused\n", c.Name)
@@ -172,7 +172,7 @@ func (c *Command[T]) help(topic string, s Streams) error {
 		if o.Kind == Optional {
 			argument = "[=VALUE]"
 		}
-		fmt.Fprintf(s.Out, "  %-28s  %s\n", o.names()+argument, o.kept())
+		fmt.Fprintf(s.Out, "  %-28s  %s\n", o.names()+argument, o.Kept())
 	}
 	fmt.Fprintf(s.Out, "\nHelp options:\n  --help[=slurm]                  show this help message, or what became of each of Slurm's "+
 		"options\n"+

@@ -57,7 +57,7 @@ func ListsOf[T any](name string, options []Option[T]) Lists {
 		if o.List == Own {
 			continue
 		}
-		text := o.kept()
+		text := o.Kept()
 		if o.SlurmName() != o.Long {
 			text += " (also --" + o.Long + ")"
 		}

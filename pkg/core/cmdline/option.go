@@ -66,8 +66,8 @@ func (o *Option[T]) Argument() string {
 	return ""
 }
 
-// kept is what the lists say of it.
-func (o *Option[T]) kept() string {
+// Kept is what the lists say of it.
+func (o *Option[T]) Kept() string {
 	switch {
 	case o.List == Exact:
 		return cmp.Or(o.Help, o.Note)

@@ -63,8 +63,6 @@ type Grammar[T any] struct {
 	Stop bool
 	// Equals takes -N=2 as -N2.
 	Equals bool
-	// Switches lets an option without a value be written with one, --me=false.
-	Switches bool
 	// Cut says whether a name may be cut short; nil: each may.
 	Cut func(o *Option[T], name string) bool
 }
@@ -139,7 +137,7 @@ func (p *parser[T]) long(word string) error {
 		err.At = at
 		return err
 	}
-	if given && o.Kind == None && !p.Switches {
+	if given && o.Kind == None {
 		return &Error{Fault: Superfluous, Word: word, Name: full, At: at}
 	}
 	if !given && o.Kind == Required {
