@@ -146,7 +146,7 @@ func Run(ctx context.Context, opts Options) error {
 
 // newDaemon is a daemon on its state directory that has looked at nothing else yet.
 func newDaemon(opts Options, state *stateDir) *daemon {
-	d := &daemon{opts: opts, log: opts.Log, state: state, ports: newPorts(), jobs: map[int64][]*member{},
+	d := &daemon{opts: opts, log: opts.Log, state: state, ports: newPorts(opts.StateDir), jobs: map[int64][]*member{},
 		settings: api.DefaultSettings(), starts: make(chan struct{}, maxStarts()),
 		logins: proc.NewLoginLimits(groupNumber), cpus: &cpuPool{}, owed: owed{record: map[api.MemberKey]*hookRecord{},
 			failed: map[api.MemberKey]string{}},

@@ -42,7 +42,7 @@ func TestPortRange(t *testing.T) {
 }
 
 func TestPortsAreFreeAndUnique(t *testing.T) {
-	p := newPorts()
+	p := newPorts("/a")
 	k := api.MemberKey{Job: 3, Epoch: 1}
 	first, err := p.take(k)
 	if err != nil || first < p.from || first >= p.to {
@@ -86,6 +86,25 @@ func TestPortsAreFreeAndUnique(t *testing.T) {
 	wantLetGo(t, second)
 	if p.taken[second] != k {
 		t.Error("anybody's though its member lives")
+	}
+}
+
+// TestPortsOfOneMachine: the first jobs of many clusters on one machine, which all have the same number, seldom begin with one
+// port, though none of the ports is in use while each is chosen.
+func TestPortsOfOneMachine(t *testing.T) {
+	first := map[int]bool{}
+	for cluster := range 20 {
+		p := newPorts("/tmp/" + strconv.Itoa(cluster))
+		k := api.MemberKey{Job: 1, Epoch: 1}
+		port, err := p.take(k)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.release(k)
+		first[port] = true
+	}
+	if len(first) < 19 {
+		t.Errorf("20 clusters choose from %d ports", len(first))
 	}
 }
 

@@ -2,6 +2,7 @@ package noded
 
 import (
 	"fmt"
+	"hash/fnv"
 	"os"
 	"sync"
 
@@ -30,6 +31,7 @@ type ports struct {
 	taken    map[int]api.MemberKey
 	of       map[api.MemberKey]memberPort
 	from, to int
+	offset   int
 }
 
 type memberPort struct {
@@ -37,8 +39,12 @@ type memberPort struct {
 	held int // socket that is bound to it, -1: let go
 }
 
-func newPorts() *ports {
-	p := &ports{taken: map[int]api.MemberKey{}, of: map[api.MemberKey]memberPort{}}
+// newPorts spreads the ports of the daemons of one machine by their state directories: each cluster on
+// it has a job 1, and a port is nobody's between the hold that is let go and the rank that listens.
+func newPorts(stateDir string) *ports {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(stateDir))
+	p := &ports{offset: int(h.Sum32() & 0xffff), taken: map[int]api.MemberKey{}, of: map[api.MemberKey]memberPort{}}
 	b, err := os.ReadFile(portRangeFile)
 	if err != nil {
 		b = []byte("32768 60999") // the kernel's default
@@ -67,7 +73,7 @@ func (p *ports) take(k api.MemberKey) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	n := p.to - p.from
-	start := int((k.Job*portStride + int64(k.Epoch)) % int64(n))
+	start := int((k.Job*portStride + int64(k.Epoch) + int64(p.offset)) % int64(n))
 	for i := range n {
 		port := p.from + (start+i)%n
 		if _, used := p.taken[port]; used {
