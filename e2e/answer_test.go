@@ -30,6 +30,7 @@ print(c.getresponse().status == 200 or 1/0)
 // TestWhoEndsItsOwnJobHearsTheAnswer: a rank, a task, a script and a trap that requeue or cancel their own job
 // know that it was granted, whatever command or call they do it by.
 func TestWhoEndsItsOwnJobHearsTheAnswer(t *testing.T) {
+	t.Parallel()
 	tool.Need(t, "python3")
 	c := start(t, "--nodes=2", "--gpus=0")
 	names := c.slurmNames()

@@ -15,6 +15,7 @@ import (
 // TestArrayLimit: of an array with %7 never more than seven elements have nodes at a time, by the
 // controller's own record of each admission and each end, whatever looks when.
 func TestArrayLimit(t *testing.T) {
+	t.Parallel()
 	n, last := 60, "0-59%7"
 	if os.Getenv("GANG_E2E_CHAOS") != "" {
 		n, last = 1000, "0-999%7"
@@ -61,6 +62,7 @@ func TestArrayLimit(t *testing.T) {
 // TestArrayAgrees: who asks for an array of which some elements are held, renamed or have another limit is told
 // the same by squeue, scontrol and sacct, which group as Slurm's do, by gqueue, and by --why of an element.
 func TestArrayAgrees(t *testing.T) {
+	t.Parallel()
 	c := start(t, "--nodes=1")
 	c.slurmNames()
 	a := strconv.FormatInt(c.submit("--array=0-999%5", "--begin=now+1hour", "-t", "10", "-o", "/dev/null", "-J", "all", "--wrap", "true"), 10)

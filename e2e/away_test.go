@@ -13,6 +13,7 @@ import (
 // The controller is down for longer than the lease, but its host answers: no rank dies of
 // that, and what ended meanwhile is recorded once, with its code. The long form is ten minutes.
 func TestControllerDownLongerThanTheLease(t *testing.T) {
+	t.Parallel()
 	chaos(t)
 	// A node looks for the controller at least every 2 s: the lease has to be well above that.
 	down, lease := 12*time.Second, "lease=6s"

@@ -96,6 +96,7 @@ func (c *cluster) through(name, socket string) {
 // other has not and comes again to a controller that has to know. The first never comes
 // back to that barrier: it waits at the next.
 func TestControllerKilledAtARelease(t *testing.T) {
+	t.Parallel()
 	c := start(t, "--nodes=2")
 	socket := filepath.Join(c.dir, "p")
 	d := newDeafener(t, socket, filepath.Join(c.dir, "run", "gangd.sock"))
@@ -143,6 +144,7 @@ done
 // Ranks that meet all the time, while the controller is killed at any time: nobody passes
 // alone, nobody waits for ever.
 func TestControllerKilledBetweenBarriers(t *testing.T) {
+	t.Parallel()
 	c := start(t, "--nodes=3")
 	const phases = 40
 	id := c.submit("--size=3", "--ranks-per-node=1", "-o", "out.%t", c.script("meet.sh", fmt.Sprintf(`#!/bin/bash

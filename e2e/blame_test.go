@@ -166,6 +166,7 @@ var blameCases = []blameCase{
 // ends, cause and trigger are its own, or it is said that another may have been the first; one budget is charged; and all who tell
 // of it use the same words. Likewise where srun runs them.
 func TestWhoIsBlamed(t *testing.T) {
+	t.Parallel()
 	tool.Need(t, "/usr/bin/python3", "ip", "nsenter")
 	rounds, batch := 1, 1
 	if os.Getenv("GANG_E2E_CHAOS") != "" {

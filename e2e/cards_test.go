@@ -58,6 +58,7 @@ func endProcess(p *exec.Cmd) {
 // TestGangLandsWhereEachCardFits: VRAM is counted for each card, strangers' apart, and --why
 // says the arithmetic.
 func TestGangLandsWhereEachCardFits(t *testing.T) {
+	t.Parallel()
 	c := start(t, "--nodes=3", "--gpus=2x24G,2x40G,2x80G")
 	c.steer("n3", `{"0":{"used_by_strangers":"50G"}}`)
 	c.until("the stranger is seen", func() bool { return c.card("n3", 0).StrangersBytes == 50<<30 })
@@ -90,6 +91,7 @@ func TestGangLandsWhereEachCardFits(t *testing.T) {
 // TestRankOverItsShareIsStopped: two gangs share a card; the one that takes more than it asked
 // for is named, warned through its status file and stopped, and the other goes on.
 func TestRankOverItsShareIsStopped(t *testing.T) {
+	t.Parallel()
 	c := start(t, "--nodes=1", "--gpus=1x80G", "--set", "shared_vram_grace=2s")
 	script := c.script("s.sh", "#!/bin/bash\nwhile [ ! -e \"$GANG_STATUS_FILE\" ]; do sleep 0.05; done\ncat $GANG_STATUS_FILE >warned.$GANG_JOB_ID\nexec sleep 1000\n")
 	greedy := c.submit("--share", "--gpus-per-rank=1", "--vram=40G", script)
@@ -127,6 +129,7 @@ func TestRankOverItsShareIsStopped(t *testing.T) {
 // of service, named with pid and owner, also over a restart of the daemons; when it is gone
 // the card is back by itself.
 func TestHeldCardIsNotGivenOn(t *testing.T) {
+	t.Parallel()
 	c := start(t, "--nodes=1", "--gpus=2x80G")
 	script := c.script("s.sh", idleScript)
 	first := c.submit("--gpus-per-rank=1", script)
@@ -177,6 +180,7 @@ func TestHeldCardIsNotGivenOn(t *testing.T) {
 // hardware; the card is never given again before a person says so. An Xid of the clean-up
 // after a kill changes nothing.
 func TestCardGoesBadUnderAGang(t *testing.T) {
+	t.Parallel()
 	c := start(t, "--nodes=2", "--gpus=2x80G", "--set", "retry_backoff=50ms")
 	script := c.script("s.sh", idleScript)
 	id := c.submit("--size=3", "--gpus-per-rank=1", "--max-retries=0", script)
@@ -222,6 +226,7 @@ func TestCardGoesBadUnderAGang(t *testing.T) {
 // TestCUDAOutOfMemory: a program that says so at its end is out of memory, not crashed; one
 // that said so in an earlier attempt is not.
 func TestCUDAOutOfMemory(t *testing.T) {
+	t.Parallel()
 	c := start(t, "--nodes=1", "--gpus=1x80G", "--set", "retry_backoff=50ms")
 	script := c.script("s.sh", "#!/bin/bash\nif [ $GANG_RESTART_COUNT = 0 ]; then echo 'torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20 MiB'; fi\nexit 1\n")
 	id := c.submit("--gpus-per-rank=1", "--max-retries=1", script)
@@ -236,6 +241,7 @@ func TestCUDAOutOfMemory(t *testing.T) {
 // TestHealthProgram: the site's own check takes a node out of service with its words, and back
 // in when it is content; what runs goes on.
 func TestHealthProgram(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	check := filepath.Join(dir, "check")
 	body := "#!/bin/sh\n[ -e " + dir + "/$1 ] || exit 0\ncat " + dir + "/$1\nexit 1\n"

@@ -17,6 +17,7 @@ import (
 // TestClients asks what public clients ask, in their own command lines (testdata/clients.txt), and looks at what
 // they look at in the answers.
 func TestClients(t *testing.T) {
+	t.Parallel()
 	if os.Getenv("GANG_E2E_CHAOS") == "" {
 		t.Skip("make chaos runs this")
 	}

@@ -33,8 +33,9 @@ func chaos(t *testing.T) {
 type cluster struct {
 	t   *testing.T
 	bin string
-	dir string // GANG_DIR; short, because unix socket paths are limited
-	tmp string // for scripts and witness files
+	dir string   // GANG_DIR; short, because unix socket paths are limited
+	tmp string   // for scripts and witness files
+	env []string // of all that run and must start, beside the test's own
 }
 
 // start brings up a cluster and takes it down, with everything it left, at the test's end.
@@ -72,11 +73,23 @@ func unstarted(t *testing.T, bin string) *cluster {
 func startIn(t *testing.T, bin string, args ...string) *cluster {
 	t.Helper()
 	c := unstarted(t, bin)
+	c.up(args...)
+	return c
+}
+
+// up begins a cluster.
+func (c *cluster) up(args ...string) {
+	c.t.Helper()
 	out, errs, code := c.run("gangd", append([]string{"dev", "--detach", "--isolate=false", "--dir=" + c.dir}, args...)...)
 	if code != 0 {
-		t.Fatalf("gangd dev: exit %d\n%s%s", code, out, errs)
+		c.t.Fatalf("gangd dev: exit %d\n%s%s", code, out, errs)
 	}
-	return c
+}
+
+// setenv sets a variable for the programs of this cluster alone: the test's own environment is
+// that of all tests that run beside it.
+func (c *cluster) setenv(name, value string) {
+	c.env = append(c.env, name+"="+value)
 }
 
 func (c *cluster) stop() {
@@ -89,7 +102,7 @@ func (c *cluster) stop() {
 
 // client is the person who calls the programs of this cluster.
 func (c *cluster) client() *trial.Client {
-	return &trial.Client{T: c.t, Bin: c.bin, Dir: c.dir, Tmp: c.tmp}
+	return &trial.Client{T: c.t, Bin: c.bin, Dir: c.dir, Tmp: c.tmp, Env: c.env}
 }
 
 // run runs a program of bin/ in the test's directory.

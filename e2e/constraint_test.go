@@ -34,6 +34,7 @@ func (c *cluster) features(of map[string]string) {
 // TestConstraintsOnAllNodes: what --constraint says of a gang's nodes together holds on a live
 // cluster, when it starts at once, when it waits, and when others make room for it.
 func TestConstraintsOnAllNodes(t *testing.T) {
+	t.Parallel()
 	c := start(t, "--nodes=4", "--gpus=2x24G", "--set=preempt=tier", "--set=grace=1s")
 	c.features(map[string]string{"n1": "rack1", "n2": "rack1,fast", "n3": "rack2", "n4": "rack2"})
 	sleep := func(args ...string) int64 {

@@ -15,6 +15,7 @@ import (
 // TestStepsRunInTheContainer: the script and its steps run in the image; a checkpoint is put from inside, and
 // where no node runs containers the job is refused when it is submitted.
 func TestStepsRunInTheContainer(t *testing.T) {
+	t.Parallel()
 	if os.Getuid() != 0 {
 		t.Skip("needs root to mount")
 	}
@@ -88,6 +89,7 @@ func machineImage(t *testing.T, id string) (image, mounts string) {
 // TestStepInAnImage: a step runs in an image of its own inside a job that has none, or another; what it can't have
 // is refused by name before a task runs, and nothing of it ever runs outside.
 func TestStepInAnImage(t *testing.T) {
+	t.Parallel()
 	tool.Need(t, "pgrep")
 	a, mounts := machineImage(t, "first")
 	b, _ := machineImage(t, "second")
@@ -103,6 +105,7 @@ func TestStepInAnImage(t *testing.T) {
 		}
 		return lines + strings.Repeat("ID="+id+"\n", 4) + strings.Repeat("of.job\n", 4)
 	}
+	mark := fmt.Sprint(800000 + os.Getpid()) // seconds that what is left behind sleeps
 	place := "srun touch /var/tmp/of.job\n"
 	for _, x := range []struct {
 		name, script string
@@ -114,7 +117,7 @@ func TestStepInAnImage(t *testing.T) {
 		{"in that of the job", place + "srun " + show, of(a), want("first", a)},
 		{"by a variable", place + "export PYXIS_CONTAINER_IMAGE=" + a + " PYXIS_CONTAINER_MOUNTS=" + mounts + "\nsrun " + show, []string{"-N2", "--ntasks-per-node=2"}, want("first", a)},
 		{"a variable that is the job's", place + "export PYXIS_CONTAINER_IMAGE=/none\nsrun " + show, of(a), want("first", a)},
-		{"nothing that is left of it lives on", "srun -n1 -N1 " + box(a) + "sh -c 'setsid sleep 1000 & (setsid sleep 1000 &) & echo done'\nsleep 0.3; pgrep -c -f 'sleep 100[0]' || true", []string{"-N1"}, "0\ndone\n"},
+		{"nothing that is left of it lives on", "srun -n1 -N1 " + box(a) + "sh -c 'setsid sleep " + mark + " & (setsid sleep " + mark + " &) & echo done'\nsleep 0.3; pgrep -c -f '^sleep " + mark + "' || true", []string{"-N1"}, "0\ndone\n"},
 		{"a directory of its own", "mkdir -p sub; srun -n1 -N1 -D $PWD/sub " + box(a) + "sh -c 'pwd; touch here'; ls sub", []string{"-N1"}, c.tmp + "/sub\nhere\n"},
 		{"in the container", "srun -n1 -N1 --container-workdir=/usr " + box(a) + "pwd", []string{"-N1"}, "/usr\n"},
 		{"read-only", "srun -n1 -N1 --container-readonly " + box(a) + "sh -c 'touch /etc/x 2>/dev/null || echo read-only'", []string{"-N1"}, "read-only\n"},

@@ -208,6 +208,7 @@ func (s *severed) gang(size int) int64 {
 
 // The leader is cut from all nodes for 10 s: submissions are taken throughout, and no rank notices.
 func TestLeaderCutFromNodes(t *testing.T) {
+	t.Parallel()
 	s := startSevered(t, nil, "n1", "n2")
 	var gangs []int64
 	for range 4 {
@@ -246,6 +247,7 @@ func TestLeaderCutFromNodes(t *testing.T) {
 // One controller is dead and the other cut from one node: that node's ranks end by themselves, and only then the gang
 // runs elsewhere.
 func TestOneDeadTheOtherCut(t *testing.T) {
+	t.Parallel()
 	s := startSevered(t, []string{fmt.Sprintf("lease = %q", severedLease), `node_timeout = "3s"`, `grace = "2s"`, `drain_slack = "3s"`}, "n1", "n2", "n3")
 	for range rounds(1) {
 		id := s.gang(1)

@@ -15,6 +15,7 @@ import (
 
 // A hundred nodes find a new leader.
 func TestManyNodesFindTheLeader(t *testing.T) {
+	t.Parallel()
 	chaos(t)
 	const nodes = 100
 	s := startSeveral(t, severalSize{rounds: 1}, fmt.Sprint("--nodes=", nodes))

@@ -189,6 +189,7 @@ func (s *several) keep(name string) {
 // Two controllers on one database: whatever happens to the leader, submissions go on within seconds, none
 // that was acknowledged is lost or done twice, and no rank notices.
 func TestControllers(t *testing.T) {
+	t.Parallel()
 	s := startSeveral(t, sizeOfSeveral())
 	gangs := s.gangs(s.size.gangs)
 	var waiting []int64
@@ -457,6 +458,7 @@ func (s *several) staleWrites() (bad []string) {
 // The database is away, or all controllers are, for three leases: ranks run on, and what ended meanwhile is recorded
 // once.
 func TestNobodyLeads(t *testing.T) {
+	t.Parallel()
 	chaos(t)
 	const lease = 6 * time.Second
 	s := startSeveral(t, severalSize{rounds: 2}, "--set=lease="+lease.String(), "--set=node_timeout=3s", "--set=grace=2s")
@@ -519,6 +521,7 @@ func (s *several) startKeepers() {
 // A standby is promoted under submissions: they go on, directly and through a pooler, and nothing is lost where it was
 // a synchronous one.
 func TestPromotionUnderControllers(t *testing.T) {
+	t.Parallel()
 	chaos(t)
 	for _, pooled := range []bool{false, true} {
 		t.Run(fmt.Sprint("pooled=", pooled), func(t *testing.T) {
@@ -598,6 +601,7 @@ func promoted(t *testing.T, pooled bool) time.Duration {
 
 // A replica that lacks some commits is put in place: gangd holds, with both numbers.
 func TestReplicaLacksCommits(t *testing.T) {
+	t.Parallel()
 	chaos(t)
 	for _, lacks := range []int{1, 7, 40} {
 		t.Run(fmt.Sprint(lacks), func(t *testing.T) {
@@ -639,6 +643,7 @@ func TestReplicaLacksCommits(t *testing.T) {
 
 // The controllers are upgraded one after the other under submissions, the one that leads last: nobody notices.
 func TestRollingUpgrade(t *testing.T) {
+	t.Parallel()
 	chaos(t)
 	const newer = "9.9.9"
 	from, dir := built(t), t.TempDir()

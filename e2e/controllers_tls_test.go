@@ -152,6 +152,7 @@ func (p *pair) refuses(want, name string, args ...string) {
 // it its revocations, and people on its host and on a login host submit meanwhile; it is removed, refuses to start, and joins again. Nodes learn each list, also one that was away
 // meanwhile, and a rank that ran from the beginning notices nothing.
 func TestControllersOverTLS(t *testing.T) {
+	t.Parallel()
 	p := startPair(t, nil)
 	for _, n := range []string{"n1", "n2"} {
 		p.node(n, `cards = "none"`, "cpus = 4", "min_uid = 0")
@@ -263,6 +264,7 @@ func TestControllersOverTLS(t *testing.T) {
 // A cluster begins with one machine, whose node goes by the controller's socket and has no certificate. When a second
 // controller leads, the node follows, and back again: it got itself a certificate before the second could lead.
 func TestFirstMachine(t *testing.T) {
+	t.Parallel()
 	needRoot(t)
 	p := startPair(t, nil)
 	p.write("n1.toml", `name = "n1"`, fmt.Sprintf("controller = %q", "unix:"+filepath.Join(p.dir, "run", "gangd.sock")), fmt.Sprintf("state_dir = %q", filepath.Join(p.dir, "n1")),

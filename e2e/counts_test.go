@@ -161,6 +161,7 @@ func traced(pid int) bool {
 // A sync, a process or a connection more on a path that people wait for fails here until the number is changed, which has to be
 // worth it. The least of several tries counts: a checkpoint of the database, or a beat, may come in between.
 func TestCallsOfThePathsThatPeopleWaitFor(t *testing.T) {
+	t.Parallel()
 	c := start(t, "--nodes=1", "--gpus=0")
 	fifo := filepath.Join(c.tmp, "fifo") // that nobody ever writes to: a shell waits there without another process
 	if err := syscall.Mkfifo(fifo, 0o600); err != nil {

@@ -7,6 +7,7 @@ import (
 
 // TestStepsAreBound: tasks have CPUs of the allocation's, by --cpu-bind, and steps side by side have different ones.
 func TestStepsAreBound(t *testing.T) {
+	t.Parallel()
 	if runtime.NumCPU() < 2 {
 		t.Skip("needs two CPUs")
 	}

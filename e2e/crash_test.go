@@ -19,6 +19,7 @@ import (
 // kill -9 of gangd at random moments while 16 clients submit: every acknowledged id is
 // there once, no id is used twice, every job runs once and none is lost.
 func TestControllerKilledUnderLoad(t *testing.T) {
+	t.Parallel()
 	c := start(t, "--nodes=4", "--set", "retry_backoff=100ms")
 	witness := filepath.Join(c.tmp, "witness")
 	if err := os.Mkdir(witness, 0o755); err != nil {
@@ -92,6 +93,7 @@ func TestControllerKilledUnderLoad(t *testing.T) {
 // kill -9 of gnoded with 20 ranks running: the same processes go on, and what ended
 // meanwhile is recorded once with its exact code.
 func TestNodeDaemonKilled(t *testing.T) {
+	t.Parallel()
 	c := start(t, "--nodes=1", "--cpus=32")
 	job := c.script("r.sh", `#!/bin/sh
 echo $$ > pid.$SLURM_JOB_ID
@@ -153,6 +155,7 @@ exit $1
 // One node frozen between reservation and start: no rank's command runs anywhere until
 // the gang has been placed elsewhere, whole.
 func TestFrozenNode(t *testing.T) {
+	t.Parallel()
 	c := start(t, "--nodes=4", "--set", "start_timeout=5s", "--set", "heartbeat=500ms")
 	witness := filepath.Join(c.tmp, "starts")
 	job := c.script("f.sh", "#!/bin/sh\necho $GANG_EPOCH.$GANG_RANK.$SLURMD_NODENAME >> "+witness+"\nsleep 1\n")
@@ -188,6 +191,7 @@ func TestFrozenNode(t *testing.T) {
 // Children that do their best to escape are gone at the end of their rank and after a
 // cancel: setsid, double fork, TERM ignored, environment cleared.
 func TestNothingEscapes(t *testing.T) {
+	t.Parallel()
 	c := start(t, "--nodes=2", "--set", "grace=200ms")
 	styles := map[string]string{
 		"setsid":     `setsid sleep 7777 & echo $! >> pids`,
@@ -235,6 +239,7 @@ func TestNothingEscapes(t *testing.T) {
 
 // TestHangup: SIGHUP, which people send to have a configuration read again, ends no daemon.
 func TestHangup(t *testing.T) {
+	t.Parallel()
 	c := start(t, "--nodes=1")
 	pids := map[string]int{"gangd": c.pid("gangd"), "n1": c.pid("n1")}
 	for _, pid := range pids {

@@ -12,6 +12,7 @@ import (
 
 // Each kind of dependency on a live cluster, with a controller killed while they wait.
 func TestDependencies(t *testing.T) {
+	t.Parallel()
 	c := start(t, "--nodes=2", "--set", "keep_ended=10s")
 	first := c.submit("--parsable", "--hold", "--wrap", "exit 0")
 	bad := c.submit("--parsable", "--hold", "--wrap", "exit 3")

@@ -85,6 +85,7 @@ func (c *cluster) metrics() string {
 // them has ended, and it runs again after the back-off. The story is in the log, in the
 // metrics and in gctl show job.
 func TestOneRankFails(t *testing.T) {
+	t.Parallel()
 	c := start(t, "--nodes=3", "--set", "retry_backoff=200ms")
 	witness := filepath.Join(c.tmp, "w")
 	job := c.script("f.sh", `#!/bin/bash
@@ -161,6 +162,7 @@ wait
 // Siblings that ignore TERM get KILL when the grace is over, and the members are counted
 // as forced.
 func TestGraceThenKill(t *testing.T) {
+	t.Parallel()
 	c := start(t, "--nodes=3")
 	witness := filepath.Join(c.tmp, "w")
 	job := c.script("g.sh", `#!/bin/bash
@@ -195,6 +197,7 @@ while :; do sleep 0.005; echo "$GANG_RANK $EPOCHREALTIME" >> alive.$GANG_RANK; d
 // A gang whose rank 1 always fails ends after the documented number of runs, names it, and
 // charges its siblings nothing.
 func TestRetriesAreBounded(t *testing.T) {
+	t.Parallel()
 	c := start(t, "--nodes=3", "--set", "retry_backoff=20ms")
 	witness := filepath.Join(c.tmp, "runs")
 	job := c.script("r.sh", `#!/bin/bash
@@ -246,6 +249,7 @@ exec sleep 600
 
 // Requeues charge nothing, however often: only the job that fails by itself runs out.
 func TestRequeuesAreFree(t *testing.T) {
+	t.Parallel()
 	c := start(t, "--nodes=2")
 	job := c.script("q.sh", "#!/bin/bash\n#GANG --size=2 --ranks-per-node=1 --output=/dev/null\nexec sleep 600\n")
 	id := c.submit(job)
@@ -274,6 +278,7 @@ func TestRequeuesAreFree(t *testing.T) {
 // kill -9 of gangd at a random moment of each of many drains changes no count: every run
 // that started is charged once, and the job ends after exactly the promised number.
 func TestControllerKilledInDrain(t *testing.T) {
+	t.Parallel()
 	c := start(t, "--nodes=3", "--set", "retry_backoff=20ms", "--set", "retry_backoff_max=50ms", "--set", "grace=500ms")
 	witness := filepath.Join(c.tmp, "runs")
 	n := rounds(6)
@@ -315,6 +320,7 @@ wait
 // Rank 0 is done, then rank 1 fails: the gang ends at once, and rank 0 keeps its end and
 // its code.
 func TestDoneRankIsKept(t *testing.T) {
+	t.Parallel()
 	c := start(t, "--nodes=2")
 	job := c.script("d.sh", `#!/bin/bash
 #GANG --size=2 --ranks-per-node=1 --max-retries=5 --output=/dev/null
@@ -343,6 +349,7 @@ exit 4
 // A job that requeues itself comes back once. Its log is kept across the restart, a log
 // with %r is one for each run, and --open-mode=truncate begins anew.
 func TestRequeueFromInside(t *testing.T) {
+	t.Parallel()
 	c := start(t, "--nodes=2", "--set", "grace=2s")
 	body := `#!/bin/bash
 #GANG --size=2 --ranks-per-node=1
@@ -383,6 +390,7 @@ exit 0
 // What people write: a script whose program saves for a while after TERM. The file is
 // whole, the next line of the script does not run, and the shell does not die first.
 func TestShellOutlivesItsProgram(t *testing.T) {
+	t.Parallel()
 	tool.Need(t, "ps")
 	c := start(t, "--nodes=1", "--set", "grace=30s")
 	save := 2 * time.Second

@@ -46,6 +46,7 @@ func (h held) runs(id int64, node string) bool {
 // other ranks, who depends on it, who waits for it, the accounts. Its cards are not given on, whatever becomes of
 // gnoded meanwhile.
 func TestEndIsToldBeforeTheEpilog(t *testing.T) {
+	t.Parallel()
 	h := holdEpilogs(t)
 	c := start(t, "--nodes=2", "--gpus=1x80G", "--set", "cpus=4", "--set", "epilog="+h.program(), "--set", "hook_timeout=10m")
 	names := c.slurmNames()

@@ -35,6 +35,7 @@ func (c *cluster) read(name string) string {
 // The training loop of examples/train: drained again and again it goes on from where it was,
 // and comes to the sum that an undisturbed run has.
 func TestExampleTraining(t *testing.T) {
+	t.Parallel()
 	tool.Need(t, "python3")
 	c := start(t, "--nodes=2")
 	c.example("train/train.py")
@@ -81,6 +82,7 @@ func TestExampleTraining(t *testing.T) {
 
 // A step that hangs is left hard before the notice is over.
 func TestExampleTrainingHangs(t *testing.T) {
+	t.Parallel()
 	tool.Need(t, "python3")
 	c := start(t, "--nodes=1")
 	c.example("train/train.py")
@@ -95,6 +97,7 @@ func TestExampleTrainingHangs(t *testing.T) {
 
 // The trap of examples/save runs at once, and the second run goes on from what it saved.
 func TestExampleTrap(t *testing.T) {
+	t.Parallel()
 	c := start(t, "--nodes=1")
 	id := c.submit("-o", "trap", c.example("save/trap.sh"), "15")
 	c.until("it counts", func() bool { return strings.Contains(c.read("trap"), "begins at 0") })
@@ -110,6 +113,7 @@ func TestExampleTrap(t *testing.T) {
 
 // --signal=B: reaches the shell alone, which ends its program in its own way.
 func TestExampleBatchSignal(t *testing.T) {
+	t.Parallel()
 	c := start(t, "--nodes=1")
 	id := c.submit("-o", "batch", "--time=1:03", c.example("save/batch-signal.sh"))
 	j := c.wait(id, api.JobCompleted) // the notice comes 3 s after the start
@@ -122,6 +126,7 @@ func TestExampleBatchSignal(t *testing.T) {
 // The checkpoint directory is there for the ranks, the same in every epoch; an empty one
 // goes with a job that ends well.
 func TestCheckpointDir(t *testing.T) {
+	t.Parallel()
 	c := start(t, "--nodes=1")
 	id := c.submit("-o", "/dev/null", "--wrap", `[ $GANG_RESTART_COUNT = 1 ] && exec grep -q kept "$GANG_CHECKPOINT_DIR/x"
 echo kept > "$GANG_CHECKPOINT_DIR/x"; touch up; sleep 600`)

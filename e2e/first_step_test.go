@@ -16,6 +16,7 @@ import (
 // What is said of the way to the first step is what the program did: of a script, of ranks and of the tasks of a step on one and
 // four nodes, of both attempts of a job that is run again. Where neither cards nor beats are seen nothing is said.
 func TestTimeToTheFirstStep(t *testing.T) {
+	t.Parallel()
 	prolog := filepath.Join(t.TempDir(), "prolog")
 	if err := os.WriteFile(prolog, []byte("#!/bin/sh\nexec sleep 1\n"), 0o755); err != nil {
 		t.Fatal(err)

@@ -54,6 +54,7 @@ const mostMemory = 600 << 20
 // reading. gangd's memory is bounded, another user's submissions are answered as ever, the node stays and
 // starts his jobs, and each refusal says what there is too much of, and how much.
 func TestFlood(t *testing.T) {
+	t.Parallel()
 	needRoot(t)
 	f := flood{arrays: 1, elements: 1000, environments: 12, bytes: 1_900_000, loops: 8, streams: 40, submissions: 640, timed: 10}
 	limits := []string{"user_jobs = 1100", `user_bytes = "10MiB"`, "user_streams = 20", "user_burst = 300"}

@@ -56,6 +56,7 @@ func (c *cluster) said(f *follower) string {
 // requeues that append to one file from different nodes: not a byte is lost, none comes twice.
 // Each attempt's own part can be had afterwards.
 func TestFollowThroughKills(t *testing.T) {
+	t.Parallel()
 	c := start(t, "--nodes=3", "--set", "grace=1s")
 	job := c.script("f.sh", `#!/bin/bash
 for i in $(seq 100); do echo "attempt $GANG_EPOCH line $i"; sleep 0.02; done
@@ -152,6 +153,7 @@ func firstDifference(got, want string) string {
 // What a job writes is shown while it runs, to standard output and error, and the end is the job's; a job that has ended is
 // refused by name.
 func TestAttachToAJob(t *testing.T) {
+	t.Parallel()
 	c := start(t, "--nodes=2")
 	go1 := filepath.Join(c.tmp, "go")
 	job := c.script("a.sh", "#!/bin/bash\n#SBATCH -n1 -o a.out -e a.err\necho begun\necho trouble >&2\nuntil [ -e "+go1+" ]; do sleep 0.05; done\necho over\nexit 5\n")

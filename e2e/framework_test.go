@@ -107,6 +107,7 @@ func frameworkRuns(t *testing.T, dir string, size int) []map[int]frameworkRun {
 // trap it and ranks under srun that do. At the limit, at a preemption and at a requeue all ranks
 // save the same step, and all begin with it. Nothing is charged. The short form is the limit, once.
 func TestFrameworkGoesOnWhereItWas(t *testing.T) {
+	t.Parallel()
 	tool.Need(t, "/usr/bin/python3")
 	shapes, n := []int{2}, 1
 	long := os.Getenv("GANG_E2E_CHAOS") != ""

@@ -54,6 +54,7 @@ func attended(t *testing.T, args ...string) (*cluster, *spoken) {
 // A daemon that hangs, gangd as well as gnoded, is replaced before the lease ends: no rank hears
 // of it. GANG_E2E_CHAOS has it hang for three leases of 10 s.
 func TestAHungDaemonCostsNoRank(t *testing.T) {
+	t.Parallel()
 	lease, enough := "3s", 4*time.Second // longer than the lease, from the moment it hung
 	if os.Getenv("GANG_E2E_CHAOS") != "" {
 		lease, enough = "10s", 30*time.Second

@@ -182,6 +182,7 @@ func linearizable(ops []porcupine.Operation) porcupine.CheckResult {
 // The model takes what may happen and refuses what may not: without this it could take
 // anything.
 func TestHistoryModel(t *testing.T) {
+	t.Parallel()
 	op := func(at int64, c call, a said) porcupine.Operation {
 		r := at + 5
 		if a.unknown {

@@ -166,6 +166,7 @@ func (h *history) step(client int, r *rand.Rand) {
 // Concurrent clients submit, hold, release, requeue, cancel, show and list jobs while gangd
 // is killed again and again: what each of them was told fits one order of all calls on a job.
 func TestHistoriesAreLinearizable(t *testing.T) {
+	t.Parallel()
 	c := start(t, "--nodes=2", "--cpus=64", "--set", "grace=1s")
 	h := &history{c: client.NewAt(filepath.Join(c.dir, "run", "gangd.sock")), began: time.Now(), ids: map[string]int64{}, ops: map[string][]porcupine.Operation{}}
 	kills := rounds(5)

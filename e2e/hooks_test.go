@@ -14,6 +14,7 @@ import (
 // TestPrologOfABadNode: a gang whose prolog fails on one of its nodes runs on others at once, nobody is
 // charged, and the node says what the prolog said.
 func TestPrologOfABadNode(t *testing.T) {
+	t.Parallel()
 	prolog := filepath.Join(t.TempDir(), "prolog")
 	if err := os.WriteFile(prolog, []byte("#!/bin/sh\n[ $GANG_NODE != n1 ] || { echo looking; echo no IB link; exit 1; }\necho checked $GANG_NODE\n"), 0o755); err != nil {
 		t.Fatal(err)

@@ -34,6 +34,7 @@ socket.socket(socket.AF_UNIX,socket.SOCK_DGRAM).sendto(b"WATCHDOG=1\nREADY=1\nST
 // A child of a rank beats with what every system has, and gqueue shows it; again after the
 // node daemon was killed and after the controller was.
 func TestStatusFromAChild(t *testing.T) {
+	t.Parallel()
 	c := start(t, "--nodes=2")
 	id := c.submit("--size=2", "--ranks-per-node=1", c.script("beat.sh", "#!/bin/bash\n[ $GANG_RANK = 1 ] && exec sleep 600\n(bash -c '"+
 		strings.ReplaceAll(beatWith(t), "'", `'\''`)+"')\nexec sleep 600\n"))
@@ -62,6 +63,7 @@ func TestStatusFromAChild(t *testing.T) {
 // A megabyte of random bytes comes back after a requeue with the same hash, to every rank
 // its own, as a file and through gckpt.
 func TestCheckpointComesBack(t *testing.T) {
+	t.Parallel()
 	c := start(t, "--nodes=2")
 	id := c.submit("--size=3", "-o", "out.%t", c.script("ckpt.sh", `#!/bin/bash
 sum() { sha256sum | cut -d' ' -f1; }
@@ -192,6 +194,7 @@ func socketOf(t *testing.T, c *cluster, args ...string) (int64, string) {
 }
 
 func TestCheckpointRefusals(t *testing.T) {
+	t.Parallel()
 	c := start(t, "--nodes=1")
 	id, path := socketOf(t, c)
 	const large = `{"code":"too_large","message":"the checkpoint is larger than the 16 MiB that one rank may store","hint":"write large state to files in $GANG_CHECKPOINT_DIR"}`
@@ -226,6 +229,7 @@ func TestCheckpointRefusals(t *testing.T) {
 
 // What a new epoch puts counts from then on, and of the old one nobody is left to put anything.
 func TestNewEpochsCheckpointWins(t *testing.T) {
+	t.Parallel()
 	c := start(t, "--nodes=2", "--set=node_timeout=2s", "--set=lease=3s", "--set=grace=1s")
 	id := c.submit("-o", "out.%N", c.script("epochs.sh", `#!/bin/bash
 trap '' TERM
@@ -259,6 +263,7 @@ exec sleep 600
 
 // Four ranks on four nodes meet, twice at the same name, and a rank that ends is not waited for.
 func TestBarrier(t *testing.T) {
+	t.Parallel()
 	c := start(t, "--nodes=4")
 	id := c.submit("--size=4", "--ranks-per-node=1", "-o", "out.%t", c.script("meet.sh", `#!/bin/bash
 for phase in 1 2; do
@@ -283,6 +288,7 @@ gbarrier --timeout=30s last; echo "last $?"
 
 // The notice is acknowledged, and when nobody has anything left to save the lead ends.
 func TestAcknowledgedNoticeEndsTheLead(t *testing.T) {
+	t.Parallel()
 	tool.Need(t, "/usr/bin/python3")
 	c := start(t, "--nodes=2")
 	id := c.submit("--size=2", "--ranks-per-node=1", "--signal=B:USR1@50", c.script("ack.sh", `#!/bin/bash

@@ -31,6 +31,7 @@ print("pool done", flush=True)
 // TestKillsForMemoryAreSeen: whatever those made of it who waited for a process that the kernel killed for want of memory, or if nobody
 // did, the job is out of memory, by every name, in its output, its events and its efficiency.
 func TestKillsForMemoryAreSeen(t *testing.T) {
+	t.Parallel()
 	tool.Need(t, "/usr/bin/python3")
 	c := start(t, "--nodes=1", "--set", "cpus=8", "--set", "memory=8G")
 	names := c.slurmNames()
@@ -126,6 +127,7 @@ while True: time.sleep(1)
 // TestWhatWasUsedHoweverItEnded: the largest memory and the CPU time of a batch script, and of a gang, are those of its program, however
 // that came to its end.
 func TestWhatWasUsedHoweverItEnded(t *testing.T) {
+	t.Parallel()
 	tool.Need(t, "/usr/bin/python3")
 	c := start(t, "--nodes=1", "--set", "cpus=8", "--set", "memory=8G", "--set", "retry_backoff=50ms")
 	names := c.slurmNames()

@@ -188,6 +188,7 @@ func TestNodeDies(t *testing.T) {
 // before the node has said that its part is gone, so that the two epochs never overlap, and
 // what the old one says counts for nothing.
 func TestFrozenMemberComesBack(t *testing.T) {
+	t.Parallel()
 	chaos(t)
 	c := start(t, "--nodes=4", "--set", "node_timeout=1s", "--set", "heartbeat=200ms", "--set", "node_lost_retries=1000")
 	id := c.submit(c.script("b.sh", beating))
@@ -223,6 +224,7 @@ func TestFrozenMemberComesBack(t *testing.T) {
 // Nobody answers (the controller is frozen, which to its nodes is a cut line): the ranks end
 // by themselves when the lease does, and the gang is started again only after that.
 func TestCutLongerThanTheLease(t *testing.T) {
+	t.Parallel()
 	chaos(t)
 	const lease = 3 * time.Second
 	c := start(t, "--nodes=3", "--set", "lease=3s", "--set", "drain_slack=1s", "--set", "node_timeout=2s", "--set", "heartbeat=200ms", "--set", "node_lost_retries=1000")
@@ -256,6 +258,7 @@ func TestCutLongerThanTheLease(t *testing.T) {
 // Most nodes vanish at once: the controller is the likely victim, so nothing is started
 // again, not even when the leases are over, before they come back.
 func TestMostNodesVanish(t *testing.T) {
+	t.Parallel()
 	chaos(t)
 	c := start(t, "--nodes=6", "--set", "lease=2s", "--set", "grace=500ms", "--set", "drain_slack=500ms", "--set", "node_timeout=1s", "--set", "heartbeat=200ms")
 	id := c.submit(c.script("b.sh", beating))
@@ -307,6 +310,7 @@ func (c *cluster) spawn(name string) {
 // fails is not believed. What comes back from a fenced node is stopped at first contact and
 // what it says counts for nothing.
 func TestFenceHook(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	hook := filepath.Join(dir, "fence")
 	body := "#!/bin/sh\necho \"$1 $GANG_NODE\" >> " + dir + "/asked\n[ -e " + dir + "/works ]\n"

@@ -17,6 +17,7 @@ import (
 // What gangd says of a program that uses CPUs and memory is what /usr/bin/time says of it, and a CPU account of the kernel
 // that the program is put into by itself, within a fiftieth: of the ranks of a gang, of a batch script, and of the tasks of a step.
 func TestRealProgramIsMeasured(t *testing.T) {
+	t.Parallel()
 	tool.Need(t, "/usr/bin/time")
 	c := start(t, "--nodes=1", "--set", "cpus=8")
 	names := slurmNames(t, c)

@@ -34,6 +34,7 @@ func (x *typed) text() string {
 
 // Who waits at a terminal sees for what, in every command that waits; nothing of it is in a pipe, or where it is not wanted.
 func TestWaitingIsNeverMute(t *testing.T) {
+	t.Parallel()
 	c := start(t, "--nodes=2", "--gpus=1x80G")
 	free := filepath.Join(c.tmp, "free")
 	hold := fmt.Sprintf("while [ ! -e %s ]; do sleep 0.05; done", free)

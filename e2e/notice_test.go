@@ -75,6 +75,7 @@ func about(got, want string) bool {
 // The notice comes at limit - lead, the stop signal at the limit, with gnoded killed in
 // between; B: reaches the shell alone, no B: all but the shell.
 func TestNoticeBeforeTheLimit(t *testing.T) {
+	t.Parallel()
 	limit, lead := 4*time.Second, 2*time.Second
 	if rounds(1) > 1 {
 		limit, lead = 30*time.Second, 10*time.Second
@@ -122,6 +123,7 @@ func TestNoticeBeforeTheLimit(t *testing.T) {
 // Requeue and cancel give the same notice and say why; --now skips it. A clean exit after the
 // notice of a requeue is requeued all the same.
 func TestNoticeBeforeRequeueAndCancel(t *testing.T) {
+	t.Parallel()
 	const lead = time.Second
 	c := start(t, "--nodes=1")
 	c.script("prog", witnessProgram)

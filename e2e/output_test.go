@@ -61,6 +61,7 @@ var silent = map[string]bool{"gshim": true, "gstep": true, "gadopt": true, "gtab
 // TestFullStandardOutput has every command write to a full disk: each says so, in one line, and none
 // ends as if all were well.
 func TestFullStandardOutput(t *testing.T) {
+	t.Parallel()
 	c := start(t, "--nodes=1")
 	names := c.slurmNames()
 	job := c.submit("--wrap=echo here; sleep 600")

@@ -17,6 +17,7 @@ import (
 // that checkpoints. That one is told in time, hands over, waits, and goes on where it was;
 // nothing is charged to it.
 func TestPreemptionOfACheckpointingGang(t *testing.T) {
+	t.Parallel()
 	c := start(t, "--nodes=2", "--gpus=2x80G", "--set", "preempt=tier")
 	low := c.script("low.sh", `#!/bin/bash
 n=$(base64 -d <<< "$CHECKPOINT_DATA"); n=${n:-0}

@@ -14,6 +14,7 @@ import (
 // TestStepsSeePrivateDirectories: what the script puts into a private directory its steps find there, and
 // the machine does not. The cluster's own files lie below it and are seen.
 func TestStepsSeePrivateDirectories(t *testing.T) {
+	t.Parallel()
 	if os.Getuid() != 0 {
 		t.Skip("needs root to mount")
 	}

@@ -155,6 +155,7 @@ func readFrame(from *bufio.Reader) (raw, text []byte, err error) {
 // Many drains under replayed, repeated and late acks: what is stale is refused and counted,
 // no fresh epoch is touched, each drain begins and completes once.
 func TestReplayedAcks(t *testing.T) {
+	t.Parallel()
 	c := start(t, "--nodes=3")
 	proxy := filepath.Join(c.dir, "p")
 	a := newAdversary(t, proxy, filepath.Join(c.dir, "run", "gangd.sock"))

@@ -37,6 +37,7 @@ const (
 // A hundred pages and fifty gtop at 500 events a second cost next to nothing, one that stops reading is cut, and
 // nobody else is slowed by any of them.
 func TestManyReaders(t *testing.T) {
+	t.Parallel()
 	chaos(t)
 	at := trial.FreeAddress(t)
 	c := start(t, "--nodes=1", "--web="+at)

@@ -83,6 +83,7 @@ func (c *cluster) holds(id int64) {
 
 // TestRealCards is what users and administrators of a machine with cards see of them.
 func TestRealCards(t *testing.T) {
+	t.Parallel()
 	c, info := realCards(t, "--set", "shared_vram_grace=2s", "--set", "grace=20s")
 	const gib = int64(1) << 30
 	near := func(got, want int64) bool { return got > want-gib/2 && got < want+2*gib }

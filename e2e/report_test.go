@@ -12,6 +12,7 @@ import (
 // --report: what a job used stands behind its output, once, of its last attempt, of each element behind its own; also
 // where gangd was killed before it could be written. A file that is gone stays gone.
 func TestReportBehindTheOutput(t *testing.T) {
+	t.Parallel()
 	c := start(t, "--nodes=2")
 	dir := t.TempDir()
 	text := func(name string) string {

@@ -11,6 +11,7 @@ import (
 // TestReservation: a gang on a node that is reserved is stopped in time and goes on elsewhere, others
 // wait, the reservation's own start there, and a controller that was killed knows it yet.
 func TestReservation(t *testing.T) {
+	t.Parallel()
 	c := start(t, "--nodes=2", "--gpus=1x80G")
 	me, err := user.Current()
 	if err != nil {

@@ -20,6 +20,7 @@ func needsPython(t *testing.T) {
 // The coordinator and its workers of examples/roles: requeued in the middle the coordinator
 // goes on from its file, its end ends the gang, and the workers are stopped and charge nothing.
 func TestExampleRoles(t *testing.T) {
+	t.Parallel()
 	needsPython(t)
 	c := start(t, "--nodes=3")
 	c.example("roles/squares.py")
@@ -56,6 +57,7 @@ exec python3 squares.py --upto 300 --seconds 0.02
 // Workers that lose their coordinator and fail of it make no failed job: the true result of
 // the coordinator counts, whoever is heard of first.
 func TestCoordinatorsEndBeatsItsWorkersFailure(t *testing.T) {
+	t.Parallel()
 	c := start(t, "--nodes=3")
 	job := c.script("race.sh", `#!/bin/bash
 #GANG --role=coordinator:1,ends=gang --role=worker:2 --output=/dev/null
@@ -80,6 +82,7 @@ exit 1
 
 // Of a gang that is not ready in time the record names who was not; who is ready is shown.
 func TestNotReadyInTime(t *testing.T) {
+	t.Parallel()
 	beatWith(t)
 	c := start(t, "--nodes=2", "--set=retry_backoff=50ms")
 	id := c.submit("--role=quick:2", "--role=slow:1", "--ready-timeout=3", "--no-requeue", "-o", "/dev/null", c.script("gate.sh", `#!/bin/bash
@@ -102,6 +105,7 @@ exec sleep 600
 // The gate that was passed stays so when the controller and the node daemons are killed, and
 // what was said before is not forgotten by either.
 func TestReadyGateOutlivesTheDaemons(t *testing.T) {
+	t.Parallel()
 	beat := strings.Replace(beatWith(t), "systemd-notify WATCHDOG=1", "systemd-notify", 1)
 	c := start(t, "--nodes=2")
 	job := c.script("gate.sh", `#!/bin/bash
@@ -136,6 +140,7 @@ exec sleep 600
 // A lead of 40 s ends when one rank has saved and the other, which said only that it is
 // stopping, has ended; in either order.
 func TestLeadEndsWithSavedAndEnded(t *testing.T) {
+	t.Parallel()
 	tool.Need(t, "/usr/bin/python3")
 	c := start(t, "--nodes=2")
 	for _, order := range []string{"0.1 1.5", "1.5 0.1"} {
@@ -169,6 +174,7 @@ while :; do sleep 0.05; done
 // a frozen node daemon, the gang runs elsewhere by a person's word, and what the daemon passes on
 // when it thaws is refused.
 func TestOldEpochCanNotPut(t *testing.T) {
+	t.Parallel()
 	c := start(t, "--nodes=2", "--set=node_timeout=2s", "--set=grace=1s")
 	id, path := socketOf(t, c)
 	node := c.job(id).Ranks[0].Node

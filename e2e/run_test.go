@@ -14,6 +14,7 @@ import (
 
 // A gang of 4 on 4 nodes runs a real program whose ranks meet at MASTER_ADDR:MASTER_PORT.
 func TestGangAgreesOnASum(t *testing.T) {
+	t.Parallel()
 	c := start(t, "--nodes=4", "--gpus=2x80G")
 	sum := filepath.Join(c.tmp, "sum")
 	if out, err := exec.Command("go", "build", "-o", sum, "../examples/sum").CombinedOutput(); err != nil {
@@ -38,6 +39,7 @@ func TestGangAgreesOnASum(t *testing.T) {
 
 // A program nobody here wrote: torch.distributed with gloo, from the environment alone.
 func TestTorchAllReduce(t *testing.T) {
+	t.Parallel()
 	tool.Need(t, "/usr/bin/python3:torch")
 	c := start(t, "--nodes=3")
 	job := c.script("torch.py", `#!/usr/bin/python3
@@ -62,12 +64,13 @@ print("rank", dist.get_rank(), "of", dist.get_world_size(), x.tolist())
 // Two users' habits, as they are: the script of the command page, and a one-node sbatch
 // script with a comment behind a directive and its log in a directory not yet there.
 func TestHabits(t *testing.T) {
+	t.Parallel()
 	tool.Need(t, "/usr/bin/python3")
 	c := start(t, "--nodes=4", "--gpus=1x80G")
 	if err := os.Symlink("/usr/bin/python3", filepath.Join(c.tmp, "python")); err != nil {
 		t.Fatal(err)
 	}
-	t.Setenv("PATH", c.tmp+":"+os.Getenv("PATH"))
+	c.setenv("PATH", c.tmp+":"+os.Getenv("PATH"))
 	c.script("train.py", "import os, sys\nprint(os.environ['GANG_RANK'], os.environ['SLURM_NTASKS'], sys.argv[1:])\n")
 
 	gangScript := c.script("job.sh", `#!/bin/bash
@@ -105,6 +108,7 @@ python train.py "$@"
 
 // The job's own exit code comes back through --wait, and a cancelled job ends CANCELLED.
 func TestExitCodesAndCancel(t *testing.T) {
+	t.Parallel()
 	c := start(t, "--nodes=1")
 	if _, _, code := c.run("gsubmit", "--wait", "--wrap", "exit 7"); code != 7 {
 		t.Errorf("gsubmit --wait: exit %d, want 7", code)

@@ -15,6 +15,7 @@ import (
 // TestSavesSurviveTheStop: a checkpoint that is on its way when its job is requeued, and gangd is away for the two seconds after
 // that, is what the next run begins with.
 func TestSavesSurviveTheStop(t *testing.T) {
+	t.Parallel()
 	c := start(t, "--nodes=2", "--set", "cpus=8")
 	const beside = 5
 	lost := 0
@@ -22,11 +23,11 @@ func TestSavesSurviveTheStop(t *testing.T) {
 		var ids []int64
 		name := func(what string, i int) string { return filepath.Join(c.tmp, fmt.Sprintf("%s.%d.%d", what, round, i)) }
 		for i := range beside {
-			script := c.script(fmt.Sprint("save", i), strings.NewReplacer("MID", name("mid", i), "RC", name("rc", i), "GOT", name("got", i)).Replace(`#!/bin/bash
+			script := c.script(fmt.Sprint("save", i), strings.NewReplacer("MID", name("mid", i), "RC", name("rc", i), "GOT", name("got", i), "GO", name("go", 0)).Replace(`#!/bin/bash
 if [ $GANG_RESTART_COUNT = 0 ]; then
 	echo old | gckpt put -
 	trap : TERM
-	(head -c 100000 /dev/zero; touch MID; sleep 1; echo new) | gckpt put - & p=$!
+	(head -c 100000 /dev/zero; touch MID; until [ -e GO ]; do sleep 0.1; done; echo new) | gckpt put - & p=$!
 	wait $p; wait $p; echo $? >RC
 	exit 0
 fi
@@ -41,7 +42,11 @@ gckpt get | tail -c 4 >GOT
 			c.must("gctl", "requeue", "--now", fmt.Sprint(id))
 		}
 		c.kill("gangd")
-		time.Sleep(2 * time.Second) // away for so long
+		time.Sleep(time.Second) // half of the time that it is away
+		if err := os.WriteFile(name("go", 0), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
 		c.restart("gangd")
 		for i, id := range ids {
 			c.wait(id, api.JobCompleted)

@@ -146,6 +146,7 @@ func toldToEnd(s *shaped, parts ...string) {
 
 // Every shape that stands in testdata is in the table.
 func TestShapesAreRun(t *testing.T) {
+	t.Parallel()
 	dirs, err := filepath.Glob("testdata/shapes/*/job.sh")
 	if err != nil {
 		t.Fatal(err)

@@ -34,6 +34,7 @@ type shaped struct {
 // TestShapes runs the shapes unchanged, side by side in one cluster, and looks at what came
 // of them.
 func TestShapes(t *testing.T) {
+	t.Parallel()
 	needsPython(t)
 	c := start(t, "--nodes=4", "--gpus=4x80G", "--cpus=16", "--set", "retry_backoff=50ms", "--set", "grace=20s")
 	c.partitions(`name = "main"`, "name = \"gpu\"\nnodes = [\"n1\", \"n2\"]", "name = \"long\"\nnodes = [\"n2\", \"n3\", \"n4\"]", "name = \"short\"\nnodes = [\"n1\"]")

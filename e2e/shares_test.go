@@ -126,6 +126,7 @@ func sockets(pid int) (n int) {
 // nothing, stop in the middle or stay, to a gangd with 1,024 descriptors. Users are answered, the
 // node stays, and all of them are gone when their time is up.
 func TestManyConnectionsFewDescriptors(t *testing.T) {
+	t.Parallel()
 	needRoot(t)
 	chaos(t)
 	s := startSite(t, nil)

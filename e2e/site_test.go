@@ -18,6 +18,7 @@ import (
 // A site from nothing: tokens, joins over TLS, a gang over both nodes, and all that must
 // be refused on the way.
 func TestSiteJoinsAndRuns(t *testing.T) {
+	t.Parallel()
 	s := startSite(t, nil, "admins = [\""+me(t)+"\"]")
 	for _, n := range []string{"n1", "n2"} {
 		s.node(n, `cards = "none"`, "cpus = 1", "min_uid = 0")
@@ -56,6 +57,7 @@ func TestSiteJoinsAndRuns(t *testing.T) {
 // kill -9 of gangd leaves a stale socket and a running gang; the next gangd takes both
 // over, and the nodes come back by themselves.
 func TestSiteSurvivesItsController(t *testing.T) {
+	t.Parallel()
 	s := startSite(t, nil, "admins = [\""+me(t)+"\"]")
 	for _, n := range []string{"n1", "n2"} {
 		s.node(n, `cards = "none"`, "cpus = 1", "min_uid = 0")
@@ -86,6 +88,7 @@ func TestSiteSurvivesItsController(t *testing.T) {
 
 // A second gnoded on a host, started by hand, say, ends with the reason, and the relay of the first goes on.
 func TestSiteSecondGnoded(t *testing.T) {
+	t.Parallel()
 	s := startSite(t, nil, "admins = [\""+me(t)+"\"]")
 	run := filepath.Join(s.dir, "n", "run")
 	if err := os.MkdirAll(run, 0o755); err != nil {
@@ -109,6 +112,7 @@ func TestSiteSecondGnoded(t *testing.T) {
 
 // A revoked node's session ends at once and does not come back; the rest goes on.
 func TestSiteRevokes(t *testing.T) {
+	t.Parallel()
 	s := startSite(t, nil, "admins = [\""+me(t)+"\"]")
 	s.node("n1", `cards = "none"`, "cpus = 1", "min_uid = 0")
 	s.must("gnoded", "join", "--config="+filepath.Join(s.dir, "n1.toml"), s.line())
@@ -130,6 +134,7 @@ func TestSiteRevokes(t *testing.T) {
 
 // The commands of a login host's users, through its relay.
 func TestSiteLoginHost(t *testing.T) {
+	t.Parallel()
 	needRoot(t)
 	s := startSite(t, trial.Account(t, "bin"), `admins = ["games"]`)
 	s.node("n1", `cards = "none"`, "cpus = 4", "min_uid = 2")
@@ -198,6 +203,7 @@ func TestSiteLoginHost(t *testing.T) {
 
 // Several users on one site: each job is its owner's, in what it may do and who may touch it.
 func TestSiteUsers(t *testing.T) {
+	t.Parallel()
 	needRoot(t)
 	s := startSite(t, trial.Account(t, "bin"), `retry_backoff = "300ms"`)
 	s.node("n1", `cards = "none"`, "cpus = 4", "min_uid = 2", fmt.Sprintf("socket = %q", filepath.Join(s.dir, "c", "run", "gangd.sock")))
@@ -328,6 +334,7 @@ func TestSiteUsers(t *testing.T) {
 
 // A backup put back in the state's place: the nodes know more than it, so gangd holds.
 func TestSiteBackup(t *testing.T) {
+	t.Parallel()
 	s := startSite(t, nil, "admins = [\""+me(t)+"\"]")
 	s.node("n1", `cards = "none"`, "cpus = 1", "min_uid = 0")
 	s.must("gnoded", "join", "--config="+filepath.Join(s.dir, "n1.toml"), s.line())

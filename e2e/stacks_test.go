@@ -205,8 +205,8 @@ func (c *cluster) hangingGang(size int, disk string) *hanging {
 	if err := os.Mkdir(h.draws, 0o755); err != nil {
 		c.t.Fatal(err)
 	}
-	c.t.Setenv("DRAWS", h.draws)
-	c.t.Setenv("STUCK", filepath.Join(disk, "shard"))
+	c.setenv("DRAWS", h.draws)
+	c.setenv("STUCK", filepath.Join(disk, "shard"))
 	h.id = c.submit("--launch=ranks", "--size="+strconv.Itoa(size), "--gpus-per-rank=1", "--stall-retries=0", c.script("together.py", together))
 	return h
 }
@@ -298,6 +298,7 @@ func named(s *api.Stacks) (out []int) {
 // A gang of PyTorch hangs because one rank is elsewhere: it is named while it hangs, by gctl stacks, and when the watchdog stops it, in
 // the event, the end and what is kept.
 func TestOddOneOut(t *testing.T) {
+	t.Parallel()
 	tool.Need(t, "/usr/bin/python3:torch")
 	c := start(t, append([]string{"--nodes=2", "--gpus=2x80G"}, quickWatch...)...)
 	h := c.hangingGang(4, c.tmp)
@@ -339,6 +340,7 @@ var drawSizes = []struct{ ranks, draws int }{{4, 40}, {7, 36}, {16, 16}, {32, 8}
 // TestOddOneOutDraws is what is promised: of 100 gangs of 4 to 32 ranks in which one is elsewhere it is named in 95, of 100 in which
 // all wait alike nobody is in 98, and a stop waits for it no longer than a second. GANG_STACKS=N draws so many of each.
 func TestOddOneOutDraws(t *testing.T) {
+	t.Parallel()
 	draws, _ := strconv.Atoi(os.Getenv("GANG_STACKS"))
 	if draws == 0 {
 		t.Skip("minutes: GANG_STACKS=100 draws 100 of each kind (make stacks)")

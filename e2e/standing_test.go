@@ -15,6 +15,7 @@ var latestStart = regexp.MustCompile(`starts at the latest at ((?:\d{4}-\d\d-\d\
 // TestUnderAStandingQueue: a gang of all cards comes to a queue of jobs of a card that never gets
 // empty, with each order and preemption. It starts by the time that gqueue --why says of it.
 func TestUnderAStandingQueue(t *testing.T) {
+	t.Parallel()
 	chaos(t)
 	const waiting = 20
 	for _, order := range []string{"service", "fair", "fifo", "largest-first"} {

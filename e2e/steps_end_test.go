@@ -125,6 +125,7 @@ var endedBy = []string{"none", "limit", "requeue", "cancel", "preemption", "drai
 // TestEndOfAScriptIsAStopOfItsSteps: however a script ends, and whatever ended it, the tasks
 // of its steps are told once on every node and have the time to save.
 func TestEndOfAScriptIsAStopOfItsSteps(t *testing.T) {
+	t.Parallel()
 	whole := os.Getenv("GANG_E2E_CHAOS") != ""
 	seconds := 0.5
 	if whole {
@@ -202,6 +203,7 @@ func endSavers(t *testing.T, c *cluster, nodes int, seconds float64, how, by str
 // node and on many. How soon is held against what is promised on a quiet machine only; the
 // lead is 120 s everywhere.
 func TestLeadEndsWithTheLastTask(t *testing.T) {
+	t.Parallel()
 	bound := map[string]time.Duration{"requeue": 500 * time.Millisecond, "cancel": 300 * time.Millisecond, "preemption": 500 * time.Millisecond}
 	widths := []int{1, 2, 8}
 	if os.Getenv("GANG_E2E_CHAOS") == "" {
@@ -250,6 +252,7 @@ func TestLeadEndsWithTheLastTask(t *testing.T) {
 // By Slurm's names the lead is the limit's and preemption's: who cancels or requeues by hand
 // means now, with the grace.
 func TestSlurmsNamesStopAtOnce(t *testing.T) {
+	t.Parallel()
 	c := start(t, "--nodes=2", "--gpus=1x80G", "--set", "cpus=4", "--set", "grace=30s")
 	names, err := filepath.Rel(c.bin, slurmNames(t, c))
 	if err != nil {

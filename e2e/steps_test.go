@@ -43,6 +43,7 @@ func sortLines(s string) string {
 
 // Steps of a script, as people write them.
 func TestSteps(t *testing.T) {
+	t.Parallel()
 	c := start(t, "--nodes=4", "--gpus=2x80G", "--set", "cpus=16")
 	slurmNames(t, c)
 	two := []string{"-N2", "--ntasks-per-node=2"}
@@ -106,6 +107,7 @@ func TestSteps(t *testing.T) {
 // A signal to a job is for the tasks of its steps once, whatever started them: a copy of grun that is
 // gone from its path passes nothing on, and what holds the allocation of a grun of its own lives on.
 func TestClientsOfStepsHearNoSignal(t *testing.T) {
+	t.Parallel()
 	c := start(t, "--nodes=1", "--set", "cpus=4")
 	grun := filepath.Join(c.bin, "grun")
 	task := c.script("hear.sh", `#!/bin/bash
@@ -155,6 +157,7 @@ until [ -e go ]; do sleep 0.05 & wait $!; done
 // A step lives on while the daemons are killed, and is recorded once with its code; one that
 // is cancelled ends, and its job goes on. Its ports are then another's: the site has four.
 func TestStepsThroughKills(t *testing.T) {
+	t.Parallel()
 	c := start(t, "--nodes=2", "--set", "cpus=4", "--set", "ports=12000-12003")
 	slurmNames(t, c)
 	path := c.script("kill.sh", "#!/bin/bash\nsrun() { "+filepath.Join(c.tmp, "slurm", "srun")+` "$@"; }
@@ -234,6 +237,7 @@ func (c *cluster) steps(id int64) []api.Step {
 // A drain reaches the tasks of steps on every node, which have their grace; nothing of them is
 // left, and the next epoch starts clean.
 func TestDrainReachesSteps(t *testing.T) {
+	t.Parallel()
 	c := start(t, "--nodes=2", "--set", "cpus=4", "--set", "grace=20s")
 	slurmNames(t, c)
 	// Each task holds a lock of its own for its life: a second epoch that overlapped would find it taken.
@@ -291,6 +295,7 @@ func processesIn(dir string) (out []string) {
 
 // Who waits for room gets it when the step before has ended; who is killed leaves nothing.
 func TestKilledClientLeavesNothing(t *testing.T) {
+	t.Parallel()
 	c := start(t, "--nodes=2", "--set", "cpus=4")
 	slurmNames(t, c)
 	path := c.script("client.sh", "#!/bin/bash\nsrun="+filepath.Join(c.tmp, "slurm", "srun")+`

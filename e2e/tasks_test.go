@@ -24,7 +24,7 @@ var fourTasks = map[string][]string{"one node": {"-N1", "--ntasks-per-node=4"}, 
 // step submits a batch script whose steps run task, and others.
 func (c *cluster) step(script, task string, args ...string) int64 {
 	c.t.Helper()
-	c.t.Setenv("TASK", c.script("task.sh", "#!/bin/bash\n"+say+task))
+	c.setenv("TASK", c.script("task.sh", "#!/bin/bash\n"+say+task))
 	path := c.script("batch.sh", "#!/bin/bash\nexport PATH="+filepath.Join(c.tmp, "slurm")+":$PATH\n"+script)
 	return c.submit(append(args, "--requeue", "-o", "batch.out", path)...)
 }
@@ -39,6 +39,7 @@ func (c *cluster) create(name string) {
 // What each task says is shown as its own, the ready gate waits for all of them, and a barrier is
 // one of a step: of two with the same name neither counts the other's tasks.
 func TestTasksSpeakForThemselves(t *testing.T) {
+	t.Parallel()
 	tool.Need(t, "python3")
 	c := start(t, "--nodes=2", "--set", "cpus=16")
 	slurmNames(t, c)
@@ -104,6 +105,7 @@ gbarrier meet && echo $SLURM_PROCID >> met.$1
 // Checkpoints are by task of the widest step: after a requeue each task gets its own, as a file, in
 // the environment and from gckpt; other steps are refused, and a set that not all have put is none.
 func TestTasksResumeFromTheirOwn(t *testing.T) {
+	t.Parallel()
 	tool.Need(t, "python3")
 	c := start(t, "--nodes=2", "--set", "cpus=16")
 	slurmNames(t, c)
@@ -185,6 +187,7 @@ esac
 // One silent task is enough, whichever: the beats of the others do not stand for it. A task that
 // has ended is not waited for.
 func TestSilentTaskEndsTheGang(t *testing.T) {
+	t.Parallel()
 	tool.Need(t, "python3")
 	// The others beat by programs that they start: megabytes from one look to the next, and little in
 	// a second, which is what counts where the looks are not 200 ms apart.
@@ -222,9 +225,10 @@ exec sleep 600
 
 // A step that is ended alone tells its own tasks why, and no others. Its sockets end with it.
 func TestStepEndedAlone(t *testing.T) {
+	t.Parallel()
 	c := start(t, "--nodes=2", "--set", "cpus=16")
 	slurmNames(t, c)
-	t.Setenv("PATH", c.bin+":"+os.Getenv("PATH"))
+	c.setenv("PATH", c.bin+":"+os.Getenv("PATH"))
 	id := c.step(`srun --overlap -n2 $TASK one & srun --overlap -n1 $TASK two &
 until [ $(ls up.* 2> /dev/null | wc -l) = 3 ]; do sleep 0.05; done
 gcancel $SLURM_JOB_ID.$(cat up.one.0)

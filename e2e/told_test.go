@@ -114,6 +114,7 @@ func mailServer(t *testing.T, o *audience) string {
 // Mail and webhook servers that fail every second time, and kill -9 of gangd again and again: each event is told
 // at least once, always with the same id, and an array is told of as one.
 func TestToldWhateverDies(t *testing.T) {
+	t.Parallel()
 	if os.Getenv("GANG_E2E_CHAOS") == "" {
 		t.Skip("waits for back-offs of seconds: make chaos runs this; pkg/controller/notify and pkg/core/gang have the cases")
 	}
@@ -202,6 +203,7 @@ func TestToldWhateverDies(t *testing.T) {
 // Two controllers, of which the one that leads is killed while letters wait: each event is told at least once, with the
 // same id, by whoever leads then.
 func TestToldThroughAFailOver(t *testing.T) {
+	t.Parallel()
 	chaos(t)
 	if _, err := pgserver.Find(); err != nil {
 		t.Skip(err)
@@ -249,6 +251,7 @@ func TestToldThroughAFailOver(t *testing.T) {
 
 // A part of the time limit is told when it is over.
 func TestTimeLimitIsToldInTime(t *testing.T) {
+	t.Parallel()
 	chaos(t)
 	at := make(chan time.Time, 1)
 	hook := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { at <- time.Now() }))

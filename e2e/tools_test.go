@@ -90,6 +90,7 @@ esac
 // TestSnakemake runs a workflow of three jobs and one that needs them, by a submit command
 // with a status script, and by snakemake's own Slurm executor.
 func TestSnakemake(t *testing.T) {
+	t.Parallel()
 	tool.Need(t, "snakemake")
 	minutes(t) // it asks for states every 10 s, by its own executor every 30 s
 	help, _ := exec.Command("snakemake", "--help").CombinedOutput()
@@ -148,6 +149,7 @@ func needsMPI(t *testing.T, packages, compiler string, programs ...string) {
 // TestMpirun: Open MPI reads the allocation from its SLURM_ variables and starts its daemons
 // on the nodes by srun.
 func TestMpirun(t *testing.T) {
+	t.Parallel()
 	needsMPI(t, "openmpi-bin libopenmpi-dev", "mpicc", "mpirun")
 	c := start(t, "--nodes=2", "--gpus=2x80G")
 	c.slurmNames()
@@ -163,6 +165,7 @@ func TestMpirun(t *testing.T) {
 // TestMPICH: a program of MPICH is started by srun alone, which serves it PMI; one that aborts ends
 // the step.
 func TestMPICH(t *testing.T) {
+	t.Parallel()
 	needsMPI(t, "mpich libmpich-dev", "mpicc.mpich")
 	c := start(t, "--nodes=4", "--gpus=1x80G")
 	c.slurmNames()
@@ -200,6 +203,7 @@ dist.destroy_process_group()
 
 // TestTorchrun: a launcher on each node by srun, two ranks under each.
 func TestTorchrun(t *testing.T) {
+	t.Parallel()
 	tool.Need(t, "/usr/bin/python3:torch.distributed.run")
 	minutes(t) // six interpreters load torch
 	c := start(t, "--nodes=2", "--gpus=2x80G")

@@ -15,6 +15,7 @@ import (
 // gtop on a terminal of tmux, at both sizes: the queue, why, output, cards, a filter, a cancel; a gangd that dies and
 // comes back; and the terminal as it was at the end.
 func TestTop(t *testing.T) {
+	t.Parallel()
 	chaos(t)
 	tool.Need(t, "tmux")
 	c := start(t, "--nodes=2", "--gpus=4x80G")

@@ -27,6 +27,7 @@ var travels = []struct {
 // TestTravels is one table of what travels: to the script of sbatch, to a task of srun by itself, to one of salloc's srun, to one of
 // srun in a job, and to a rank of gsubmit, which has the limits of its node, unless --propagate says otherwise.
 func TestTravels(t *testing.T) {
+	t.Parallel()
 	c := start(t, "--nodes=1", "--cpus=4")
 	c.slurmNames()
 	for _, x := range travels {

@@ -40,6 +40,7 @@ func (f freezer) set(file, text string) {
 // quarantined and not given on, everything else is freed, the gang is not started a second
 // time; and when they go, all of it heals by itself.
 func TestUnkillable(t *testing.T) {
+	t.Parallel()
 	const n = 10
 	f := newFreezer(t)
 	c := start(t, "--nodes=4", "--gpus=4x80G", "--cpus=16", "--set", "drain_slack=1s")

@@ -115,6 +115,7 @@ func buildWithWallClock(t *testing.T) (bin string, w wallClock) {
 // ends come when they would have come, with gnoded killed in between and gangd restarted;
 // nothing else is moved by it.
 func TestWallClockIsSet(t *testing.T) {
+	t.Parallel()
 	chaos(t)
 	limit, lead := 6*time.Second, 2*time.Second
 	if rounds(1) > 1 {

@@ -46,9 +46,9 @@ const confirmed = 1500*time.Millisecond + 2*200*time.Millisecond
 func (c *cluster) beating(load string, count int, args ...string) (id int64, witness string) {
 	c.t.Helper()
 	witness = filepath.Join(c.tmp, "beat."+strconv.Itoa(time.Now().Nanosecond()))
-	c.t.Setenv("WITNESS", witness)
-	c.t.Setenv("BEATS", strconv.Itoa(count))
-	c.t.Setenv("LOAD", load)
+	c.setenv("WITNESS", witness)
+	c.setenv("BEATS", strconv.Itoa(count))
+	c.setenv("LOAD", load)
 	return c.submit(append(append([]string{"--launch=ranks", "--gpus-per-rank=1"}, args...), c.script("beats.sh", beats))...), witness
 }
 
@@ -87,6 +87,7 @@ func (c *cluster) event(id int64, epoch int, kind api.EventType) *api.Event {
 // A gang of two nodes falls silent with idle cards: it is stopped, run again with the stacks
 // of its ranks in its log, and after the last re-run it has failed, class 76.
 func TestStallEndsTheGang(t *testing.T) {
+	t.Parallel()
 	tool.Need(t, "python3")
 	c := start(t, append([]string{"--nodes=2", "--gpus=1x80G"}, quickWatch...)...)
 	id, witness := c.beating("0", 3, "--size=2", "--ranks-per-node=1", "--stall-retries=2")
@@ -139,6 +140,7 @@ func TestStallEndsTheGang(t *testing.T) {
 // Silence alone ends nothing: not with a busy card, not while memory moves, not when the
 // cards can't be read; and who never beat, or still loads, is not judged at all.
 func TestSilenceAloneEndsNothing(t *testing.T) {
+	t.Parallel()
 	tool.Need(t, "python3")
 	c := start(t, append([]string{"--nodes=5", "--gpus=1x80G"}, quickWatch...)...)
 	steer := func(node, text string) {
@@ -205,6 +207,7 @@ func TestSilenceAloneEndsNothing(t *testing.T) {
 
 // Every thread of the rank is stopped, which no watchdog inside it could survive.
 func TestFrozenRankIsFound(t *testing.T) {
+	t.Parallel()
 	tool.Need(t, "python3")
 	c := start(t, append([]string{"--nodes=1", "--gpus=1x80G"}, quickWatch...)...)
 	id, _ := c.beating("0", 3000, "--stall-retries=0")
@@ -218,6 +221,7 @@ func TestFrozenRankIsFound(t *testing.T) {
 // With --gpu-watch cards that do nothing are enough, beats or not, but never before the load
 // grace and a whole window have passed; and the cards of a gang that works save it.
 func TestGPUHang(t *testing.T) {
+	t.Parallel()
 	tool.Need(t, "python3")
 	c := start(t, "--nodes=2", "--gpus=1x80G", "--set", "gpu_hang_window=1s", "--set", "gpu_hang_load_grace=1500ms", "--set", "heartbeat=200ms", "--set", "node_timeout=5s")
 	if err := os.WriteFile(filepath.Join(c.dir, "sim", "n2.json"), []byte(`{"0": {"utilization": 60}}`), 0o644); err != nil {
@@ -243,6 +247,7 @@ func TestGPUHang(t *testing.T) {
 
 // The site's idle limit warns, tells the hook and ends; and the time limit has its class too.
 func TestIdleAndBudget(t *testing.T) {
+	t.Parallel()
 	tool.Need(t, "python3")
 	told := filepath.Join(t.TempDir(), "told")
 	hook := told + ".sh"
@@ -272,6 +277,7 @@ func TestIdleAndBudget(t *testing.T) {
 
 // What systemd ships counts as a beat, from a child that is gone a moment later.
 func TestSystemdNotifyBeats(t *testing.T) {
+	t.Parallel()
 	c := start(t, append([]string{"--nodes=1", "--gpus=1x80G"}, quickWatch...)...)
 	id := c.submit("--gpus-per-rank=1", "--stall-retries=0", c.script("notify.sh",
 		"#!/bin/bash\nfor i in 1 2 3 4 5 6 7 8; do (setsid bash -c \""+strings.ReplaceAll(beatWith(t), `"`, `\"`)+"\"); sleep 0.5; done\nexec sleep 600\n"))

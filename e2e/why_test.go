@@ -27,6 +27,7 @@ var (
 // TestWhy: what gqueue --why answers to each thing that keeps a job from starting, word by word.
 // Each answer has to name what to do, or until when to wait.
 func TestWhy(t *testing.T) {
+	t.Parallel()
 	me, err := user.Current()
 	if err != nil {
 		t.Fatal(err)

@@ -84,9 +84,10 @@ func FreeAddress(t *testing.T) string {
 // Client is a person at a shell.
 type Client struct {
 	T   *testing.T
-	Bin string // of the programs
-	Dir string // GANG_DIR, which says who is asked
-	Tmp string // where the person is
+	Bin string   // of the programs
+	Dir string   // GANG_DIR, which says who is asked
+	Tmp string   // where the person is
+	Env []string // of the programs, beside the test's own: NAME=VALUE
 	// How long something may take, and between two looks for it, which start programs; 0: Patience, and
 	// a moment.
 	Patience, Pause time.Duration
@@ -101,7 +102,7 @@ func (c *Client) Run(name string, args ...string) (stdout, stderr string, code i
 func (c *Client) RunIn(dir, stdin, name string, args ...string) (stdout, stderr string, code int) {
 	cmd := exec.Command(filepath.Join(c.Bin, name), args...)
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "GANG_DIR="+c.Dir)
+	cmd.Env = append(append(os.Environ(), c.Env...), "GANG_DIR="+c.Dir)
 	cmd.Stdin = strings.NewReader(stdin)
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
