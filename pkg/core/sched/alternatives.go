@@ -3,9 +3,7 @@ package sched
 import (
 	"cmp"
 	"slices"
-	"time"
 
-	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
 )
 
@@ -14,15 +12,6 @@ import (
 // the fewest nodes, then the least price, then the alternative written first. What --prefer
 // asks for is alternatives too, which come before the others for a gang that can start now; nobody is
 // stopped, and nothing is kept free, for a preference.
-
-// askClassesOf makes ask classes of alternatives. They are of one ask class that is remembered, and so are they.
-func askClassesOf(needs []*cluster.Need, named bool) []*askClass {
-	var out []*askClass
-	for _, d := range needs {
-		out = append(out, &askClass{need: d, named: named, wastes: map[wasteKey]cluster.Waste{}})
-	}
-	return out
-}
 
 // anyAlternative reports whether something holds for a need, or for one of its alternatives.
 func anyAlternative(d *cluster.Need, holds func(*cluster.Need) bool) bool {
@@ -86,67 +75,6 @@ func (f *finder) costOfAlternative(d *cluster.Need, l *nodeView, members []membe
 		}
 	}
 	return cost
-}
-
-// earliestOfAlternatives is [kept.earliest] by the alternative that is served first.
-func (kp *kept) earliestOfAlternatives(c *Candidate, sh *askClass, avoid []string, before time.Time) (best []cluster.Slot,
-	first time.Time) {
-	for _, way := range sh.alternatives {
-		slots, at := kp.earliest(c, way, avoid, before)
-		if slots != nil && (best == nil || at.Before(first)) {
-			best, first, before = slots, at, at
-		}
-	}
-	return best, first
-}
-
-// findOfAlternatives is [kept.find] by the alternative of whose places most are free now.
-func (kp *kept) findOfAlternatives(sh *askClass, avoid []string) (best []cluster.Slot) {
-	most := -1
-	for _, way := range sh.alternatives {
-		if slots := kp.find(way, avoid); slots != nil {
-			if free := kp.freeOf(way.need, slots); free > most {
-				best, most = slots, free
-			}
-		}
-	}
-	return best
-}
-
-// freeOf is how many of some places need not be waited for.
-func (kp *kept) freeOf(d *cluster.Need, slots []cluster.Slot) (free int) {
-	for len(slots) > 0 {
-		n := 1
-		for n < len(slots) && slots[n].Node == slots[0].Node {
-			n++
-		}
-		g := cluster.GrantFor(d.Ask, api.MemberKey{Epoch: epochBackfill}, slots[:n], time.Time{})
-		if kp.topView().node(kp.fit.find(slots[0].Node)).Fits(&g) {
-			free += n
-		}
-		slots = slots[n:]
-	}
-	return free
-}
-
-// moveOfAlternatives is [victims.move] by the alternative that costs least work, then the fewest gangs.
-func (vs *victims) moveOfAlternatives(c *Candidate, sh *askClass, victims []*victimCandidate, end time.Time) (best []cluster.Slot,
-	chosen []*victimCandidate) {
-	var least float64
-	for _, way := range sh.alternatives {
-		slots, gone := vs.move(c, way, victims, end)
-		if slots == nil {
-			continue
-		}
-		cost := 0.0
-		for _, v := range gone {
-			cost += v.lost.Seconds()*float64(max(1, v.Cards)) + 60
-		}
-		if best == nil || cost < least {
-			best, chosen, least = slots, gone, cost
-		}
-	}
-	return best, chosen
 }
 
 // readings are the readings of an ask: for each of its parts, or for itself, one of the alternatives.

@@ -1,8 +1,6 @@
 package sched
 
 import (
-	"cmp"
-	"math"
 	"slices"
 	"time"
 
@@ -173,83 +171,6 @@ func (kp *kept) closeRooms() {
 			p.apart = 0
 		}
 	}
-}
-
-// emptied is the class of a ready node with nothing on it.
-func (f *finder) emptied(at int, n *cluster.Node) *nodeClass {
-	if f.emptiedClasses[at] == nil {
-		f.emptiedClasses[at] = f.classes.emptied(n)
-	}
-	return f.emptiedClasses[at]
-}
-
-// chooseBackfill takes the choices with most room free already until they hold the gang. When
-// that is more members than allowed, the ones with least room in all are exchanged for
-// the largest others.
-func (l layout) chooseBackfill(choices []nodeChoice) []member {
-	if l.perNode > 0 {
-		return l.backfillFixed(choices)
-	}
-	slices.SortFunc(choices, func(a, b nodeChoice) int {
-		return cmp.Or(cmp.Compare(b.now, a.now), cmp.Compare(b.free, a.free), cmp.Compare(b.ranks, a.ranks), cmp.Compare(a.at, b.at))
-	})
-	var chosen []nodeChoice
-	sum := 0
-	for _, s := range apart(choices, l.hi) {
-		if sum >= l.size && len(chosen) >= l.lo {
-			break
-		}
-		chosen = append(chosen, s)
-		sum += s.ranks
-	}
-	slices.SortStableFunc(chosen, byRanks)
-	if sum < l.size {
-		rest := apart(choices, math.MaxInt)[len(chosen):]
-		slices.SortStableFunc(rest, byRanks)
-		for i := len(chosen) - 1; sum < l.size; i-- {
-			next := rest[len(chosen)-1-i]
-			sum += next.ranks - chosen[i].ranks
-			chosen[i] = next
-		}
-	}
-	return l.dealBackfill(chosen)
-}
-
-// dealBackfill gives each choice a rank, then what is free there, then the rest.
-func (l layout) dealBackfill(choices []nodeChoice) []member {
-	out := make([]member, len(choices))
-	left := l.size
-	for pass := range 3 {
-		for i, s := range choices {
-			limit := [...]int{1, s.now, s.ranks}[pass]
-			k := min(left, max(0, limit-out[i].ranks))
-			out[i] = member{s.at, out[i].ranks + k}
-			left -= k
-		}
-	}
-	return byName(out)
-}
-
-func (l layout) backfillFixed(choices []nodeChoice) []member {
-	freeFirst := func(k int) func(a, b nodeChoice) int {
-		return func(a, b nodeChoice) int {
-			return cmp.Or(cmp.Compare(min(k, b.now), min(k, a.now)), cmp.Compare(b.free, a.free), cmp.Compare(a.ranks, b.ranks),
-				cmp.Compare(a.at, b.at))
-		}
-	}
-	var out []member
-	choices = apart(choices, math.MaxInt)
-	for left := l.size; left > 0; {
-		k := min(l.perNode, left)
-		fit := slices.DeleteFunc(slices.Clone(choices), func(s nodeChoice) bool { return s.ranks < k || holds(out, s.at) })
-		slices.SortFunc(fit, freeFirst(k))
-		n := max(1, left/l.perNode)
-		for _, s := range fit[:n] {
-			out = append(out, member{s.at, k})
-			left -= k
-		}
-	}
-	return out
 }
 
 // backfillOn picks the cards of one member: those free now first, then such as must be

@@ -49,8 +49,8 @@ func Explain(now time.Time, v *View, p *Policy, job int64) Reason {
 		}
 		v := pl.why.verdictFor(sh)
 		verdict = &v
-		if verdict.first = job; sh.verdict != nil {
-			verdict.first = sh.verdict.first
+		if verdict.first = job; pl.why.notedOf(sh).verdict != nil {
+			verdict.first = pl.why.notedOf(sh).verdict.first
 		}
 	}
 	r := Reason{Word: verdict.wordFor(job), Text: verdict.text(job, v.Names)}
@@ -150,20 +150,6 @@ func startNow(now time.Time, v *View, p *Policy, c *Candidate, d *cluster.Need, 
 func roomFor(ask *cluster.Ask, nodes []*cluster.Node) bool {
 	d, err := cluster.NewNeed(ask)
 	return err == nil && anyAlternative(d, func(d *cluster.Need) bool { return roomIn(d, nodes) })
-}
-
-func roomIn(d *cluster.Need, nodes []*cluster.Node) bool {
-	var t tally
-	var list []int32
-	for at, n := range nodes {
-		if n.Ready {
-			if k := d.Ranks(n); k > 0 && d.Admits(n) {
-				t.add(k)
-				list = append(list, int32(at))
-			}
-		}
-	}
-	return layoutOf(d).members(&t) > 0 && (d.Counts == nil || placePart(d, nodes, list, nil) != nil)
 }
 
 // upTo plans all that is ahead of the candidate at a place in the queue, and sets the nodes

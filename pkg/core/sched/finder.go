@@ -3,6 +3,7 @@ package sched
 import (
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
+	"slices"
 )
 
 // finder finds where gangs fit. It remembers between plans what does not change with them: classes of nodes, and what each ask
@@ -25,4 +26,17 @@ type finder struct {
 	// Of the last look:
 	choices []nodeChoice
 	tally   tally
+}
+
+func sameCapacity(a, b *cluster.Node) bool {
+	return a.Ready == b.Ready && a.Has == b.Has && a.Each == b.Each && a.Shape == b.Shape && len(a.Cards) == len(b.Cards) &&
+		(len(a.Cards) == 0 || &a.Cards[0] == &b.Cards[0]) && slices.Equal(a.Partitions, b.Partitions) && slices.Equal(a.Features, b.Features)
+}
+
+// emptied is the class of a ready node with nothing on it.
+func (f *finder) emptied(at int, n *cluster.Node) *nodeClass {
+	if f.emptiedClasses[at] == nil {
+		f.emptiedClasses[at] = f.classes.emptied(n)
+	}
+	return f.emptiedClasses[at]
 }

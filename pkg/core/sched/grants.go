@@ -1,61 +1,13 @@
 package sched
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
+	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
 )
-
-// grantsMemo is what a backfill takes, kept as long as the backfill is: the next plan books the same
-// grants on mostly the same nodes.
-type grantsMemo struct {
-	slots  *cluster.Slot // the first; slots are never changed
-	n      int
-	askKey string
-	until  time.Time
-	grants []nodeGrant
-	// heldAt is with which capacity of the cluster its places were in service and allowed.
-	heldAt int
-}
-
-// grantsOf is what a backfill takes, node by node.
-func (kp *kept) grantsOf(b *backfill) []nodeGrant {
-	k := kp.mem.backfillGrants[b.Job]
-	if k.are(b) && k.until.Equal(b.Until) {
-		return k.grants
-	}
-	k = &grantsMemo{slots: &b.Slots[0], n: len(b.Slots), askKey: b.c.Ask.Key, until: b.Until,
-		grants: kp.fit.grants(b.c, b.Slots, epochBackfill, b.Until)}
-	for i := range k.grants {
-		k.grants[i].put = &restoreMemo{}
-	}
-	kp.mem.backfillGrants[b.Job] = k
-	return k.grants
-}
-
-// are reports whether grants are those of the places of a backfill.
-func (k *grantsMemo) are(b *backfill) bool {
-	return k != nil && k.n == len(b.Slots) && k.slots == &b.Slots[0] && k.askKey == b.c.Ask.Key
-}
-
-// stands reports whether a backfill is known to hold: see holds.
-func (kp *kept) stands(b *backfill) bool {
-	k := kp.mem.backfillGrants[b.Job]
-	return k.are(b) && k.heldAt == kp.fit.capacity
-}
-
-// forget forgets those of backfills that are gone.
-func (km *keptMemory) forget(backfills []Backfill) {
-	if len(km.backfillGrants) <= 2*len(backfills) {
-		return
-	}
-	for job := range km.backfillGrants {
-		if !slices.ContainsFunc(backfills, func(c Backfill) bool { return c.Job == job }) {
-			delete(km.backfillGrants, job)
-		}
-	}
-}
 
 // restoreMemo remembers what nodes became by a grant: one of each view that it was put on, in
 // this plan or an earlier one. Nodes are immutable, so that the same pointer is the same
@@ -89,4 +41,54 @@ next:
 		p.on, p.is, p.class = on, l.node(g.at), l.class(g.at)
 		g.put.next = (g.put.next + 1) % len(g.put.last)
 	}
+}
+
+// nodeGrant is a grant with the index of its node.
+type nodeGrant struct {
+	at int
+	cluster.Grant
+	put *restoreMemo // of a backfill
+}
+
+// grants is what slots take, node by node. The slots of a node follow each other, except
+// in a gang with roles.
+func (f *finder) grants(c *Candidate, slots []cluster.Slot, epoch int, until time.Time) []nodeGrant {
+	key := api.MemberKey{Job: c.Job, Epoch: epoch}
+	if c.Ask.Parts != nil {
+		return f.mixedGrants(c, slots, key, until)
+	}
+	var out []nodeGrant
+	for len(slots) > 0 {
+		n := 1
+		for n < len(slots) && slots[n].Node == slots[0].Node {
+			n++
+		}
+		out = append(out, nodeGrant{at: f.find(slots[0].Node), Grant: cluster.GrantFor(c.Ask, key, slots[:n], until)})
+		slots = slots[n:]
+	}
+	return out
+}
+
+func (f *finder) mixedGrants(c *Candidate, slots []cluster.Slot, key api.MemberKey, until time.Time) []nodeGrant {
+	ranks := make(map[string][]int)
+	var order []string
+	for r, s := range slots {
+		if ranks[s.Node] == nil {
+			order = append(order, s.Node)
+		}
+		ranks[s.Node] = append(ranks[s.Node], r)
+	}
+	out := make([]nodeGrant, len(order))
+	for i, name := range order {
+		out[i] = nodeGrant{at: f.find(name), Grant: cluster.GrantOf(c.Ask, key, ranks[name], func(r int) cluster.Slot { return slots[r] }, until)}
+	}
+	return out
+}
+
+func (f *finder) find(name string) int {
+	at, found := slices.BinarySearchFunc(f.nodes, name, func(n *cluster.Node, name string) int { return cmp.Compare(n.Name, name) })
+	if !found {
+		return -1
+	}
+	return at
 }

@@ -1,58 +1,11 @@
 package sched
 
 import (
-	"gangd/pkg/core/cluster"
 	"gangd/pkg/core/sched/order"
 )
 
 // Most of ten thousand different asks can't start on a full cluster, whoever makes room for whom: no node has so much free
 // as one rank needs. These are told at a look each, without what a visit asks of the backfills.
-
-// amount is of what most gangs ask for.
-type amount struct {
-	cards int
-	of    cluster.Amounts
-}
-
-// above reports whether it is more of anything.
-func (a *amount) above(b *amount) bool {
-	if a.cards > b.cards {
-		return true
-	}
-	for r := range a.of {
-		if a.of[r] > b.of[r] {
-			return true
-		}
-	}
-	return false
-}
-
-// most is no less than any one node has free.
-type most struct {
-	amount
-	known  bool
-	starts int // with so many grants of starts it was worked out
-	looks  int // at the nodes since then, for it did not tell
-}
-
-// fewClasses of nodes are looked at again after each start, and more when as many looks at all nodes could have been spared.
-const fewClasses = 64
-
-func (kp *kept) mostFree() *most {
-	if m := &kp.most; !m.known || m.starts != len(kp.ends.started) && len(kp.views[0].live) <= fewClasses*(1+m.looks) {
-		*m = most{known: true, starts: len(kp.ends.started)}
-		for _, k := range kp.views[0].live {
-			if kp.views[0].members(k).count == 0 {
-				continue
-			}
-			m.cards = max(m.cards, k.node.OpenCards())
-			for r := range m.of {
-				m.of[r] = max(m.of[r], k.node.Free(cluster.Resource(r)))
-			}
-		}
-	}
-	return &kp.most
-}
 
 // hopeless is the ask class of a gang that a visit would do nothing for but note why it stays, and all others of its class;
 // nil: it has to be visited.
@@ -107,9 +60,10 @@ func (pl *planner) isBehind(c *Candidate) bool {
 // tellHopeless notes why the hopeless gangs of a class stay. Mostly that is what the plan before said: as long as the cluster would hold
 // the gang, that it has no room depends on nothing else.
 func (pl *planner) tellHopeless(c *Candidate, cl *JobClass, sh *askClass) {
-	if o := sh.lastVerdict; sh.verdict == nil && pl.fit.tally.nodes == 0 && sh.emptyAt == pl.fit.capacity && o != nil && o.first == c.Job &&
+	n := pl.why.notedOf(sh)
+	if o := n.last; n.verdict == nil && pl.fit.tally.nodes == 0 && sh.emptyAt == pl.fit.capacity && o != nil && o.first == c.Job &&
 		o.isRoomless() {
-		sh.verdict = o
+		n.verdict = o
 	}
 	pl.why.note(c, cl, sh)
 }

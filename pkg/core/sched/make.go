@@ -26,6 +26,7 @@ func Make(now time.Time, v *View, p *Policy) Plan { return new(Planner).Make(now
 type Planner struct {
 	fit  finder
 	kept keptMemory
+	why  whyMemory
 	told int // for tests: how many gangs were told to be hopeless
 }
 
@@ -42,13 +43,6 @@ func (m *Planner) Make(now time.Time, v *View, p *Policy) Plan {
 	pl := m.planner(now, v, p)
 	pl.run(-1)
 	return pl.plan()
-}
-
-// jobAskClass is the ask class of all candidates of a job class, which is cheaper to know than to look
-// up by its text.
-type jobAskClass struct {
-	class    *JobClass
-	askClass *askClass
 }
 
 // planner is the working state of one plan. What it is made of has owners: each knows those before it, and none that comes after.
@@ -78,40 +72,6 @@ type backfill struct {
 	concession concession
 }
 
-// classOf is what is known about all asks that are equal.
-type askClass struct {
-	need        *cluster.Need
-	planNumber  int
-	lastVerdict *verdict // of the last plan that had one. Verdicts are not changed, so that one which says the same is used again
-	emptyAt     int      // the capacity for which empty holds
-	rank        amount   // of one rank
-	empty       bool     // it fits on the nodes if these were empty
-	plain       bool     // it fits on a node that has as much free as its ranks need, and nowhere else
-	inPlan
-	// Ten thousand asks are looked at in a plan, and what is above of them.
-
-	bad          error       // the ask can't be read
-	alternatives []*askClass // those of its need, as ask classes; nil: it has none
-	preferred    []*askClass
-	named        bool    // the ask names nodes: classes do not tell them apart
-	ranks        []int16 // by class: what fits on a node of it, less one; 0 is not known yet
-	frees        []int32 // by class: what is free on it for a backfill, less one; 0 is not known yet
-	wastes       map[wasteKey]cluster.Waste
-	mix          int // of the wastes
-}
-
-// inPlan is what an ask class was found to be in the plan of one turn.
-type inPlan struct {
-	verdict       *verdict
-	full          bool      // it does not fit with no backfills on the nodes either
-	counted       bool      // that was found by a look of which the tally is still there, for the verdict
-	blockedStrict bool      // nor where only those keep off whom nobody may delay
-	noBackfill    bool      // it is given none
-	blocked       time.Time // what runs until then or longer does not fit; zero: not known
-}
-
-type wasteKey struct{ class, ranks int }
-
 func (m *Planner) planner(now time.Time, v *View, p *Policy) *planner {
 	if m.fit.askClasses == nil || len(m.fit.classes.list) > forget {
 		*m = Planner{fit: finder{askClasses: map[string]*askClass{}}, kept: keptMemory{visitsAll: m.kept.visitsAll}}
@@ -133,7 +93,7 @@ func (m *Planner) planner(now time.Time, v *View, p *Policy) *planner {
 	pl.bounds = bounds{given: g, kept: &pl.kept}
 	pl.guard = guard{given: g, fit: f, kept: &pl.kept, bounds: &pl.bounds}
 	pl.victims = victims{given: g, fit: f, kept: &pl.kept, bounds: &pl.bounds, guard: &pl.guard}
-	pl.why = why{given: g, fit: f, kept: &pl.kept, bounds: &pl.bounds, guard: &pl.guard, victims: &pl.victims,
+	pl.why = why{given: g, fit: f, kept: &pl.kept, bounds: &pl.bounds, guard: &pl.guard, victims: &pl.victims, mem: &m.why,
 		verdicts: make(verdictList, v.Queue.Slots())}
 	if g.ranksLeft() {
 		pl.kept.strictView = f.pool.clone(f.base)
@@ -173,11 +133,6 @@ func (m *Planner) look(nodes []*cluster.Node) {
 		}
 	}
 	m.fit.base.tidy()
-}
-
-func sameCapacity(a, b *cluster.Node) bool {
-	return a.Ready == b.Ready && a.Has == b.Has && a.Each == b.Each && a.Shape == b.Shape && len(a.Cards) == len(b.Cards) &&
-		(len(a.Cards) == 0 || &a.Cards[0] == &b.Cards[0]) && slices.Equal(a.Partitions, b.Partitions) && slices.Equal(a.Features, b.Features)
 }
 
 // run visits what waits, in order, up to the candidate at stop (-1: all).
@@ -317,42 +272,6 @@ func (pl *planner) startNow(c *Candidate, sh *askClass, fewer bool) bool {
 	return false
 }
 
-func (f *finder) classOf(ask *cluster.Ask) *askClass {
-	sh := f.askClasses[ask.Key]
-	if sh == nil {
-		sh = &askClass{wastes: map[wasteKey]cluster.Waste{}}
-		sh.need, sh.bad = cluster.NewNeed(ask)
-		sh.named = len(ask.Spec.NodeList)+len(ask.Spec.Exclude) > 0
-		if sh.bad == nil && sh.need.Alternatives != nil {
-			sh.alternatives, sh.preferred = askClassesOf(sh.need.Alternatives, sh.named), askClassesOf(sh.need.Preferred, sh.named)
-		}
-		if d := sh.need; sh.bad == nil && !d.Packed() && sh.alternatives == nil {
-			sh.plain, sh.rank = true, amount{d.CardsFor(1), d.One()}
-		}
-		f.askClasses[ask.Key] = sh
-	}
-	f.begin(sh)
-	return sh
-}
-
-// classOfAll is the ask class of the candidates of a job class, of which c is one.
-func (f *finder) classOfAll(cl *JobClass, c *Candidate) *askClass {
-	f.askClassOf = reach(f.askClassOf, cl.Slot())
-	k := &f.askClassOf[cl.Slot()]
-	if k.class != cl {
-		k.class, k.askClass = cl, f.classOf(c.Ask)
-	}
-	f.begin(k.askClass)
-	return k.askClass
-}
-
-// begin forgets what an ask class was found to be in an earlier plan.
-func (f *finder) begin(sh *askClass) {
-	if sh.planNumber != f.planNumber {
-		sh.planNumber, sh.inPlan = f.planNumber, inPlan{}
-	}
-}
-
 // mayBackfill reports whether one more gang may be given a backfill. Moves do not count: they end
 // as soon as their victims have. Nor do backfills of longer gangs that it may pass, or these would
 // keep all there are from the gangs ahead of them; but no more than twice as many are made.
@@ -372,9 +291,6 @@ func (kp *kept) mayBackfill(c *Candidate) bool {
 	// limit one when there is no such.
 	return at == NoTurn && n < kp.depth && n+passed < 2*kp.depth || n+passed == 0
 }
-
-// barred: nothing of this ask class will start or be given a backfill in this plan.
-func (sh *askClass) barred() bool { return sh.bad != nil || sh.noBackfill }
 
 // viewFor is the nodes as a gang sees them that starts now and has ended by then.
 func (kp *kept) viewFor(c *Candidate, end time.Time) *nodeView {

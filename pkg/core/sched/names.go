@@ -168,16 +168,6 @@ func nodeOptions(s *api.Spec) string {
 	return join(parts)
 }
 
-func keep(nodes []*cluster.Node, ok func(*cluster.Node) bool) []*cluster.Node {
-	var out []*cluster.Node
-	for _, n := range nodes {
-		if ok(n) {
-			out = append(out, n)
-		}
-	}
-	return out
-}
-
 func nodeNames(nodes []*cluster.Node) []string {
 	out := make([]string, len(nodes))
 	for i, n := range nodes {

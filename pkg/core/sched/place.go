@@ -1,7 +1,6 @@
 package sched
 
 import (
-	"math"
 	"slices"
 
 	"gangd/pkg/core/cluster"
@@ -93,44 +92,30 @@ func (f *finder) without(sh *askClass, l *nodeView, list *nodeList, avoid []stri
 	return listOf(out)
 }
 
-// ranksOn is how many ranks fit on a node of a class, wherever the ask's lists of names
-// allow it.
-func (sh *askClass) ranksOn(k *nodeClass) int {
-	sh.ranks = reach(sh.ranks, k.id)
-	if known := sh.ranks[k.id]; known > 0 {
-		return int(known) - 1
-	}
-	ranks := sh.need.Ranks(k.node)
-	if ranks > 0 && !(sh.need.InPartition(k.node) && sh.need.HasFeatures(k.node)) {
-		ranks = 0
-	}
-	if ranks < math.MaxInt16 {
-		sh.ranks[k.id] = int16(ranks + 1)
-	}
-	return ranks
-}
-
-// freeOn is what is free for the ask on a node of a class: see [cluster.Need.Free].
-func (sh *askClass) freeOn(k *nodeClass) int {
-	sh.frees = reach(sh.frees, k.id)
-	if sh.frees[k.id] == 0 {
-		sh.frees[k.id] = int32(min(math.MaxInt32-1, sh.need.Free(k.node))) + 1
-	}
-	return int(sh.frees[k.id]) - 1
-}
-
-// reach makes a list of figures by class long enough for one.
-func reach[T any](list []T, id int) []T {
-	if id >= len(list) {
-		list = append(list, make([]T, id+1-len(list)+len(list)/4)...)
-	}
-	return list
-}
-
 func (f *finder) tallyOf(choices []nodeChoice) *tally {
 	f.tally.reset()
 	for i := range choices {
 		f.tally.addAll(choices[i].ranks, choices[i].count())
 	}
 	return &f.tally
+}
+
+// slotsBelow is where a gang without roles fits below so many switches, 0: any number; nil: nowhere.
+func (f *finder) slotsBelow(sh *askClass, l *nodeView, avoid []string, switches int) []cluster.Slot {
+	if sh.alternatives != nil {
+		return f.slotsOfAlternatives(sh, l, avoid, switches)
+	}
+	members := f.place(sh, l, avoid, switches)
+	if members == nil {
+		return nil
+	}
+	return pick(sh.need, l, members)
+}
+
+func pick(d *cluster.Need, on *nodeView, members []member) []cluster.Slot {
+	slots := make([]cluster.Slot, 0, d.Size)
+	for _, m := range members {
+		slots = append(slots, d.Pick(on.node(m.at), m.ranks)...)
+	}
+	return slots
 }

@@ -27,6 +27,7 @@ type why struct {
 	bounds   *bounds
 	guard    *guard
 	victims  *victims
+	mem      *whyMemory
 	verdicts verdictList
 	// Of the gang that is explained: the nodes as it sees them, and its backfill.
 	explainedView     *nodeView
@@ -64,15 +65,35 @@ func (w verdictList) of(cl *JobClass) *verdict {
 
 func (w verdictList) set(cl *JobClass, v *verdict) { w[cl.Slot()].class, w[cl.Slot()].verdict = cl, v }
 
+// whyMemory is what was said of ask classes, by their id.
+type whyMemory struct{ noted []noted }
+
+// noted is why the candidates of an ask class stay.
+type noted struct {
+	planNumber int
+	verdict    *verdict // of this plan
+	last       *verdict // of the last plan that had one. Verdicts are not changed, so that one which says the same is used again
+}
+
+// notedOf is what was said of an ask class in this plan, good until the next is asked for.
+func (wy *why) notedOf(sh *askClass) *noted {
+	wy.mem.noted = reach(wy.mem.noted, sh.id)
+	n := &wy.mem.noted[sh.id]
+	if n.planNumber != wy.fit.planNumber {
+		n.planNumber, n.verdict = wy.fit.planNumber, nil
+	}
+	return n
+}
+
 // again is a verdict like v, the one of an earlier plan where that says the same: most do.
-func (sh *askClass) again(v *verdict) *verdict {
-	o := sh.lastVerdict
+func (n *noted) again(v *verdict) *verdict {
+	o := n.last
 	if o == nil || o.first != v.first || o.need != v.need || o.bad != v.bad || o.word != v.word || o.room != v.room || o.out != v.out ||
 		o.nearer != v.nearer || o.sentence != v.sentence || !slices.Equal(o.takers, v.takers) {
 		own := *v
-		sh.lastVerdict = &own
+		n.last = &own
 	}
-	return sh.lastVerdict
+	return n.last
 }
 
 // note says why the candidates of a class stay, once for all ask classes and classes that are
@@ -91,16 +112,17 @@ func (wy *why) note(c *Candidate, cl *JobClass, sh *askClass) {
 		wy.verdicts.set(cl, v)
 		return
 	}
-	if sh.verdict == nil {
+	n := wy.notedOf(sh)
+	if n.verdict == nil {
 		if (wy.reservations != nil || len(wy.policy.Switches) > 0) && sh.need != nil && sh.need.Parts == nil {
 			// What was looked at since is not what this gang sees.
 			wy.fit.tallyOf(wy.fit.look(sh, wy.kept.viewFor(c, wy.end(c)), nil))
 		}
 		v := wy.verdictFor(sh)
 		v.first = c.Job
-		sh.verdict = sh.again(&v)
+		n.verdict = n.again(&v)
 	}
-	wy.verdicts.set(cl, sh.verdict)
+	wy.verdicts.set(cl, n.verdict)
 }
 
 // verdictFor is asked right after a look that found the ask class not to fit.
@@ -240,57 +262,6 @@ func kindOfCard(d *cluster.Need) string {
 		noun = "compute-" + c + " " + noun
 	}
 	return noun
-}
-
-// fits reports whether the gang has room on these nodes.
-func (f *finder) fits(sh *askClass, l *nodeView) bool {
-	if sh.alternatives != nil {
-		return slices.ContainsFunc(sh.alternatives, func(way *askClass) bool { return f.fits(way, l) })
-	}
-	if sh.need.Counts != nil {
-		return newCounted(sh.need, f.look(sh, l, nil), func(at int) *cluster.Node { return l.node(at) }).members() > 0
-	}
-	t := f.tallyOf(f.look(sh, l, nil))
-	return t.ranks >= sh.need.Size && layoutOf(sh.need).members(t) > 0
-}
-
-// fitsEmpty reports whether the ready nodes would hold the gang with nothing on them.
-// Most asks fit on the first few nodes looked at, so the sum is tried whenever the number
-// of nodes counted has doubled; and the answer stays while no node's capacity changes.
-func (f *finder) fitsEmpty(sh *askClass) bool {
-	if sh.emptyAt != f.capacity {
-		sh.emptyAt, sh.empty = f.capacity, anyAlternative(sh.need, f.countEmpty)
-	}
-	return sh.empty
-}
-
-func (f *finder) countEmpty(d *cluster.Need) bool {
-	if d.Counts != nil {
-		return holdsEver(d, keep(f.nodes, func(n *cluster.Node) bool { return n.Ready }))
-	}
-	l := layoutOf(d)
-	f.tally.reset()
-	try, k := 1, 0
-	var of *nodeClass // that k is of
-	for at, n := range f.nodes {
-		if !n.Ready {
-			continue
-		}
-		if class := f.emptied(at, n); class != of {
-			k, of = d.RanksEmpty(n), class
-		}
-		if k == 0 || !d.Admits(n) {
-			continue
-		}
-		f.tally.add(k)
-		if f.tally.nodes == try {
-			if l.members(&f.tally) > 0 {
-				return true
-			}
-			try *= 2
-		}
-	}
-	return l.members(&f.tally) > 0
 }
 
 // outOfService names what of the nodes that the ask admits can't be used, and why.

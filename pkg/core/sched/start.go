@@ -1,11 +1,9 @@
 package sched
 
 import (
-	"cmp"
 	"slices"
 	"time"
 
-	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
 )
 
@@ -92,74 +90,4 @@ func (pl *planner) slots(c *Candidate, sh *askClass, l *nodeView) []cluster.Slot
 		return pl.kept.placeMixed(c, sh.need, l)
 	}
 	return pl.fit.slotsBelow(sh, l, c.Avoid, pl.switchLimit(c))
-}
-
-// slotsBelow is where a gang without roles fits below so many switches, 0: any number; nil: nowhere.
-func (f *finder) slotsBelow(sh *askClass, l *nodeView, avoid []string, switches int) []cluster.Slot {
-	if sh.alternatives != nil {
-		return f.slotsOfAlternatives(sh, l, avoid, switches)
-	}
-	members := f.place(sh, l, avoid, switches)
-	if members == nil {
-		return nil
-	}
-	return pick(sh.need, l, members)
-}
-
-func pick(d *cluster.Need, on *nodeView, members []member) []cluster.Slot {
-	slots := make([]cluster.Slot, 0, d.Size)
-	for _, m := range members {
-		slots = append(slots, d.Pick(on.node(m.at), m.ranks)...)
-	}
-	return slots
-}
-
-// nodeGrant is a grant with the index of its node.
-type nodeGrant struct {
-	at int
-	cluster.Grant
-	put *restoreMemo // of a backfill
-}
-
-// grants is what slots take, node by node. The slots of a node follow each other, except
-// in a gang with roles.
-func (f *finder) grants(c *Candidate, slots []cluster.Slot, epoch int, until time.Time) []nodeGrant {
-	key := api.MemberKey{Job: c.Job, Epoch: epoch}
-	if c.Ask.Parts != nil {
-		return f.mixedGrants(c, slots, key, until)
-	}
-	var out []nodeGrant
-	for len(slots) > 0 {
-		n := 1
-		for n < len(slots) && slots[n].Node == slots[0].Node {
-			n++
-		}
-		out = append(out, nodeGrant{at: f.find(slots[0].Node), Grant: cluster.GrantFor(c.Ask, key, slots[:n], until)})
-		slots = slots[n:]
-	}
-	return out
-}
-
-func (f *finder) mixedGrants(c *Candidate, slots []cluster.Slot, key api.MemberKey, until time.Time) []nodeGrant {
-	ranks := make(map[string][]int)
-	var order []string
-	for r, s := range slots {
-		if ranks[s.Node] == nil {
-			order = append(order, s.Node)
-		}
-		ranks[s.Node] = append(ranks[s.Node], r)
-	}
-	out := make([]nodeGrant, len(order))
-	for i, name := range order {
-		out[i] = nodeGrant{at: f.find(name), Grant: cluster.GrantOf(c.Ask, key, ranks[name], func(r int) cluster.Slot { return slots[r] }, until)}
-	}
-	return out
-}
-
-func (f *finder) find(name string) int {
-	at, found := slices.BinarySearchFunc(f.nodes, name, func(n *cluster.Node, name string) int { return cmp.Compare(n.Name, name) })
-	if !found {
-		return -1
-	}
-	return at
 }

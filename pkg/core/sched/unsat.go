@@ -54,35 +54,6 @@ func CouldHold(nodes []*cluster.Node, ask *cluster.Ask) bool {
 	return err == nil && holdsEver(d, nodes)
 }
 
-// holdsEver reports whether the nodes would hold the ask with no gang on them.
-func holdsEver(d *cluster.Need, nodes []*cluster.Node) bool {
-	if d.Alternatives != nil {
-		return anyAlternative(d, func(way *cluster.Need) bool { return holdsEver(way, nodes) })
-	}
-	if d.Packed() {
-		empty := make([]*cluster.Node, len(nodes))
-		for i, n := range nodes {
-			empty[i] = n.Emptied()
-		}
-		return mixed(d, empty, allOf(empty), nil) != nil
-	}
-	l, t, try := layoutOf(d), tally{}, 1
-	for _, n := range nodes {
-		k := d.RanksEmpty(n)
-		if k == 0 || !d.Admits(n) {
-			continue
-		}
-		t.add(k)
-		if t.nodes == try {
-			if l.members(&t) > 0 {
-				return true
-			}
-			try *= 2
-		}
-	}
-	return l.members(&t) > 0
-}
-
 // pristine is the nodes as they were bought.
 func pristine(nodes []*cluster.Node) []*cluster.Node {
 	out := make([]*cluster.Node, len(nodes))

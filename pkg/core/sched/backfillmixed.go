@@ -1,0 +1,66 @@
+package sched
+
+import (
+	"gangd/pkg/core/cluster"
+	"slices"
+	"time"
+)
+
+// placeMixed finds slots for a gang with roles as [finder.place] finds members: around the
+// nodes that just failed it where that is possible, and on its backfill at last.
+func (kp *kept) placeMixed(c *Candidate, d *cluster.Need, l *nodeView) []cluster.Slot {
+	list := l.open()
+	if slots := preferred(d, l.all(), list, c.Avoid); slots != nil {
+		return slots
+	}
+	if slots := mixed(d, l.all(), list, c.Avoid); slots != nil {
+		return slots
+	}
+	if len(c.Avoid) > 0 {
+		if slots := mixed(d, l.all(), list, nil); slots != nil {
+			return slots
+		}
+	}
+	i := slices.IndexFunc(kp.view.Backfills, func(k Backfill) bool { return k.Job == c.Job })
+	if i < 0 || !kp.free(c, d, kp.view.Backfills[i].Slots, l) {
+		return nil
+	}
+	return kp.view.Backfills[i].Slots
+}
+
+// free reports whether these places can be taken now.
+func (kp *kept) free(c *Candidate, d *cluster.Need, slots []cluster.Slot, l *nodeView) bool {
+	if len(slots) != d.Size || !kp.fit.admitsAll(d, slots) {
+		return false
+	}
+	for _, g := range kp.fit.grants(c, slots, epochStart, time.Time{}) {
+		if _, err := l.node(g.at).Take(g.Grant); err != nil || l.shuts(g.at) {
+			return false
+		}
+	}
+	return true
+}
+
+// findMixed is findBackfill for a gang with roles: first where most is free already, else
+// anywhere on the ready nodes.
+func (kp *kept) findMixed(d *cluster.Need, avoid []string) []cluster.Slot {
+	empty, list := kp.emptyNodes()
+	slots := mixed(d, empty, list, avoid)
+	if slots == nil && len(avoid) > 0 {
+		slots = mixed(d, empty, list, nil)
+	}
+	return slots
+}
+
+// emptyNodes is the ready nodes with nothing on them but the backfills made so far.
+func (kp *kept) emptyNodes() ([]*cluster.Node, []int32) {
+	nodes, list := make([]*cluster.Node, len(kp.view.Nodes)), []int32(nil)
+	for at, n := range kp.views[0].every() {
+		nodes[at] = n
+		if n.Ready {
+			nodes[at] = kp.cleared(at)
+			list = append(list, int32(at))
+		}
+	}
+	return nodes, list
+}

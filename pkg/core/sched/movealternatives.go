@@ -1,0 +1,26 @@
+package sched
+
+import (
+	"gangd/pkg/core/cluster"
+	"time"
+)
+
+// moveOfAlternatives is [victims.move] by the alternative that costs least work, then the fewest gangs.
+func (vs *victims) moveOfAlternatives(c *Candidate, sh *askClass, victims []*victimCandidate, end time.Time) (best []cluster.Slot,
+	chosen []*victimCandidate) {
+	var least float64
+	for _, way := range sh.alternatives {
+		slots, gone := vs.move(c, way, victims, end)
+		if slots == nil {
+			continue
+		}
+		cost := 0.0
+		for _, v := range gone {
+			cost += v.lost.Seconds()*float64(max(1, v.Cards)) + 60
+		}
+		if best == nil || cost < least {
+			best, chosen, least = slots, gone, cost
+		}
+	}
+	return best, chosen
+}
