@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"gangd/pkg/api"
-	"gangd/pkg/core/sched"
+	"gangd/pkg/core/sched/order"
 )
 
 // Controller is the configuration of gangd.
@@ -112,9 +112,9 @@ func controllerOf(file text, set []string) (*Controller, error) {
 func controllerDefaults() *Controller {
 	return &Controller{LogFormat: "text", FenceTimeout: time.Minute, UserRate: 200, UserBurst: 2000, UserStreams: 256, WebGuest: "off",
 		Settings: api.DefaultSettings(), NotifyConfig: NotifyConfig{MailTLS: "starttls", NotifyRate: 60, NotifyBurst: 20},
-		Scheduler: Scheduler{Preempt: string(sched.PreemptOff), MaxSwitchWait: 5 * time.Minute, GuardAfter: 48 * time.Hour, GuardPercent: 10,
+		Scheduler: Scheduler{Preempt: string(order.PreemptOff), MaxSwitchWait: 5 * time.Minute, GuardAfter: 48 * time.Hour, GuardPercent: 10,
 			PreemptHysteresis: 120, MinRunMax: time.Hour,
-			HalfLife: sched.DefaultHalfLife}}
+			HalfLife: order.DefaultHalfLife}}
 }
 
 func (c *Controller) fillPaths() {
@@ -180,24 +180,24 @@ func (c *Controller) fillPartitions() {
 // gangs as the kind of preemption leaves need for.
 func (c *Controller) fillOrder() {
 	if c.Order == "" {
-		c.Order = string(sched.OrderService)
+		c.Order = string(order.OrderService)
 		if len(c.Accounts) > 0 {
-			c.Order = string(sched.OrderFair)
+			c.Order = string(order.OrderFair)
 		}
 	}
 	if c.BackfillDepth == 0 {
-		c.BackfillDepth = sched.DefaultBackfillDepth(sched.Preempt(c.Preempt))
+		c.BackfillDepth = order.DefaultBackfillDepth(order.Preempt(c.Preempt))
 	}
 }
 
 // Policy is the scheduler's part of the configuration.
-func (c *Controller) Policy() sched.Policy {
-	p := sched.Policy{Partitions: c.Partitions, BackfillDepth: c.BackfillDepth, Order: sched.Order(c.Order), GuardAfter: c.GuardAfter,
-		GuardShare: float64(c.GuardPercent) / 100, HalfLife: c.HalfLife, Preempt: sched.Preempt(c.Preempt), MinRun: c.PreemptMinRun,
+func (c *Controller) Policy() order.Policy {
+	p := order.Policy{Partitions: c.Partitions, BackfillDepth: c.BackfillDepth, Order: order.Order(c.Order), GuardAfter: c.GuardAfter,
+		GuardShare: float64(c.GuardPercent) / 100, HalfLife: c.HalfLife, Preempt: order.Preempt(c.Preempt), MinRun: c.PreemptMinRun,
 		Hysteresis: float64(c.PreemptHysteresis) / 100, MaxMinRun: c.MinRunMax, ProtectDone: c.ProtectDone,
 		UserCards: c.UserCards, Switches: c.Switches, MaxSwitchWait: c.MaxSwitchWait, Pools: c.Pools()}
 	for _, a := range c.Accounts {
-		p.Accounts = append(p.Accounts, sched.Account{Name: a.Name, Cards: a.Cards, Quota: a.Quota, Share: float64(a.Share), Users: a.Users,
+		p.Accounts = append(p.Accounts, order.Account{Name: a.Name, Cards: a.Cards, Quota: a.Quota, Share: float64(a.Share), Users: a.Users,
 			Default: a.Default})
 	}
 	return p

@@ -7,7 +7,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/nearest"
-	"gangd/pkg/core/sched"
+	"gangd/pkg/core/sched/order"
 )
 
 // account is the one that a user's job belongs to, when it asks for one or, "", for none. Where
@@ -23,7 +23,7 @@ func (e *Engine) account(asked, user string) (string, error) {
 				return all[i].Name, nil
 			}
 		}
-		i := slices.IndexFunc(all, func(a sched.Account) bool { return a.Default })
+		i := slices.IndexFunc(all, func(a order.Account) bool { return a.Default })
 		if i < 0 {
 			return "", nil
 		}

@@ -4,37 +4,37 @@ import (
 	"testing"
 
 	"gangd/pkg/api"
-	"gangd/pkg/core/sched"
+	"gangd/pkg/core/sched/order"
 )
 
 // TestAccounts: where the site names accounts, a job belongs to one of these that is open to its user.
 func TestAccounts(t *testing.T) {
-	vision := sched.Account{Name: "vision", Users: []string{"alice", "bob"}}
-	speech := sched.Account{Name: "speech", Users: []string{"bob"}}
-	guests := sched.Account{Name: "guests"}
-	def := func(a sched.Account) sched.Account { a.Default = true; return a }
+	vision := order.Account{Name: "vision", Users: []string{"alice", "bob"}}
+	speech := order.Account{Name: "speech", Users: []string{"bob"}}
+	guests := order.Account{Name: "guests"}
+	def := func(a order.Account) order.Account { a.Default = true; return a }
 	for _, tt := range []struct {
 		name        string
-		accounts    []sched.Account
+		accounts    []order.Account
 		asked, user string
 		want        string
 		code        api.Code
 		hint        string
 	}{
 		{"no tables, any name", nil, "whatever", "alice", "whatever", "", ""},
-		{"its own", []sched.Account{vision, speech}, "speech", "bob", "speech", "", ""},
-		{"the first that lists him", []sched.Account{guests, vision, speech}, "", "bob", "vision", "", ""},
-		{"nobody's", []sched.Account{vision, guests}, "", "carol", "", "", ""},
-		{"the default one", []sched.Account{vision, def(guests)}, "", "carol", "guests", "", ""},
-		{"listed elsewhere, not the default one", []sched.Account{def(guests), vision}, "", "alice", "vision", "", ""},
-		{"open to everybody", []sched.Account{vision, guests}, "guests", "alice", "guests", "", ""},
-		{"a slip", []sched.Account{vision, guests}, "vison", "alice", "", api.CodeInvalid, "did you mean vision?"},
-		{"not near", []sched.Account{vision, guests}, "x", "alice", "", api.CodeInvalid, "accounts here: vision, guests"},
-		{"another's", []sched.Account{vision, speech, guests}, "speech", "alice", "", api.CodePermission, "open to alice: vision, guests"},
-		{"the default one is closed", []sched.Account{def(vision)}, "", "carol", "", api.CodePermission, "an admin lists users in the [[account]] tables of gangd.toml"},
+		{"its own", []order.Account{vision, speech}, "speech", "bob", "speech", "", ""},
+		{"the first that lists him", []order.Account{guests, vision, speech}, "", "bob", "vision", "", ""},
+		{"nobody's", []order.Account{vision, guests}, "", "carol", "", "", ""},
+		{"the default one", []order.Account{vision, def(guests)}, "", "carol", "guests", "", ""},
+		{"listed elsewhere, not the default one", []order.Account{def(guests), vision}, "", "alice", "vision", "", ""},
+		{"open to everybody", []order.Account{vision, guests}, "guests", "alice", "guests", "", ""},
+		{"a slip", []order.Account{vision, guests}, "vison", "alice", "", api.CodeInvalid, "did you mean vision?"},
+		{"not near", []order.Account{vision, guests}, "x", "alice", "", api.CodeInvalid, "accounts here: vision, guests"},
+		{"another's", []order.Account{vision, speech, guests}, "speech", "alice", "", api.CodePermission, "open to alice: vision, guests"},
+		{"the default one is closed", []order.Account{def(vision)}, "", "carol", "", api.CodePermission, "an admin lists users in the [[account]] tables of gangd.toml"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			e := &Engine{opt: Options{Policy: sched.Policy{Accounts: tt.accounts}}}
+			e := &Engine{opt: Options{Policy: order.Policy{Accounts: tt.accounts}}}
 			got, err := e.account(tt.asked, tt.user)
 			if tt.code == "" {
 				if err != nil || got != tt.want {

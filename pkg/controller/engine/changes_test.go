@@ -14,7 +14,7 @@ import (
 	"gangd/pkg/controller/store"
 	"gangd/pkg/core/cluster"
 	"gangd/pkg/core/gang"
-	"gangd/pkg/core/sched"
+	"gangd/pkg/core/sched/order"
 	"gangd/pkg/lab/disk"
 )
 
@@ -565,7 +565,7 @@ func TestWhyInFull(t *testing.T) {
 func TestWhatASubmissionWouldDo(t *testing.T) {
 	r := newRigWith(t, disk.Open(t), func(o *Options) {
 		o.Policy.Partitions = []api.Partition{{Name: "low", Default: true}, {Name: "high", Tier: 1}}
-		o.Policy.Preempt = sched.PreemptTier
+		o.Policy.Preempt = order.PreemptTier
 	})
 	r.node("n1", 2)
 	ask := func(edit func(*api.SubmitRequest)) *api.SubmitReply {

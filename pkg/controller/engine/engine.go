@@ -14,6 +14,7 @@ import (
 	"gangd/pkg/controller/store"
 	"gangd/pkg/core/gang"
 	"gangd/pkg/core/sched"
+	"gangd/pkg/core/sched/order"
 	"gangd/pkg/wire/lifesign"
 )
 
@@ -68,7 +69,7 @@ type Options struct {
 	Clock    Clock
 	Log      *slog.Logger
 	Settings api.Settings
-	Policy   sched.Policy
+	Policy   order.Policy
 	Record   Recorder
 	Version  string
 	Operator string // for [api.Site]

@@ -19,7 +19,7 @@ import (
 	"gangd/pkg/controller/store"
 	"gangd/pkg/core/cluster"
 	"gangd/pkg/core/gang"
-	"gangd/pkg/core/sched"
+	"gangd/pkg/core/sched/order"
 	"gangd/pkg/lab/disk"
 )
 
@@ -79,7 +79,7 @@ func newRigWith(t testing.TB, st store.Store, edit func(*Options)) *rig {
 	r := &rig{t: t, rec: &nullRecorder{}, woke: make(chan string, 10000)}
 	opt := Options{Store: st, Clock: SystemClock(), Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
 		Settings: api.DefaultSettings(), Record: r.rec, Version: "test",
-		Policy: sched.Policy{Partitions: []api.Partition{{Name: "main", Default: true}}, BackfillDepth: 1}}
+		Policy: order.Policy{Partitions: []api.Partition{{Name: "main", Default: true}}, BackfillDepth: 1}}
 	edit(&opt)
 	e, err := New(t.Context(), opt)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/gang"
-	"gangd/pkg/core/sched"
+	"gangd/pkg/core/sched/order"
 )
 
 // Of which groups people are only a directory knows, and it may take its time or not answer. So it is asked for by whoever submits,
@@ -128,7 +128,7 @@ func (e *Engine) knownAccounts(r *api.PartitionRequest) error {
 			continue
 		}
 		for _, name := range *list {
-			if !strings.EqualFold(name, "ALL") && !slices.ContainsFunc(all, func(a sched.Account) bool { return a.Name == name }) {
+			if !strings.EqualFold(name, "ALL") && !slices.ContainsFunc(all, func(a order.Account) bool { return a.Name == name }) {
 				return e.unknownAccount(name)
 			}
 		}

@@ -14,7 +14,7 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/controller/store"
 	"gangd/pkg/core/gang"
-	"gangd/pkg/core/sched"
+	"gangd/pkg/core/sched/order"
 	"gangd/pkg/lab/disk"
 )
 
@@ -39,7 +39,7 @@ func newPastRig(t *testing.T, st store.Store, edit func(*Options)) *pastRig {
 	t.Helper()
 	r := &pastRig{t: t, clock: &handClock{gang.Instant{Wall: time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC), Mono: time.Hour}}}
 	opt := Options{Store: st, Clock: r.clock, Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Settings: api.DefaultSettings(),
-		Record: &nullRecorder{}, Policy: sched.Policy{Partitions: []api.Partition{{Name: "main", Default: true}}, BackfillDepth: 1}}
+		Record: &nullRecorder{}, Policy: order.Policy{Partitions: []api.Partition{{Name: "main", Default: true}}, BackfillDepth: 1}}
 	opt.Settings.KeepEnded = time.Second
 	edit(&opt)
 	var err error

@@ -6,7 +6,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/gang"
-	"gangd/pkg/core/sched"
+	"gangd/pkg/core/sched/order"
 )
 
 // TestRelearns: what is expected of a time limit, and of jobs without one, is the same whether the
@@ -21,13 +21,13 @@ func relearns(t *testing.T, limit time.Duration) {
 	begin := time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
 	expects := func(told func(e *Engine, j *gang.Job)) (out []time.Duration) {
 		e := &Engine{}
-		e.plan.ledger = sched.NewLedger(0)
+		e.plan.ledger = order.NewLedger(0)
 		for i := range int64(40) {
 			told(e, &gang.Job{ID: i + 1, Spec: &api.Spec{Size: 1, GPUsPerRank: 1}, TimeLimit: limit, Submit: begin, Wishes: new(gang.Wishes), Past: &gang.Past{}})
 		}
 		for _, ran := range []time.Duration{0, time.Hour, 4 * time.Hour} {
-			out = append(out, e.plan.ledger.Mean(limit, ran, sched.Peer{}).Round(time.Second),
-				e.plan.ledger.Mean(limit, ran, sched.Peer{Cards: 1, Job: 20}).Round(time.Second))
+			out = append(out, e.plan.ledger.Mean(limit, ran, order.Peer{}).Round(time.Second),
+				e.plan.ledger.Mean(limit, ran, order.Peer{Cards: 1, Job: 20}).Round(time.Second))
 		}
 		return out
 	}
@@ -75,12 +75,12 @@ func TestTimeoutsAreLearnt(t *testing.T) {
 	const limit = 10 * time.Hour
 	expects := func(state api.JobState) time.Duration {
 		e := &Engine{}
-		e.plan.ledger = sched.NewLedger(0)
+		e.plan.ledger = order.NewLedger(0)
 		for i := range int64(40) {
 			j := &gang.Job{ID: i + 1, Spec: &api.Spec{Size: 1, GPUsPerRank: 1}, TimeLimit: limit, Submit: begin, Wishes: new(gang.Wishes), Past: &gang.Past{Setbacks: gang.Setbacks{Verdict: &gang.Verdict{State: state}}}}
 			e.learn(j, begin, begin.Add(limit))
 		}
-		return e.plan.ledger.Mean(limit, 0, sched.Peer{})
+		return e.plan.ledger.Mean(limit, 0, order.Peer{})
 	}
 	completed, timeout, failed := expects(api.JobCompleted), expects(api.JobTimeout), expects(api.JobFailed)
 	if timeout != completed || timeout <= failed {
@@ -104,14 +104,14 @@ func TestTierOfSeveralPartitions(t *testing.T) {
 func TestFailuresAreNotRelearnt(t *testing.T) {
 	begin := time.Date(2026, 3, 1, 8, 0, 0, 0, time.UTC)
 	e := &Engine{}
-	e.plan.ledger = sched.NewLedger(0)
-	none := e.plan.ledger.Mean(10*time.Hour, time.Hour, sched.Peer{})
+	e.plan.ledger = order.NewLedger(0)
+	none := e.plan.ledger.Mean(10*time.Hour, time.Hour, order.Peer{})
 	for i := range int64(40) {
 		j := &gang.Job{ID: i + 1, Spec: &api.Spec{Size: 1, GPUsPerRank: 1}, TimeLimit: 10 * time.Hour, Submit: begin,
 			Wishes: new(gang.Wishes), Past: &gang.Past{Progress: gang.Progress{Kept: 3 * time.Hour}, Setbacks: gang.Setbacks{Verdict: &gang.Verdict{State: api.JobFailed}}}}
 		e.relearn(j)
 	}
-	if got := e.plan.ledger.Mean(10*time.Hour, time.Hour, sched.Peer{}); got != none {
+	if got := e.plan.ledger.Mean(10*time.Hour, time.Hour, order.Peer{}); got != none {
 		t.Errorf("expected %v after forty failures, %v before", got, none)
 	}
 }

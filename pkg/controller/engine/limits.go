@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"gangd/pkg/api"
-	"gangd/pkg/core/sched"
+	"gangd/pkg/core/sched/order"
 )
 
 // Limits is what a user may use, and does.
@@ -23,7 +23,7 @@ func (e *Engine) Limits(ctx context.Context, uid uint32, user string) (*api.Limi
 		}
 	}
 	for i := range p.Accounts {
-		if k, mine := at[p.Accounts[i].Name]; mine && p.Order == sched.OrderFair {
+		if k, mine := at[p.Accounts[i].Name]; mine && p.Order == order.OrderFair {
 			out.Accounts[k].SharePercent = 100 * weightOf(&p.Accounts[i]) / shares
 		}
 	}
@@ -62,7 +62,7 @@ func (e *Engine) Limits(ctx context.Context, uid uint32, user string) (*api.Limi
 }
 
 // weightOf is an account's weight in fair share.
-func weightOf(a *sched.Account) float64 {
+func weightOf(a *order.Account) float64 {
 	if a.Share > 0 {
 		return a.Share
 	}

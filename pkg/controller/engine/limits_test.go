@@ -11,7 +11,7 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/controller/store"
 	"gangd/pkg/core/gang"
-	"gangd/pkg/core/sched"
+	"gangd/pkg/core/sched/order"
 	"gangd/pkg/lab/disk"
 )
 
@@ -20,7 +20,7 @@ type limited struct {
 	*rig
 	t      *testing.T
 	store  store.Store
-	policy sched.Policy
+	policy order.Policy
 	look   atomic.Pointer[lookup]
 }
 
@@ -30,8 +30,8 @@ type lookup func(among []string) ([]string, error)
 func newLimited(t *testing.T) *limited {
 	l := &limited{t: t, store: disk.Open(t)}
 	l.answer([]string{"staff"}, nil)
-	l.policy = sched.Policy{Partitions: []api.Partition{{Name: "main", Default: true}, {Name: "night"}}, BackfillDepth: 1,
-		Accounts: []sched.Account{{Name: "lab", Default: true}, {Name: "proj"}}}
+	l.policy = order.Policy{Partitions: []api.Partition{{Name: "main", Default: true}, {Name: "night"}}, BackfillDepth: 1,
+		Accounts: []order.Account{{Name: "lab", Default: true}, {Name: "proj"}}}
 	l.begin()
 	return l
 }
@@ -59,7 +59,7 @@ func (l *limited) begin() {
 }
 
 // edit has the controller start again with another configuration.
-func (l *limited) edit(change func(p *sched.Policy)) {
+func (l *limited) edit(change func(p *order.Policy)) {
 	l.t.Helper()
 	if err := l.end(); err != nil {
 		l.t.Fatal(err)
@@ -118,18 +118,18 @@ func TestLimitsThatChange(t *testing.T) {
 	}{
 		{"a shorter longest time", none, func(*api.Spec) {}, func(l *limited) { l.partition(api.PartitionRequest{MaxTime: &short}) },
 			"PartitionTimeLimit", "its time limit is 1 h, and partition main allows 10 min by now", func(l *limited) { l.partition(api.PartitionRequest{MaxTime: &hour}) }},
-		{"the same, by the file", none, func(*api.Spec) {}, func(l *limited) { l.edit(func(p *sched.Policy) { p.Partitions[0].MaxTime = short }) },
-			"PartitionTimeLimit", "allows 10 min by now", func(l *limited) { l.edit(func(p *sched.Policy) { p.Partitions[0].MaxTime = hour }) }},
+		{"the same, by the file", none, func(*api.Spec) {}, func(l *limited) { l.edit(func(p *order.Policy) { p.Partitions[0].MaxTime = short }) },
+			"PartitionTimeLimit", "allows 10 min by now", func(l *limited) { l.edit(func(p *order.Policy) { p.Partitions[0].MaxTime = hour }) }},
 		{"a longest time, of a job without one", none, func(s *api.Spec) { s.TimeLimit = 0 }, func(l *limited) { l.partition(api.PartitionRequest{MaxTime: &hour}) },
 			"PartitionTimeLimit", "its time limit is unlimited", func(l *limited) { l.partition(api.PartitionRequest{MaxTime: new(time.Duration)}) }},
 		{"down", none, func(*api.Spec) {}, func(l *limited) { l.partition(api.PartitionRequest{State: new(api.PartitionDown)}) },
 			"PartitionDown", "an admin lets nothing start", func(l *limited) { l.partition(api.PartitionRequest{State: new(api.PartitionUp)}) }},
-		{"inactive, by the file", none, func(*api.Spec) {}, func(l *limited) { l.edit(func(p *sched.Policy) { p.Partitions[0].State = api.PartitionInactive }) },
-			"PartitionInactive", "an admin lets nothing start", func(l *limited) { l.edit(func(p *sched.Policy) { p.Partitions[0].State = api.PartitionUp }) }},
+		{"inactive, by the file", none, func(*api.Spec) {}, func(l *limited) { l.edit(func(p *order.Policy) { p.Partitions[0].State = api.PartitionInactive }) },
+			"PartitionInactive", "an admin lets nothing start", func(l *limited) { l.edit(func(p *order.Policy) { p.Partitions[0].State = api.PartitionUp }) }},
 		{"fewer nodes", none, func(s *api.Spec) { s.Size, s.MinNodes = 2, 2 }, func(l *limited) { l.partition(api.PartitionRequest{MaxNodes: new(1)}) },
 			"PartitionNodeLimit", "the job takes at least 2 nodes, and partition main allows 1", func(l *limited) { l.partition(api.PartitionRequest{MaxNodes: new(0)}) }},
-		{"fewer nodes, by the file", none, func(s *api.Spec) { s.Size, s.RanksPerNode = 2, 1 }, func(l *limited) { l.edit(func(p *sched.Policy) { p.Partitions[0].MaxNodes = 1 }) },
-			"PartitionNodeLimit", "the job takes at least 2 nodes, and partition main allows 1", func(l *limited) { l.edit(func(p *sched.Policy) { p.Partitions[0].MaxNodes = 2 }) }},
+		{"fewer nodes, by the file", none, func(s *api.Spec) { s.Size, s.RanksPerNode = 2, 1 }, func(l *limited) { l.edit(func(p *order.Policy) { p.Partitions[0].MaxNodes = 1 }) },
+			"PartitionNodeLimit", "the job takes at least 2 nodes, and partition main allows 1", func(l *limited) { l.edit(func(p *order.Policy) { p.Partitions[0].MaxNodes = 2 }) }},
 		{"more nodes", none, func(s *api.Spec) { s.Size, s.MaxNodes = 2, 1 }, func(l *limited) { l.partition(api.PartitionRequest{MinNodes: new(2)}) },
 			"PartitionNodeLimit", "the job takes at most 1 node, and partition main wants 2", func(l *limited) { l.partition(api.PartitionRequest{MinNodes: new(0)}) }},
 		{"other users", none, func(*api.Spec) {}, func(l *limited) { l.partition(api.PartitionRequest{AllowUsers: &[]string{"bob"}}) },
@@ -142,21 +142,21 @@ func TestLimitsThatChange(t *testing.T) {
 			"AccountNotAllowed", "partition main is not open to zoe", func(l *limited) { l.do(gang.Named{UID: 1000, User: "ada"}) }},
 		{"other accounts", none, func(*api.Spec) {}, func(l *limited) { l.partition(api.PartitionRequest{AllowAccounts: &[]string{"proj"}}) },
 			"AccountNotAllowed", "partition main is not open to account lab: it is for accounts proj", func(l *limited) { l.partition(api.PartitionRequest{AllowAccounts: &[]string{"lab"}}) }},
-		{"his account is denied, by the file", none, func(*api.Spec) {}, func(l *limited) { l.edit(func(p *sched.Policy) { p.Partitions[0].DenyAccounts = []string{"lab"} }) },
-			"AccountNotAllowed", "it is closed to accounts lab", func(l *limited) { l.edit(func(p *sched.Policy) { p.Partitions[0].DenyAccounts = nil }) }},
-		{"no partition any more", none, func(s *api.Spec) { s.Partition = "night" }, func(l *limited) { l.edit(func(p *sched.Policy) { p.Partitions = p.Partitions[:1] }) },
+		{"his account is denied, by the file", none, func(*api.Spec) {}, func(l *limited) { l.edit(func(p *order.Policy) { p.Partitions[0].DenyAccounts = []string{"lab"} }) },
+			"AccountNotAllowed", "it is closed to accounts lab", func(l *limited) { l.edit(func(p *order.Policy) { p.Partitions[0].DenyAccounts = nil }) }},
+		{"no partition any more", none, func(s *api.Spec) { s.Partition = "night" }, func(l *limited) { l.edit(func(p *order.Policy) { p.Partitions = p.Partitions[:1] }) },
 			"PartitionInactive", "partition night is not there any more", func(l *limited) {
-				l.edit(func(p *sched.Policy) { p.Partitions = append(p.Partitions, api.Partition{Name: "night"}) })
+				l.edit(func(p *order.Policy) { p.Partitions = append(p.Partitions, api.Partition{Name: "night"}) })
 			}},
-		{"fewer cards of a user", none, func(s *api.Spec) { s.GPUsPerRank = 2 }, func(l *limited) { l.edit(func(p *sched.Policy) { p.UserCards = 1 }) },
-			"QOSMaxGRESPerUser", "ada has 0 cards and asks for 2 more, at most 1", func(l *limited) { l.edit(func(p *sched.Policy) { p.UserCards = 2 }) }},
-		{"fewer cards of an account", none, func(s *api.Spec) { s.GPUsPerRank = 2 }, func(l *limited) { l.edit(func(p *sched.Policy) { p.Accounts[0].Cards = 1 }) },
-			"AssocGrpGRES", "account lab has 0 cards and 2 more are asked for", func(l *limited) { l.edit(func(p *sched.Policy) { p.Accounts[0].Cards = 0 }) }},
-		{"an account of others", none, func(*api.Spec) {}, func(l *limited) { l.edit(func(p *sched.Policy) { p.Accounts[0].Users = []string{"bob"} }) },
-			"InvalidAccount", "account lab is not open to ada any more", func(l *limited) { l.edit(func(p *sched.Policy) { p.Accounts[0].Users = []string{"ada"} }) }},
-		{"no account any more", none, func(s *api.Spec) { s.Account = "proj" }, func(l *limited) { l.edit(func(p *sched.Policy) { p.Accounts = p.Accounts[:1] }) },
+		{"fewer cards of a user", none, func(s *api.Spec) { s.GPUsPerRank = 2 }, func(l *limited) { l.edit(func(p *order.Policy) { p.UserCards = 1 }) },
+			"QOSMaxGRESPerUser", "ada has 0 cards and asks for 2 more, at most 1", func(l *limited) { l.edit(func(p *order.Policy) { p.UserCards = 2 }) }},
+		{"fewer cards of an account", none, func(s *api.Spec) { s.GPUsPerRank = 2 }, func(l *limited) { l.edit(func(p *order.Policy) { p.Accounts[0].Cards = 1 }) },
+			"AssocGrpGRES", "account lab has 0 cards and 2 more are asked for", func(l *limited) { l.edit(func(p *order.Policy) { p.Accounts[0].Cards = 0 }) }},
+		{"an account of others", none, func(*api.Spec) {}, func(l *limited) { l.edit(func(p *order.Policy) { p.Accounts[0].Users = []string{"bob"} }) },
+			"InvalidAccount", "account lab is not open to ada any more", func(l *limited) { l.edit(func(p *order.Policy) { p.Accounts[0].Users = []string{"ada"} }) }},
+		{"no account any more", none, func(s *api.Spec) { s.Account = "proj" }, func(l *limited) { l.edit(func(p *order.Policy) { p.Accounts = p.Accounts[:1] }) },
 			"InvalidAccount", "account proj is not there any more", func(l *limited) {
-				l.edit(func(p *sched.Policy) { p.Accounts = append(p.Accounts, sched.Account{Name: "proj"}) })
+				l.edit(func(p *order.Policy) { p.Accounts = append(p.Accounts, order.Account{Name: "proj"}) })
 			}},
 		{"a reservation of others", talk, inTalk, func(l *limited) { l.reserve(true, api.ReservationRequest{Name: "talk", Users: &[]string{"bob"}}) },
 			"Reservation", "reservation talk is not for ada", func(l *limited) { l.reserve(true, api.ReservationRequest{Name: "talk", Users: &[]string{"ada"}}) }},

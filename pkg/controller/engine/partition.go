@@ -9,13 +9,13 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
 	"gangd/pkg/core/gang"
-	"gangd/pkg/core/sched"
+	"gangd/pkg/core/sched/order"
 )
 
 // partitionView is what readers see of the partitions: the site's policy with those that hold,
 // and what of them was changed at run time. Immutable.
 type partitionView struct {
-	policy  sched.Policy
+	policy  order.Policy
 	changes []api.PartitionChange
 	groups  map[uint32][]string
 }
@@ -28,7 +28,7 @@ func (e *Engine) setPolicy() {
 }
 
 // policy is the site's, with the partitions that hold; not to be written to.
-func (e *Engine) policy() *sched.Policy {
+func (e *Engine) policy() *order.Policy {
 	if p := e.partitions.Load(); p != nil {
 		return &p.policy
 	}

@@ -12,14 +12,15 @@ import (
 	"gangd/pkg/core/cluster"
 	"gangd/pkg/core/gang"
 	"gangd/pkg/core/sched"
+	"gangd/pkg/core/sched/order"
 )
 
 // planning is what the engine keeps for the scheduler.
 type planning struct {
-	queue   *sched.Queue
-	ledger  *sched.Ledger
+	queue   *order.Queue
+	ledger  *order.Ledger
 	planner sched.Planner
-	running []*sched.Running // by job
+	running []*order.Running // by job
 	last    sched.Plan
 	kept    []sched.Backfill // as the store has them
 	again   bool             // something changed since the last plan, or that one was cut short
@@ -37,11 +38,11 @@ const (
 // stored: what an order goes by is the same after a restart.
 func (e *Engine) initPlanning(ctx context.Context, now time.Time) error {
 	p := e.policy()
-	e.plan.ledger = sched.NewLedger(p.HalfLife)
-	e.plan.queue = sched.NewQueue(p, e.plan.ledger)
+	e.plan.ledger = order.NewLedger(p.HalfLife)
+	e.plan.queue = order.NewQueue(p, e.plan.ledger)
 	span := p.HalfLife
 	if span <= 0 {
-		span = sched.DefaultHalfLife
+		span = order.DefaultHalfLife
 	}
 	past, err := e.store.Jobs(ctx, store.HistoryFilter{EndedAfter: now.Add(-learnHalfLives * span), Limit: learnJobs})
 	if err != nil {
@@ -65,7 +66,7 @@ func (e *Engine) learn(j *gang.Job, start, end time.Time) {
 	if start.IsZero() || !end.After(start) {
 		return
 	}
-	u := sched.Usage{Peer: peerOf(j), Account: j.Spec.Account, Ran: end.Sub(start), Ended: end}
+	u := order.Usage{Peer: peerOf(j), Account: j.Spec.Account, Ran: end.Sub(start), Ended: end}
 	switch v := j.Verdict; {
 	case v == nil:
 		u.Before, u.Alive, u.Limit = j.Kept-keptIn(j, start), j.Kept, j.TimeLimit
@@ -76,9 +77,9 @@ func (e *Engine) learn(j *gang.Job, start, end time.Time) {
 }
 
 // peerOf is a job as those like it are looked for.
-func peerOf(j *gang.Job) sched.Peer {
+func peerOf(j *gang.Job) order.Peer {
 	ask := cluster.AskOf(j.Spec, strings.Split(j.Partition, ","))
-	return sched.Peer{User: j.User, Name: j.Name, Cards: sched.CardsOf(ask), Job: j.ID}
+	return order.Peer{User: j.User, Name: j.Name, Cards: order.CardsOf(ask), Job: j.ID}
 }
 
 // keptIn is how much of what is kept of a job is of the attempt that began at start.
@@ -95,7 +96,7 @@ func (e *Engine) relearn(j *gang.Job) {
 	if j.Kept > 0 && (j.Verdict == nil || j.Verdict.State == api.JobCompleted || j.Verdict.State == api.JobTimeout) {
 		of := peerOf(j)
 		of.Job = 0 // it has not ended so
-		e.plan.ledger.Add(sched.Usage{Peer: of, Account: j.Spec.Account, Alive: j.Kept, Limit: j.TimeLimit, Ended: j.Submit})
+		e.plan.ledger.Add(order.Usage{Peer: of, Account: j.Spec.Account, Alive: j.Kept, Limit: j.TimeLimit, Ended: j.Submit})
 	}
 	if j.Verdict != nil {
 		e.learn(j, j.Start, j.End)
@@ -116,7 +117,7 @@ func (e *Engine) learnFrom(ch *gang.Changes) {
 // changed, and reports whether anything did.
 func (e *Engine) requeue() bool {
 	ids, nodes := e.world.TakeQueue()
-	var waiting []*sched.Candidate
+	var waiting []*order.Candidate
 	var gone []int64
 	tiers := map[string]int64{}
 	tier := func(id int64) int64 {
@@ -139,7 +140,7 @@ func (e *Engine) requeue() bool {
 		if r != nil {
 			r.Tier = tier(id)
 		}
-		e.plan.running = sched.PutRunning(e.plan.running, id, r)
+		e.plan.running = order.PutRunning(e.plan.running, id, r)
 	}
 	e.plan.queue.Update(waiting, gone)
 	e.view.setClasses(ids, e.plan.queue)

@@ -6,7 +6,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/gang"
-	"gangd/pkg/core/sched"
+	"gangd/pkg/core/sched/order"
 	"gangd/pkg/lab/disk"
 )
 
@@ -175,7 +175,7 @@ func TestPreemptionsChargeNothing(t *testing.T) {
 func TestStoppedUnstartedGangStartsElsewhere(t *testing.T) {
 	r := newRigWith(t, disk.Open(t), func(o *Options) {
 		o.Policy.Partitions = []api.Partition{{Name: "low", Default: true}, {Name: "high", Tier: 1}}
-		o.Policy.Preempt = sched.PreemptTier
+		o.Policy.Preempt = order.PreemptTier
 	})
 	r.node("n1", 1)
 	low := r.submit("", spec(1))

@@ -14,6 +14,7 @@ import (
 	"gangd/pkg/core/gang"
 	"gangd/pkg/core/measure"
 	"gangd/pkg/core/sched"
+	"gangd/pkg/core/sched/order"
 )
 
 // Find gives the jobs that a query selects, by id, and one error for each of its references that names none of them: those in
@@ -378,7 +379,7 @@ func (e *Engine) Wait(ctx context.Context, j *gang.Job) (*gang.Job, error) {
 }
 
 // preempts is who may be preempted, written out.
-func (e *Engine) preempts() string { return string(cmp.Or(e.opt.Policy.Preempt, sched.PreemptOff)) }
+func (e *Engine) preempts() string { return string(cmp.Or(e.opt.Policy.Preempt, order.PreemptOff)) }
 
 func (e *Engine) site() *api.Site {
 	set := &e.opt.Settings

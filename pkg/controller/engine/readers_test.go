@@ -15,6 +15,7 @@ import (
 	"gangd/pkg/core/cluster"
 	"gangd/pkg/core/gang"
 	"gangd/pkg/core/sched"
+	"gangd/pkg/core/sched/order"
 	"gangd/pkg/lab/disk"
 )
 
@@ -194,7 +195,7 @@ func TestPagesOfEvents(t *testing.T) {
 func TestPing(t *testing.T) {
 	e := still()
 	e.figures = &figures{f: api.Figures{Submitted: 3}}
-	e.opt.Operator, e.opt.Policy.Preempt = "root@x", sched.PreemptService
+	e.opt.Operator, e.opt.Policy.Preempt = "root@x", order.PreemptService
 	e.view.hold, e.view.lineage = "HOLD", 42
 	for name, s := range map[string]api.NodeState{"n1": api.NodeUp, "n2": api.NodeLost, "n3": api.NodeUp} {
 		e.view.putNode(&gang.Node{Name: name, State: s})

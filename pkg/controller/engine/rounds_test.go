@@ -13,7 +13,7 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/controller/store"
 	"gangd/pkg/core/gang"
-	"gangd/pkg/core/sched"
+	"gangd/pkg/core/sched/order"
 	"gangd/pkg/lab/disk"
 )
 
@@ -317,7 +317,7 @@ func TestLearnsFromTheStore(t *testing.T) {
 	const limit = 10 * time.Hour
 	start := func() *pastRig { return newPastRig(t, d.Open(t), func(*Options) {}) }
 	r := start()
-	none := r.plan.ledger.Mean(limit, 0, sched.Peer{})
+	none := r.plan.ledger.Mean(limit, 0, order.Peer{})
 	if _, err := r.NodeHello(t.Context(), &api.Hello{Protocol: api.SessionProtocol, Node: "n1", BootID: "b", CPUs: 4, MemoryBytes: 1 << 30}); err != nil {
 		t.Fatal(err)
 	}
@@ -342,14 +342,14 @@ func TestLearnsFromTheStore(t *testing.T) {
 		say(api.MemberActual{Phase: api.PhaseRunning, Ranks: ended})
 		say(api.MemberActual{Phase: api.PhaseStopped, Ranks: ended})
 	}
-	learnt := r.plan.ledger.Mean(limit, 0, sched.Peer{})
+	learnt := r.plan.ledger.Mean(limit, 0, order.Peer{})
 	if learnt == none {
 		t.Fatalf("%s is expected, as before", learnt)
 	}
 	clock := r.clock
 	d.Crash()
 	again := newPastRig(t, d.Open(t), func(o *Options) { o.Clock = clock })
-	if got := again.plan.ledger.Mean(limit, 0, sched.Peer{}).Round(time.Second); got != learnt.Round(time.Second) {
+	if got := again.plan.ledger.Mean(limit, 0, order.Peer{}).Round(time.Second); got != learnt.Round(time.Second) {
 		t.Errorf("after a restart %s is expected, %s before", got, learnt)
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"gangd/pkg/core/cmdline/when"
 	"gangd/pkg/core/gang"
 	"gangd/pkg/core/outpath"
-	"gangd/pkg/core/sched"
+	"gangd/pkg/core/sched/order"
 )
 
 // show turns a job into what people and tools read.
@@ -139,7 +139,7 @@ func (e *Engine) safe(j *gang.Job, now time.Time) (until time.Time, by string) {
 	if gang.JobState(j) != api.JobRunning || !e.opt.Policy.Preempts() {
 		return time.Time{}, ""
 	}
-	what, until := e.opt.Policy.Protects(&sched.Running{Start: j.Start, MinRun: j.Spec.MinRun, Done: gang.AnyDone(j)}, now)
+	what, until := e.opt.Policy.Protects(&order.Running{Start: j.Start, MinRun: j.Spec.MinRun, Done: gang.AnyDone(j)}, now)
 	return until, string(what)
 }
 

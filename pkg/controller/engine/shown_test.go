@@ -13,7 +13,7 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
 	"gangd/pkg/core/gang"
-	"gangd/pkg/core/sched"
+	"gangd/pkg/core/sched/order"
 )
 
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -50,7 +50,7 @@ func waitingJob(edit func(*gang.Job)) *gang.Job {
 // TestShowsAllOfAJob: each field that people and tools read of a job is what the job has.
 func TestShowsAllOfAJob(t *testing.T) {
 	e := still()
-	e.opt.Policy.Preempt = sched.PreemptTier
+	e.opt.Policy.Preempt = order.PreemptTier
 	site := &e.opt.Settings
 	two, three := 2, 3
 	s := &api.Spec{
@@ -79,7 +79,7 @@ func TestShowsAllOfAJob(t *testing.T) {
 	want := api.Job{JobID: 12, ArrayJobID: 10, ArrayIndex: &two, ArrayLimit: 4, Name: "train", User: "ada", UID: 1000, GID: 1001, Account: "vision", Partition: "main",
 		State: api.JobRunning, StateCode: api.JobRunning.Code(), Reason: "None", Priority: 17, Cron: s.Cron, Held: "user", Size: 2, Launch: api.LaunchRanks, Epoch: 3, RestartCount: 2,
 		Budgets: gang.Budgets(site, j), SubmitTime: j.Submit, EligibleTime: j.Eligible, StartTime: j.Start, EndTime: j.End, TimeLimitSeconds: 7200, MaxTimeTotal: 18000, RanSeconds: 3600,
-		TimeMinSeconds: 1800, Deadline: j.Deadline, SafeUntil: noon.Add(time.Hour), SafeBy: string(sched.ProtectedByItself), GraceSeconds: 40,
+		TimeMinSeconds: 1800, Deadline: j.Deadline, SafeUntil: noon.Add(time.Hour), SafeBy: string(order.ProtectedByItself), GraceSeconds: 40,
 		Notice: &api.NoticeView{Signal: "USR1", LeadSeconds: 90, Scope: api.ScopeRanks}, VRAMBytes: 11, GPUsPerRank: 9, GPUsPerNode: 10, Cards: 20, CPUsPerRank: 5, MemoryBytes: 6, MemoryPerNode: 7,
 		TmpPerNode: 8, Shape: s.Shape, Nodes: []string{"n1", "n2"}, MinNodes: 2, RanksPerNode: 1, NodeList: s.NodeList, Exclude: s.Exclude, Constraint: "ib", Prefer: "fast",
 		Reservation: "talk", Switches: 1, Exclusive: true, Share: true, Nice: 4, AsAsked: s.AsAsked, Status: "epoch 4",
@@ -280,17 +280,17 @@ func TestSafe(t *testing.T) {
 		})
 	}
 	for what, c := range map[string]struct {
-		policy sched.Policy
+		policy order.Policy
 		j      *gang.Job
 		until  time.Time
 		by     string
 	}{
-		"its own":           {sched.Policy{Preempt: sched.PreemptTier}, runs(func(*gang.Job) {}), noon.Add(time.Hour), string(sched.ProtectedByItself)},
-		"nobody preempts":   {sched.Policy{}, runs(func(*gang.Job) {}), time.Time{}, ""},
-		"does not run":      {sched.Policy{Preempt: sched.PreemptTier}, runs(func(j *gang.Job) { j.Ranks[0].State = api.RankReserved }), time.Time{}, ""},
-		"the site's":        {sched.Policy{Preempt: sched.PreemptTier, MinRun: 3 * time.Hour}, runs(func(*gang.Job) {}), noon.Add(2 * time.Hour), string(sched.ProtectedBySite)},
-		"until it ends":     {sched.Policy{Preempt: sched.PreemptTier, ProtectDone: true}, runs(func(j *gang.Job) { j.Ranks = append(j.Ranks, gang.Rank{State: api.RankDone}) }), time.Time{}, string(sched.ProtectedByDone)},
-		"long enough by it": {sched.Policy{Preempt: sched.PreemptTier}, runs(func(j *gang.Job) { j.Spec.MinRun = time.Hour }), time.Time{}, ""},
+		"its own":           {order.Policy{Preempt: order.PreemptTier}, runs(func(*gang.Job) {}), noon.Add(time.Hour), string(order.ProtectedByItself)},
+		"nobody preempts":   {order.Policy{}, runs(func(*gang.Job) {}), time.Time{}, ""},
+		"does not run":      {order.Policy{Preempt: order.PreemptTier}, runs(func(j *gang.Job) { j.Ranks[0].State = api.RankReserved }), time.Time{}, ""},
+		"the site's":        {order.Policy{Preempt: order.PreemptTier, MinRun: 3 * time.Hour}, runs(func(*gang.Job) {}), noon.Add(2 * time.Hour), string(order.ProtectedBySite)},
+		"until it ends":     {order.Policy{Preempt: order.PreemptTier, ProtectDone: true}, runs(func(j *gang.Job) { j.Ranks = append(j.Ranks, gang.Rank{State: api.RankDone}) }), time.Time{}, string(order.ProtectedByDone)},
+		"long enough by it": {order.Policy{Preempt: order.PreemptTier}, runs(func(j *gang.Job) { j.Spec.MinRun = time.Hour }), time.Time{}, ""},
 	} {
 		e := still()
 		e.opt.Policy = c.policy
@@ -417,7 +417,7 @@ func TestShowsAllOfANode(t *testing.T) {
 func TestShowNodes(t *testing.T) {
 	e := still()
 	e.opt.Policy.Switches = []api.Switch{{Name: "s1"}}
-	e.opt.Policy.Preempt = sched.PreemptTier
+	e.opt.Policy.Preempt = order.PreemptTier
 	changes := []api.PartitionChange{{Name: "night"}}
 	e.partitions.Store(&partitionView{policy: e.opt.Policy, changes: changes})
 	e.view.putNode(&gang.Node{Name: "n2", Res: &cluster.Node{Name: "n2"}})

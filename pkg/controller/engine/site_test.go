@@ -12,7 +12,7 @@ import (
 	"gangd/pkg/controller/notify"
 	"gangd/pkg/core/cluster"
 	"gangd/pkg/core/gang"
-	"gangd/pkg/core/sched"
+	"gangd/pkg/core/sched/order"
 	"gangd/pkg/lab/disk"
 )
 
@@ -282,7 +282,7 @@ func TestComponentPartitions(t *testing.T) {
 func TestSubmitWithinTheSite(t *testing.T) {
 	e := still()
 	e.opt.Policy.MaxMinRun = time.Hour
-	e.opt.Policy.Accounts = []sched.Account{{Name: "vision", Users: []string{"ada"}}, {Name: "speech", Users: []string{"bob"}}}
+	e.opt.Policy.Accounts = []order.Account{{Name: "vision", Users: []string{"ada"}}, {Name: "speech", Users: []string{"bob"}}}
 	e.opt.Policy.Partitions = []api.Partition{{Name: "main", Default: true, DefaultTime: time.Hour, MaxTime: 2 * time.Hour}, {Name: "night"}}
 	e.opt.Settings.Ports = "12000-12003"
 	root := Caller{UID: 0, User: "root", Admin: true}

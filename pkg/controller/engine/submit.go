@@ -18,6 +18,7 @@ import (
 	"gangd/pkg/core/gang"
 	"gangd/pkg/core/hostlist"
 	"gangd/pkg/core/sched"
+	"gangd/pkg/core/sched/order"
 	"gangd/pkg/core/script"
 )
 
@@ -560,7 +561,7 @@ func (e *Engine) wouldStart(ctx context.Context, ev *gang.Submit) (why string, o
 	if kept != nil {
 		return "would wait: " + gang.WhyKept(kept, 0, a, word), nil, nil
 	}
-	c := &sched.Candidate{Job: 1 << 62, Submit: e.opt.Clock.Now().Wall, Terms: &sched.Terms{
+	c := &order.Candidate{Job: 1 << 62, Submit: e.opt.Clock.Now().Wall, Terms: &order.Terms{
 		Tier: e.tier(ev.Partition), Priority: ev.Priority, Nice: ev.Spec.Nice, Size: ev.Spec.Size, Ask: cluster.AskIn(ev.Spec, in), User: ev.User,
 		Account:   ev.Spec.Account,
 		TimeLimit: ev.TimeLimit, TimeMin: ev.Spec.TimeMin, Deadline: ev.Spec.Deadline, Stop: cmp.Or(ev.Spec.Grace, e.opt.Settings.Grace)}}

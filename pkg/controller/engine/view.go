@@ -11,6 +11,7 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/core/gang"
 	"gangd/pkg/core/sched"
+	"gangd/pkg/core/sched/order"
 )
 
 // view is what readers see: the newest committed state. The jobs and nodes in it are
@@ -42,7 +43,7 @@ type view struct {
 type shown struct {
 	id    int64
 	job   *gang.Job       // nil: it is not committed yet, or was purged
-	class *sched.JobClass // with which others it is planned; nil: it does not wait
+	class *order.JobClass // with which others it is planned; nil: it does not wait
 }
 
 func (v *view) find(id int64) (int, bool) {
@@ -246,10 +247,10 @@ func (v *view) from(id int64) iter.Seq[*gang.Job] {
 }
 
 // setClasses notes with which others each job is planned, as far as it waits.
-func (v *view) setClasses(ids []int64, q *sched.Queue) {
+func (v *view) setClasses(ids []int64, q *order.Queue) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	q.JobClasses(ids, func(id int64, c *sched.JobClass) {
+	q.JobClasses(ids, func(id int64, c *order.JobClass) {
 		if c != nil {
 			v.put(id).class = c
 		} else if i, there := v.find(id); there {

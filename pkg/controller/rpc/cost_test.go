@@ -21,7 +21,7 @@ import (
 	"gangd/pkg/controller/engine"
 	"gangd/pkg/controller/metrics"
 	"gangd/pkg/core/gang"
-	"gangd/pkg/core/sched"
+	"gangd/pkg/core/sched/order"
 	"gangd/pkg/lab/disk"
 	"gangd/pkg/lab/nasty"
 	"gangd/pkg/wire/auth"
@@ -37,7 +37,7 @@ func busy(t *testing.T) (h http.Handler, e *engine.Engine, spent func() time.Dur
 	set := api.DefaultSettings()
 	set.UserJobs, set.MaxJobs = 0, 0
 	e, err := engine.New(t.Context(), engine.Options{Store: disk.Open(t), Clock: engine.SystemClock(), Log: quiet, Settings: set, Record: m, Version: "cost",
-		Policy: sched.Policy{Partitions: []api.Partition{{Name: "main", Default: true}}, BackfillDepth: 1, MaxStarts: 100}})
+		Policy: order.Policy{Partitions: []api.Partition{{Name: "main", Default: true}}, BackfillDepth: 1, MaxStarts: 100}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/controller/engine"
 	"gangd/pkg/controller/metrics"
-	"gangd/pkg/core/sched"
+	"gangd/pkg/core/sched/order"
 	"gangd/pkg/lab/disk"
 	"gangd/pkg/wire/auth"
 )
@@ -48,7 +48,7 @@ func small(t testing.TB) (h http.Handler, e *engine.Engine, end func()) {
 	m := metrics.New("fuzz")
 	e, err := engine.New(t.Context(), engine.Options{Store: disk.Open(t), Clock: engine.SystemClock(), Log: quiet,
 		Settings: api.DefaultSettings(), Record: m, Version: "fuzz",
-		Policy: sched.Policy{Partitions: []api.Partition{{Name: "main", Default: true}}, BackfillDepth: 1, MaxStarts: 100}})
+		Policy: order.Policy{Partitions: []api.Partition{{Name: "main", Default: true}}, BackfillDepth: 1, MaxStarts: 100}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,7 +10,7 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
 	"gangd/pkg/core/cmdline/when"
-	"gangd/pkg/core/sched"
+	"gangd/pkg/core/sched/order"
 )
 
 // launches take gangs from the queue to their nodes until their ranks run, or back.
@@ -303,7 +303,7 @@ func (ln *launches) block(e *entry, avoid []string) {
 		avoid = append(slices.Clip(avoid), r.Node)
 	}
 	slices.Sort(avoid)
-	j.Eligible, j.Avoid, j.CutTimeLimit, j.Turn = ln.clock.now.Wall, slices.Compact(avoid), 0, sched.NoTurn
+	j.Eligible, j.Avoid, j.CutTimeLimit, j.Turn = ln.clock.now.Wall, slices.Compact(avoid), 0, order.NoTurn
 	j.NextStep = 0
 	ln.armDeadline(e)
 	if e.prepared != nil {

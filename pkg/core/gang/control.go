@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"gangd/pkg/api"
-	"gangd/pkg/core/sched"
+	"gangd/pkg/core/sched/order"
 )
 
 // control is what people want of jobs that are there.
@@ -236,7 +236,7 @@ func (cl *control) waitAgain(e *entry) *Job {
 	j.Cancelled, j.CancelledBy, j.Held = false, "", ""
 	j.Used, j.Refusals, j.Avoid, j.Rollbacks, j.BackoffUntil = nil, nil, nil, 0, time.Time{}
 	j.Checkpoint, j.TaskCheckpoint, j.Acked, j.Kept, j.Ran = nil, nil, 0, 0, 0
-	j.CutTimeLimit, j.Turn = 0, sched.NoTurn
+	j.CutTimeLimit, j.Turn = 0, order.NoTurn
 	j.Queued, j.Eligible = cl.clock.now.Wall, cl.clock.now.Wall
 	if a := cl.queue.arrays[j.ArrayID]; a != nil {
 		a.due = a.due && j.ID != j.ArrayID

@@ -2,18 +2,18 @@ package gang
 
 import (
 	"gangd/pkg/api"
-	"gangd/pkg/core/sched"
+	"gangd/pkg/core/sched/order"
 )
 
 // Running is an admitted gang as the scheduler sees it, nil for one that holds no nodes.
-func (w *World) Running(id int64) *sched.Running {
+func (w *World) Running(id int64) *order.Running {
 	e := w.jobs.byID[id]
 	if e == nil || !admitted(e.job) {
 		return nil
 	}
 	j := e.job
 	done := AnyDone(j)
-	r := &sched.Running{Job: id, Epoch: j.Epoch, Priority: j.Priority, Nice: NiceOf(j), User: j.User, Account: j.Spec.Account,
+	r := &order.Running{Job: id, Epoch: j.Epoch, Priority: j.Priority, Nice: NiceOf(j), User: j.User, Account: j.Spec.Account,
 		Name: j.Name, Cards: heldCards(j), Pools: j.Spec.Pools, Submit: queuedAt(j), TimeLimit: TimeLimit(j),
 		Attained: j.Kept, KeepsWork: keepsWork(j), Done: done, MinRun: j.Spec.MinRun, Turn: j.Turn,
 		Final: done || limit(&w.set, j.Spec, api.CausePreempted) == 0,

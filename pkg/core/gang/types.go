@@ -8,7 +8,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
-	"gangd/pkg/core/sched"
+	"gangd/pkg/core/sched/order"
 )
 
 // Instant is the engine's clock reading handed to a step. Mono arms and fires timers (a
@@ -77,7 +77,7 @@ type Attempt struct {
 	Members      []Member  // of the current epoch, in the order of their first rank; empty while blocked
 	ReservedAt   time.Time
 	CutTimeLimit time.Duration // time limit that the current or last epoch was planned with, where it is below TimeLimit; 0: not cut
-	Turn         sched.Turn    // that the current epoch was planned with
+	Turn         order.Turn    // that the current epoch was planned with
 	Drain        *Drain        // the drain under way
 }
 
@@ -257,7 +257,7 @@ type Admit struct {
 	Job       int64
 	Slots     []cluster.Slot // by rank
 	TimeLimit time.Duration  // the time limit that it is planned with, below its own; 0: its own
-	Turn      sched.Turn     // why it was at the front of its tier
+	Turn      order.Turn     // why it was at the front of its tier
 }
 
 // NodeHello: a node opened a session and said all that it has.

@@ -7,7 +7,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/cmdline/when"
-	"gangd/pkg/core/sched"
+	"gangd/pkg/core/sched/order"
 )
 
 // Verify recounts every cross reference of the world and names each disagreement. It
@@ -134,7 +134,7 @@ func (v *verifier) deadline(j *Job) {
 	v.check(armed == (!j.Deadline.IsZero() && (blocked(j) || reserved(j))), "job %d: %s, deadline watched: %t", j.ID, JobState(j), armed)
 	if blocked(j) {
 		v.check(j.CutTimeLimit == 0, "job %d: waits with a limit of %s", j.ID, when.Words(j.CutTimeLimit))
-		v.check(j.Turn == sched.NoTurn, "job %d: waits and has turn %d", j.ID, j.Turn)
+		v.check(j.Turn == order.NoTurn, "job %d: waits and has turn %d", j.ID, j.Turn)
 	}
 	if !admitted(j) || TimeLimit(j) == 0 {
 		return

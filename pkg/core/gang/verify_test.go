@@ -8,7 +8,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
-	"gangd/pkg/core/sched"
+	"gangd/pkg/core/sched/order"
 )
 
 // TestVerifyFinds: each thing that must not be is named.
@@ -63,7 +63,7 @@ func TestVerifyFinds(t *testing.T) {
 		"3 nodes, listed 2":                                      {GangRunning, func(w *World, j *Job) { w.nodes.sorted = w.nodes.sorted[:2] }},
 		"1 nodes away, counted 0":                                {GangRunning, func(w *World, j *Job) { w.nodes.byName["n3"].node.Connected = false }},
 		"job 1: blocked with 1 members":                          {GangBlocked, func(w *World, j *Job) { j.Members = []Member{{Node: "n1"}} }},
-		"job 1: waits and has turn 1":                            {GangBlocked, func(w *World, j *Job) { j.Turn = sched.NoTurn + 1 }},
+		"job 1: waits and has turn 1":                            {GangBlocked, func(w *World, j *Job) { j.Turn = order.NoTurn + 1 }},
 		"job 1: 2 alive 2 open, counted 3 2":                     {GangRunning, func(w *World, j *Job) { w.jobs.byID[1].alive++ }},
 		"job 1: 2 alive 2 open, counted 2 3":                     {GangRunning, func(w *World, j *Job) { w.jobs.byID[1].open++ }},
 		"job 1: running, and 1 of its members count as prepared": {GangRunning, func(w *World, j *Job) { w.jobs.byID[1].prepared = map[int]int{0: 0} }},

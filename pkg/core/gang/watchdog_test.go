@@ -11,7 +11,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
-	"gangd/pkg/core/sched"
+	"gangd/pkg/core/sched/order"
 	"gangd/pkg/core/watchdog"
 )
 
@@ -185,7 +185,7 @@ func TestStallBudget(t *testing.T) {
 		}
 		b.state(1, api.JobPending)
 		b.after(4 * time.Second)
-		if c, o := b.w.Candidate(1), b.w.Candidate(other); c == nil || o == nil || !sched.Less(c, o) {
+		if c, o := b.w.Candidate(1), b.w.Candidate(other); c == nil || o == nil || !order.Less(c, o) {
 			t.Fatalf("run %d: not the first of its class: %+v, %+v", run, c, o)
 		}
 		b.startWithCards(1)

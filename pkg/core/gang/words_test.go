@@ -9,7 +9,7 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
 	"gangd/pkg/core/cmdline/when"
-	"gangd/pkg/core/sched"
+	"gangd/pkg/core/sched/order"
 )
 
 // What is said in words, and the figures that are computed from a job alone, at their bounds.
@@ -380,7 +380,7 @@ func TestWhatWaitsAgainBeginsAnew(t *testing.T) {
 	was := *j.Past
 	j.Cancelled, j.CancelledBy, j.Elsewhere, j.Used, j.Rollbacks, j.BackoffUntil = true, "ada", true, map[api.Cause]int{api.CauseCrash: 1}, 2, epoch0
 	j.Refusals, j.Avoid, j.Checkpoint, j.TaskCheckpoint, j.Acked, j.Kept, j.Ran = []Refusal{{Node: "n1"}}, []string{"n1"}, &Checkpoint{}, &TaskCheckpoint{}, 1, 2, 3
-	j.CutTimeLimit, j.Turn, j.Ports, j.Steps, j.NextStep, j.ReservedAt, j.Held = 1, sched.NoTurn+1, []int{1}, []Step{{}}, 4, epoch0, HeldAdmin
+	j.CutTimeLimit, j.Turn, j.Ports, j.Steps, j.NextStep, j.ReservedAt, j.Held = 1, order.NoTurn+1, []int{1}, []Step{{}}, 4, epoch0, HeldAdmin
 	b.w.jobs.editRank(e, 0).Own = true
 	b.w.clock.now = b.now
 	j = b.w.control.waitAgain(e)

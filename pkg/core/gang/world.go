@@ -6,6 +6,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/sched"
+	"gangd/pkg/core/sched/order"
 )
 
 // World is everything the controller knows, in parts: each has state of its own or a matter that it decides, and names those
@@ -209,13 +210,13 @@ func (w *World) TakeQueue() (ids []int64, room bool) {
 func (w *World) Outbox() []*api.Letter { return w.record.outbox.list() }
 
 // Candidate is the job as the scheduler sees it, nil when it may not be admitted now.
-func (w *World) Candidate(id int64) *sched.Candidate {
+func (w *World) Candidate(id int64) *order.Candidate {
 	e := w.jobs.byID[id]
 	if e == nil || !w.queue.eligible(e) || !w.queue.inTurn(e) {
 		return nil
 	}
 	j := e.job
-	return &sched.Candidate{Job: id, Name: j.Name, Submit: queuedAt(j), Eligible: j.Eligible, Terms: &sched.Terms{
+	return &order.Candidate{Job: id, Name: j.Name, Submit: queuedAt(j), Eligible: j.Eligible, Terms: &order.Terms{
 		Priority: j.Priority, Nice: NiceOf(j), Size: len(j.Ranks), Ask: e.asked.ask, Avoid: j.Avoid, User: j.User, Account: j.Spec.Account,
 		TimeLimit: baseLimit(j), TimeMin: j.Spec.TimeMin, Deadline: j.Deadline, Stop: graceOf(&w.set, j), Attained: j.Kept,
 		KeepsWork: keepsWork(j) && j.Spec.MinRun == 0 && limit(&w.set, j.Spec, api.CausePreempted) != 0}}

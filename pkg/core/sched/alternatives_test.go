@@ -11,6 +11,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
+	"gangd/pkg/core/sched/order"
 )
 
 // mayBeOn says of the constraints that genSpec draws, without the code that reads them,
@@ -52,7 +53,7 @@ func meets(text string, on [][]string) bool {
 	panic("no judge of " + text)
 }
 
-func checkFeaturesOf(t *rapid.T, c *Candidate, per map[string]int, nodes []*cluster.Node) {
+func checkFeaturesOf(t *rapid.T, c *order.Candidate, per map[string]int, nodes []*cluster.Node) {
 	var on [][]string
 	for _, n := range nodes {
 		if per[n.Name] > 0 {
@@ -67,7 +68,7 @@ func checkFeaturesOf(t *rapid.T, c *Candidate, per map[string]int, nodes []*clus
 var jointly = []string{"[ib|big]", "ib&[big|none]", "ib*2", "ib&big*1", "[ib*1&big*1]"}
 
 // genJoint is small nodes of unlike features, on which a gang of several ranks is spread.
-func genJoint(t *rapid.T) ([]*cluster.Node, *Candidate) {
+func genJoint(t *rapid.T) ([]*cluster.Node, *order.Candidate) {
 	var nodes []*cluster.Node
 	for i := range rapid.IntRange(2, 6).Draw(t, "nodes") {
 		nodes = append(nodes, (&cluster.Node{Name: fmt.Sprintf("n%d", i+1), Ready: true, Has: cluster.Amounts{cluster.CPUs: int64(rapid.IntRange(1, 3).Draw(t, "cpus"))}, Partitions: []string{"gpu"},
@@ -85,7 +86,7 @@ func genJoint(t *rapid.T) ([]*cluster.Node, *Candidate) {
 	if rapid.IntRange(0, 4).Draw(t, "excludes") == 0 {
 		s.Exclude = []string{"n1"}
 	}
-	return nodes, &Candidate{Job: 1, Terms: &Terms{Size: s.Size, Ask: cluster.AskOf(s, []string{"gpu"})}}
+	return nodes, &order.Candidate{Job: 1, Terms: &order.Terms{Size: s.Size, Ask: cluster.AskOf(s, []string{"gpu"})}}
 }
 
 // TestJointConstraintsAreExact: a gang starts if and only if trying every distribution of its
@@ -94,7 +95,7 @@ func genJoint(t *rapid.T) ([]*cluster.Node, *Candidate) {
 func TestJointConstraintsAreExact(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		nodes, c := genJoint(t)
-		p := &Policy{}
+		p := &order.Policy{}
 		if rapid.Bool().Draw(t, "switches") {
 			p = treeOf(nodes)
 		}
@@ -122,10 +123,10 @@ func TestJointConstraintsAreExact(t *testing.T) {
 }
 
 // treeOf hangs each half of the nodes on a switch.
-func treeOf(nodes []*cluster.Node) *Policy {
+func treeOf(nodes []*cluster.Node) *order.Policy {
 	names := nodeNames(nodes)
 	half := len(names) / 2
-	return &Policy{Switches: []api.Switch{{Name: "s1", Parent: "top", Nodes: names[:half]}, {Name: "s2", Parent: "top", Nodes: names[half:]},
+	return &order.Policy{Switches: []api.Switch{{Name: "s1", Parent: "top", Nodes: names[:half]}, {Name: "s2", Parent: "top", Nodes: names[half:]},
 		{Name: "top", Level: 1, Nodes: names}}}
 }
 
@@ -138,8 +139,8 @@ func TestJointClaims(t *testing.T) {
 			return
 		}
 		empty := slices.Clone(nodes)
-		p := &Policy{BackfillDepth: 1, Preempt: rapid.SampledFrom([]Preempt{"", PreemptTier}).Draw(t, "preempt")}
-		var running []*Running
+		p := &order.Policy{BackfillDepth: 1, Preempt: rapid.SampledFrom([]order.Preempt{"", order.PreemptTier}).Draw(t, "preempt")}
+		var running []*order.Running
 		for i := range nodes {
 			if rapid.IntRange(0, 3).Draw(t, "holds") == 0 {
 				continue
@@ -149,7 +150,7 @@ func TestJointClaims(t *testing.T) {
 				g.Until = epoch0.Add(time.Duration(rapid.IntRange(1, 9).Draw(t, "ends")) * time.Minute)
 			}
 			nodes[i] = nodes[i].Restore(g)
-			running = append(running, &Running{Job: g.Job, Epoch: 1, Start: epoch0.Add(-time.Hour)})
+			running = append(running, &order.Running{Job: g.Job, Epoch: 1, Start: epoch0.Add(-time.Hour)})
 		}
 		c.Priority = 5
 		v := &View{Nodes: nodes, Queue: queueOf(c), Running: running}
@@ -193,7 +194,7 @@ func TestJointConstraintsAroundReservations(t *testing.T) {
 			}
 		}
 		v := &View{Nodes: nodes, Queue: queueOf(c), Reservations: []Reservation{window("talk", -time.Minute, 20*time.Minute, reserved...)}}
-		plan := Make(epoch0, v, &Policy{BackfillDepth: 1})
+		plan := Make(epoch0, v, &order.Policy{BackfillDepth: 1})
 		if want := bruteForce(c, rest); (len(plan.Starts) == 1) != want {
 			t.Fatalf("started %t, brute force on what is not reserved %t: %+v", len(plan.Starts) == 1, want, *c.Ask.Spec)
 		}
@@ -214,7 +215,7 @@ func TestJointConstraintsAroundReservations(t *testing.T) {
 }
 
 // earliestOf tries the ends that are known one after the other; zero: none makes room.
-func earliestOf(c *Candidate, nodes []*cluster.Node) time.Time {
+func earliestOf(c *order.Candidate, nodes []*cluster.Node) time.Time {
 	for minute := range 10 {
 		at, by := epoch0.Add(time.Duration(minute)*time.Minute), slices.Clone(nodes)
 		for i, n := range by {
@@ -244,8 +245,8 @@ func TestPreferredComesFirst(t *testing.T) {
 		starts := func(constraint, prefer string) []Start {
 			one := s
 			one.Constraint, one.Prefer = constraint, prefer
-			v.Queue = queueOf(&Candidate{Job: 1, Terms: &Terms{Size: s.Size, Ask: cluster.AskOf(&one, c.Ask.Partitions)}})
-			return Make(epoch0, v, &Policy{}).Starts
+			v.Queue = queueOf(&order.Candidate{Job: 1, Terms: &order.Terms{Size: s.Size, Ask: cluster.AskOf(&one, c.Ask.Partitions)}})
+			return Make(epoch0, v, &order.Policy{}).Starts
 		}
 		both, soft, hard := starts(s.Constraint, s.Prefer), starts(s.Prefer, ""), starts(s.Constraint, "")
 		if (len(both) == 1) != (len(soft)+len(hard) > 0) {
@@ -269,7 +270,7 @@ func TestBackfillsKeepToOneWay(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		v := genView(t)
 		v.Running = runningOn(v.Nodes)
-		p := &Policy{BackfillDepth: 3, Preempt: PreemptTier}
+		p := &order.Policy{BackfillDepth: 3, Preempt: order.PreemptTier}
 		for _, c := range v.Queue.Slice() {
 			c.Priority += 5 * rapid.Int64Range(0, 1).Draw(t, "higher")
 		}
@@ -283,19 +284,19 @@ func TestBackfillsKeepToOneWay(t *testing.T) {
 			}
 			s := *c.Ask.Spec
 			if s.Prefer = ""; s.Roles == nil {
-				checkFeaturesOf(t, &Candidate{Job: c.Job, Terms: &Terms{Ask: &cluster.Ask{Spec: &s}}}, per, v.Nodes)
+				checkFeaturesOf(t, &order.Candidate{Job: c.Job, Terms: &order.Terms{Ask: &cluster.Ask{Spec: &s}}}, per, v.Nodes)
 			}
 		}
 	})
 }
 
 // runningOn is a gang for each that holds something.
-func runningOn(nodes []*cluster.Node) (out []*Running) {
+func runningOn(nodes []*cluster.Node) (out []*order.Running) {
 	for _, n := range nodes {
 		for _, g := range n.Grants {
-			r := &Running{Job: g.Job, Epoch: g.Epoch, Cards: len(g.Cards), Start: epoch0.Add(-1e12)}
-			if !slices.ContainsFunc(out, func(o *Running) bool { return o.Job == r.Job }) {
-				out = PutRunning(out, r.Job, r)
+			r := &order.Running{Job: g.Job, Epoch: g.Epoch, Cards: len(g.Cards), Start: epoch0.Add(-1e12)}
+			if !slices.ContainsFunc(out, func(o *order.Running) bool { return o.Job == r.Job }) {
+				out = order.PutRunning(out, r.Job, r)
 			}
 		}
 	}
@@ -320,7 +321,7 @@ func TestRolesShareTheirAlternative(t *testing.T) {
 	} {
 		s := &api.Spec{Size: 2, Prefer: tt.prefer, Roles: []api.Role{
 			{Name: "a", Count: 1, CPUsPerRank: 1, Constraint: tt.a}, {Name: "b", Count: 1, CPUsPerRank: 1, Constraint: tt.b}}}
-		plan := planned(t, epoch0, &View{Nodes: nodes, Queue: queueOf(&Candidate{Job: 1, Terms: &Terms{Size: 2, Ask: cluster.AskOf(s, []string{"gpu"})}})}, &Policy{BackfillDepth: 1})
+		plan := planned(t, epoch0, &View{Nodes: nodes, Queue: queueOf(&order.Candidate{Job: 1, Terms: &order.Terms{Size: 2, Ask: cluster.AskOf(s, []string{"gpu"})}})}, &order.Policy{BackfillDepth: 1})
 		on := ""
 		for _, start := range plan.Starts {
 			on = start.Slots[0].Node + " " + start.Slots[1].Node
@@ -328,7 +329,7 @@ func TestRolesShareTheirAlternative(t *testing.T) {
 		if on != tt.on {
 			t.Errorf("%q and %q, rather %q: on %q, want %q", tt.a, tt.b, tt.prefer, on, tt.on)
 		}
-		if never := Unsatisfiable(nodes, &Policy{}, cluster.AskOf(s, []string{"gpu"})) != nil; never != (tt.on == "") {
+		if never := Unsatisfiable(nodes, &order.Policy{}, cluster.AskOf(s, []string{"gpu"})) != nil; never != (tt.on == "") {
 			t.Errorf("%q and %q: can never start: %t", tt.a, tt.b, never)
 		}
 	}
@@ -377,7 +378,7 @@ func TestManyAlternativesAreShortened(t *testing.T) {
 // TestAdmitsCountsNodes: places on fewer nodes with a feature than a gang counts are none for it.
 func TestAdmitsCountsNodes(t *testing.T) {
 	nodes := []*cluster.Node{within("ib", testNode("n1", 8, 4, 80)), within("ib", testNode("n2", 8, 4, 80)), testNode("n3", 8, 4, 80)}
-	pl := new(Planner).planner(epoch0, &View{Nodes: nodes, Queue: queueOf()}, &Policy{})
+	pl := new(Planner).planner(epoch0, &View{Nodes: nodes, Queue: queueOf()}, &order.Policy{})
 	d, err := cluster.NewNeed(cluster.AskOf(&api.Spec{Size: 2, Constraint: "ib*2"}, []string{"gpu"}))
 	if err != nil {
 		t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
 	"gangd/pkg/core/cmdline/when"
+	"gangd/pkg/core/sched/order"
 )
 
 // checkFeatures refuses features that no node has, in the constraint and in what is
@@ -259,7 +260,7 @@ func (wy *why) alternativeLines(d *cluster.Need) []string {
 
 // switchVerdictOfAlternatives is [why.switchVerdict] of the first alternative that would fit below more
 // switches.
-func (wy *why) switchVerdictOfAlternatives(c *Candidate, sh *askClass) *verdict {
+func (wy *why) switchVerdictOfAlternatives(c *order.Candidate, sh *askClass) *verdict {
 	for _, way := range sh.alternatives {
 		if way.need.Counts != nil {
 			if wy.fit.fits(way, wy.kept.viewFor(c, wy.end(c))) {

@@ -1,20 +1,22 @@
 package sched
 
 import (
-	"gangd/pkg/core/cluster"
 	"math"
 	"time"
+
+	"gangd/pkg/core/cluster"
+	"gangd/pkg/core/sched/order"
 )
 
 // askClass is what is known about all asks that are equal.
 type askClass struct {
-	need        *cluster.Need
-	planNumber  int
-	id          int // counts them
-	emptyAt     int      // the capacity for which empty holds
-	rank        amount   // of one rank
-	empty       bool     // it fits on the nodes if these were empty
-	plain       bool     // it fits on a node that has as much free as its ranks need, and nowhere else
+	need       *cluster.Need
+	planNumber int
+	id         int    // counts them
+	emptyAt    int    // the capacity for which empty holds
+	rank       amount // of one rank
+	empty      bool   // it fits on the nodes if these were empty
+	plain      bool   // it fits on a node that has as much free as its ranks need, and nowhere else
 	inPlan
 	// Ten thousand asks are looked at in a plan, and what is above of them.
 
@@ -42,7 +44,7 @@ type wasteKey struct{ class, ranks int }
 // jobAskClass is the ask class of all candidates of a job class, which is cheaper to know than to look
 // up by its text.
 type jobAskClass struct {
-	class    *JobClass
+	class    *order.JobClass
 	askClass *askClass
 }
 
@@ -69,7 +71,7 @@ func (f *finder) classOf(ask *cluster.Ask) *askClass {
 }
 
 // classOfAll is the ask class of the candidates of a job class, of which c is one.
-func (f *finder) classOfAll(cl *JobClass, c *Candidate) *askClass {
+func (f *finder) classOfAll(cl *order.JobClass, c *order.Candidate) *askClass {
 	f.askClassOf = reach(f.askClassOf, cl.Slot())
 	k := &f.askClassOf[cl.Slot()]
 	if k.class != cl {

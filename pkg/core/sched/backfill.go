@@ -36,9 +36,9 @@ func (kp *kept) restore() {
 
 // reach books the backfills that c does not go before, and starts the gangs of those that fit.
 // Behind them come the gangs of these tiers that waited too long.
-func (pl *planner) reach(c *Candidate) {
+func (pl *planner) reach(c *order.Candidate) {
 	pl.startWide(c)
-	var kept []*Candidate
+	var kept []*order.Candidate
 	n := 0 // of those that wait on
 	for i := range pl.kept.later {
 		if b := &pl.kept.later[i]; !pl.policy.MayDelay(c, b.c, b.isMove()) {
@@ -72,7 +72,7 @@ func (pl *planner) reach(c *Candidate) {
 
 // visitGuarded visits a gang that waited too long, at the backfill that it may have: left for
 // later, that backfill would start the gang a second time.
-func (pl *planner) visitGuarded(c *Candidate) {
+func (pl *planner) visitGuarded(c *order.Candidate) {
 	if at := slices.IndexFunc(pl.kept.later, func(b backfill) bool { return b.Job == c.Job }); at >= 0 {
 		b := pl.kept.later[at]
 		pl.kept.later = slices.Delete(pl.kept.later, at, at+1)
@@ -85,7 +85,7 @@ func (pl *planner) visitGuarded(c *Candidate) {
 }
 
 // visitTaker starts a gang that holds a backfill, or looks again for victims for it.
-func (pl *planner) visitTaker(c *Candidate) {
+func (pl *planner) visitTaker(c *order.Candidate) {
 	sh, cl, at := pl.fit.classOf(c.Ask), pl.view.Queue.JobClass(c.Job), pl.kept.of(c.Job)
 	if v := pl.bounds.capped(c); v != nil {
 		pl.bounds.keepPools(c, v)
@@ -127,7 +127,7 @@ func (pl *planner) full() bool {
 
 // displace takes the backfills off that c goes before and that were made for the sake of
 // others ahead of it.
-func (kp *kept) displace(c *Candidate) (off []backfill) {
+func (kp *kept) displace(c *order.Candidate) (off []backfill) {
 	for at := len(kp.list) - 1; at >= 0; at-- {
 		if b := &kp.list[at]; kp.policy.MayDelay(c, b.c, b.isMove()) {
 			off = append(off, *b)
@@ -232,7 +232,7 @@ func (kp *kept) holds(d *cluster.Need, slots []cluster.Slot) bool {
 // make keeps lower gangs off the places that c waits for. It reports false when no
 // ready nodes, however empty, would hold it: waiting for those would hold others up for
 // nothing.
-func (kp *kept) make(c *Candidate, sh *askClass) bool {
+func (kp *kept) make(c *order.Candidate, sh *askClass) bool {
 	if sh.noBackfill {
 		return false
 	}
@@ -290,14 +290,14 @@ func (kp *kept) viewWith(n int) *nodeView {
 
 // yields reports whether a gang may use places that are kept for others of its tier: it
 // would hand them over to whoever needs much less, and lose nothing by that.
-func (kp *kept) yields(c *Candidate) bool {
-	return kp.strictView != nil && c.KeepsWork && kp.view.Queue.Ledger().Knows(c.TimeLimit) && kp.front[c.Job] == NoTurn
+func (kp *kept) yields(c *order.Candidate) bool {
+	return kp.strictView != nil && c.KeepsWork && kp.view.Queue.Ledger().Knows(c.TimeLimit) && kp.front[c.Job] == order.NoTurn
 }
 
 // isStrict: not even those who would make room may use its places. Without a limit nobody
 // makes room for a gang of the same tier.
 func (kp *kept) isStrict(b *backfill) bool {
-	return b.isMove() || !kp.view.Queue.Ledger().Knows(b.c.TimeLimit) || kp.front[b.Job] != NoTurn
+	return b.isMove() || !kp.view.Queue.Ledger().Knows(b.c.TimeLimit) || kp.front[b.Job] != order.NoTurn
 }
 
 func (kp *kept) remove(at int) {
@@ -356,7 +356,7 @@ func (kp *kept) fitsWithout(own int, end time.Time, sh *askClass, avoid []string
 
 // viewWithout is the nodes as the taker of a backfill sees them, when it would run until
 // end: its own backfill is not in its way.
-func (kp *kept) viewWithout(c *Candidate, own int, end time.Time) *nodeView {
+func (kp *kept) viewWithout(c *order.Candidate, own int, end time.Time) *nodeView {
 	if kp.reservations != nil && ownOf(c) != "" {
 		return kp.ownView(c, end, own)
 	}

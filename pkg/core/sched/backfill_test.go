@@ -9,6 +9,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
+	"gangd/pkg/core/sched/order"
 )
 
 // run gives cards of a node to a job that ends so many minutes after epoch0; 0: nobody
@@ -24,14 +25,14 @@ func run(n *cluster.Node, job int64, minutes int, cards ...int) *cluster.Node {
 	return n.Restore(g)
 }
 
-func lasting(job int64, gpus, minutes int) *Candidate {
+func lasting(job int64, gpus, minutes int) *order.Candidate {
 	c := candidate(job, api.Spec{Size: 1, GPUsPerRank: gpus})
 	c.TimeLimit = time.Duration(minutes) * time.Minute
 	return c
 }
 
 // shortest may be cut to a minute.
-func shortest(c *Candidate) *Candidate { c.TimeMin = time.Minute; return c }
+func shortest(c *order.Candidate) *order.Candidate { c.TimeMin = time.Minute; return c }
 
 // started and claimed write a plan down: "job@node", "job@node+minutes".
 func started(p Plan) string {
@@ -57,49 +58,51 @@ func claimed(p Plan) string {
 func TestBackfill(t *testing.T) {
 	nodes := func(list ...*cluster.Node) []*cluster.Node { return list }
 	n := func(name string) *cluster.Node { return testNode(name, 32, 4, 80) }
-	fifo := func(backfills int) *Policy { return &Policy{Order: OrderFIFO, BackfillDepth: backfills} }
+	fifo := func(backfills int) *order.Policy {
+		return &order.Policy{Order: order.OrderFIFO, BackfillDepth: backfills}
+	}
 	for _, tt := range []struct {
 		name    string
 		nodes   []*cluster.Node
-		policy  *Policy
-		queue   []*Candidate
+		policy  *order.Policy
+		queue   []*order.Candidate
 		starts  string
 		claimed string
 	}{
 		{"what ends before the reservation uses its places", nodes(run(n("n1"), 90, 60, 0, 1)), fifo(1),
-			[]*Candidate{lasting(1, 4, 10), lasting(2, 2, 60)}, "[2@n1]", "[1@n1+60]"},
+			[]*order.Candidate{lasting(1, 4, 10), lasting(2, 2, 60)}, "[2@n1]", "[1@n1+60]"},
 		{"what would last longer does not", nodes(run(n("n1"), 90, 60, 0, 1)), fifo(1),
-			[]*Candidate{lasting(1, 4, 10), lasting(2, 2, 61)}, "[]", "[1@n1+60]"},
+			[]*order.Candidate{lasting(1, 4, 10), lasting(2, 2, 61)}, "[]", "[1@n1+60]"},
 		{"nor what has no limit", nodes(run(n("n1"), 90, 60, 0, 1)), fifo(1),
-			[]*Candidate{lasting(1, 4, 10), lasting(2, 2, 0), lasting(3, 1, 1)}, "[3@n1]", "[1@n1+60]"},
+			[]*order.Candidate{lasting(1, 4, 10), lasting(2, 2, 0), lasting(3, 1, 1)}, "[3@n1]", "[1@n1+60]"},
 		{"beside the reserved places anything goes", nodes(run(n("n1"), 90, 60, 0, 1)), fifo(1),
-			[]*Candidate{lasting(1, 3, 10), lasting(2, 1, 0), lasting(3, 1, 0)}, "[2@n1]", "[1@n1+60]"},
+			[]*order.Candidate{lasting(1, 3, 10), lasting(2, 1, 0), lasting(3, 1, 0)}, "[2@n1]", "[1@n1+60]"},
 		{"the place that is free first", nodes(run(n("n1"), 90, 60, 0, 1, 2, 3), run(n("n2"), 91, 30, 0, 1, 2, 3)), fifo(1),
-			[]*Candidate{lasting(1, 4, 10)}, "[]", "[1@n2+30]"},
+			[]*order.Candidate{lasting(1, 4, 10)}, "[]", "[1@n2+30]"},
 		{"ends that are known before one that is not", nodes(run(n("n1"), 90, 0, 0), run(n("n2"), 91, 600, 0, 1, 2, 3)), fifo(1),
-			[]*Candidate{lasting(1, 4, 10)}, "[]", "[1@n2+600]"},
+			[]*order.Candidate{lasting(1, 4, 10)}, "[]", "[1@n2+600]"},
 		{"no end known: what has a limit uses the places meanwhile", nodes(run(n("n1"), 90, 0, 0)), fifo(1),
-			[]*Candidate{lasting(1, 4, 10), lasting(2, 1, 0), lasting(3, 1, 100000)}, "[3@n1]", "[1@n1]"},
+			[]*order.Candidate{lasting(1, 4, 10), lasting(2, 1, 0), lasting(3, 1, 100000)}, "[3@n1]", "[1@n1]"},
 		{"but nobody is given a limit for it", nodes(run(n("n1"), 90, 0, 0)), fifo(1),
-			[]*Candidate{lasting(1, 4, 10), shortest(lasting(2, 1, 0))}, "[]", "[1@n1]"},
+			[]*order.Candidate{lasting(1, 4, 10), shortest(lasting(2, 1, 0))}, "[]", "[1@n1]"},
 		{"what is overdue ends soon", nodes(run(n("n1"), 90, -600, 0)), fifo(1),
-			[]*Candidate{lasting(1, 4, 10), lasting(2, 1, 5)}, "[]", "[1@n1+1]"},
+			[]*order.Candidate{lasting(1, 4, 10), lasting(2, 1, 5)}, "[]", "[1@n1+1]"},
 		{"each of two reservations holds", nodes(run(n("n1"), 90, 60, 0, 1), run(n("n2"), 91, 120, 0, 1)), fifo(2),
-			[]*Candidate{lasting(1, 4, 10), lasting(2, 4, 10), lasting(3, 2, 60), lasting(4, 2, 61), lasting(5, 2, 120)},
+			[]*order.Candidate{lasting(1, 4, 10), lasting(2, 4, 10), lasting(3, 2, 60), lasting(4, 2, 61), lasting(5, 2, 120)},
 			"[3@n1 4@n2]", "[1@n1+60 2@n2+120]"},
 		{"what is being stopped ends sooner", nodes(run(n("n1"), 90, 600, 0)), fifo(1),
-			[]*Candidate{lasting(1, 4, 10), lasting(2, 1, 6)}, "[]", "[1@n1+5]"},
+			[]*order.Candidate{lasting(1, 4, 10), lasting(2, 1, 6)}, "[]", "[1@n1+5]"},
 		{"the second one stands on what the first leaves", nodes(run(n("n1"), 90, 60, 0, 1)), fifo(2),
-			[]*Candidate{lasting(1, 3, 10), lasting(2, 2, 100)}, "[]", "[1@n1+60]"},
+			[]*order.Candidate{lasting(1, 3, 10), lasting(2, 2, 100)}, "[]", "[1@n1+60]"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			q := NewQueue(tt.policy, nil)
+			q := order.NewQueue(tt.policy, nil)
 			for _, c := range tt.queue {
 				q.Insert(c)
 			}
 			v := &View{Nodes: tt.nodes, Queue: q}
 			if strings.Contains(tt.name, "stopped") {
-				v.Running = []*Running{{Job: 90, Epoch: 1, Cards: 1, Stopping: true, StopBy: epoch0.Add(5 * time.Minute)}}
+				v.Running = []*order.Running{{Job: 90, Epoch: 1, Cards: 1, Stopping: true, StopBy: epoch0.Add(5 * time.Minute)}}
 			}
 			plan := planned(t, epoch0, v, tt.policy)
 			if s, c := started(plan), claimed(plan); s != tt.starts || c != tt.claimed {
@@ -112,8 +115,8 @@ func TestBackfill(t *testing.T) {
 // TestBackfillsGiveWay: with order=service a gang that comes later and is expected to run shorter
 // may start on places that are kept for another one, but no other may, and not for ever.
 func TestBackfillsGiveWay(t *testing.T) {
-	ago := func(c *Candidate, d time.Duration) *Candidate { c.Submit = epoch0.Add(-d); return c }
-	expected := (*Ledger)(nil).Average(600*time.Minute, 0, Peer{})
+	ago := func(c *order.Candidate, d time.Duration) *order.Candidate { c.Submit = epoch0.Add(-d); return c }
+	expected := (*order.Ledger)(nil).Average(600*time.Minute, 0, order.Peer{})
 	urgent := lasting(4, 2, 100)
 	urgent.Priority = 1
 	nice := lasting(2, 2, 61)
@@ -122,30 +125,30 @@ func TestBackfillsGiveWay(t *testing.T) {
 	slow.Stop = time.Hour
 	for _, tt := range []struct {
 		name            string
-		policy          Policy
-		claimant        *Candidate
-		later           []*Candidate
+		policy          order.Policy
+		claimant        *order.Candidate
+		later           []*order.Candidate
 		starts, claimed string
 	}{
-		{"shorter", Policy{}, lasting(1, 4, 600), []*Candidate{lasting(2, 2, 61)}, "[2@n1]", "[1@n1+61]"},
-		{"to no more than need be", Policy{}, lasting(1, 4, 600), []*Candidate{lasting(2, 1, 61)}, "[2@n1]", "[1@n1+61]"},
-		{"as long, and half as large", Policy{}, lasting(1, 4, 600), []*Candidate{lasting(2, 2, 600)}, "[]", "[1@n1+60]"},
-		{"longer, and a quarter as large", Policy{}, lasting(1, 4, 600), []*Candidate{lasting(2, 1, 700)}, "[]", "[1@n1+60]"},
-		{"longer than it, and shorter ones before that", Policy{}, lasting(1, 4, 600), []*Candidate{lasting(2, 2, 700), lasting(3, 2, 59)}, "[3@n1]", "[1@n1+60]"},
-		{"for a part of the wait", Policy{}, ago(lasting(1, 4, 600), giveWay*expected-time.Second), []*Candidate{lasting(2, 2, 61)}, "[2@n1]", "[1@n1+61]"},
-		{"then no more", Policy{}, ago(lasting(1, 4, 600), giveWay*expected), []*Candidate{lasting(2, 2, 61)}, "[]", "[1@n1+60]"},
-		{"not at the front", Policy{GuardAfter: time.Minute}, ago(lasting(1, 4, 600), time.Minute), []*Candidate{lasting(2, 2, 61)}, "[]", "[1@n1+60]"},
-		{"nor where running ones give way", Policy{Preempt: PreemptService}, lasting(1, 4, 600), []*Candidate{lasting(2, 2, 61)}, "[]", "[1@n1+60]"},
-		{"nor without a limit", Policy{}, lasting(1, 4, 0), []*Candidate{lasting(2, 2, 61)}, "[]", "[1@n1+60]"},
-		{"nor in another order", Policy{Order: OrderFIFO}, lasting(1, 4, 600), []*Candidate{lasting(2, 2, 61)}, "[]", "[1@n1+60]"},
-		{"nor to who is nice", Policy{}, lasting(1, 4, 600), []*Candidate{nice}, "[]", "[1@n1+60]"},
-		{"a higher priority is not bound", Policy{}, ago(lasting(1, 4, 600), giveWay*expected), []*Candidate{urgent}, "[4@n1]", "[1@n1+100]"},
-		{"its places, not the claim", Policy{BackfillDepth: 2}, lasting(1, 4, 600), []*Candidate{lasting(2, 3, 61)}, "[]", "[1@n1+60]"},
-		{"to one where another of that shape stays", Policy{}, lasting(1, 4, 600), []*Candidate{ago(lasting(2, 2, 610), time.Hour), slow}, "[4@n1]", "[1@n1+650]"},
+		{"shorter", order.Policy{}, lasting(1, 4, 600), []*order.Candidate{lasting(2, 2, 61)}, "[2@n1]", "[1@n1+61]"},
+		{"to no more than need be", order.Policy{}, lasting(1, 4, 600), []*order.Candidate{lasting(2, 1, 61)}, "[2@n1]", "[1@n1+61]"},
+		{"as long, and half as large", order.Policy{}, lasting(1, 4, 600), []*order.Candidate{lasting(2, 2, 600)}, "[]", "[1@n1+60]"},
+		{"longer, and a quarter as large", order.Policy{}, lasting(1, 4, 600), []*order.Candidate{lasting(2, 1, 700)}, "[]", "[1@n1+60]"},
+		{"longer than it, and shorter ones before that", order.Policy{}, lasting(1, 4, 600), []*order.Candidate{lasting(2, 2, 700), lasting(3, 2, 59)}, "[3@n1]", "[1@n1+60]"},
+		{"for a part of the wait", order.Policy{}, ago(lasting(1, 4, 600), giveWay*expected-time.Second), []*order.Candidate{lasting(2, 2, 61)}, "[2@n1]", "[1@n1+61]"},
+		{"then no more", order.Policy{}, ago(lasting(1, 4, 600), giveWay*expected), []*order.Candidate{lasting(2, 2, 61)}, "[]", "[1@n1+60]"},
+		{"not at the front", order.Policy{GuardAfter: time.Minute}, ago(lasting(1, 4, 600), time.Minute), []*order.Candidate{lasting(2, 2, 61)}, "[]", "[1@n1+60]"},
+		{"nor where running ones give way", order.Policy{Preempt: order.PreemptService}, lasting(1, 4, 600), []*order.Candidate{lasting(2, 2, 61)}, "[]", "[1@n1+60]"},
+		{"nor without a limit", order.Policy{}, lasting(1, 4, 0), []*order.Candidate{lasting(2, 2, 61)}, "[]", "[1@n1+60]"},
+		{"nor in another order", order.Policy{Order: order.OrderFIFO}, lasting(1, 4, 600), []*order.Candidate{lasting(2, 2, 61)}, "[]", "[1@n1+60]"},
+		{"nor to who is nice", order.Policy{}, lasting(1, 4, 600), []*order.Candidate{nice}, "[]", "[1@n1+60]"},
+		{"a higher priority is not bound", order.Policy{}, ago(lasting(1, 4, 600), giveWay*expected), []*order.Candidate{urgent}, "[4@n1]", "[1@n1+100]"},
+		{"its places, not the claim", order.Policy{BackfillDepth: 2}, lasting(1, 4, 600), []*order.Candidate{lasting(2, 3, 61)}, "[]", "[1@n1+60]"},
+		{"to one where another of that shape stays", order.Policy{}, lasting(1, 4, 600), []*order.Candidate{ago(lasting(2, 2, 610), time.Hour), slow}, "[4@n1]", "[1@n1+650]"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			p := tt.policy
-			q := NewQueue(&p, nil)
+			q := order.NewQueue(&p, nil)
 			q.Insert(tt.claimant)
 			v := &View{Nodes: []*cluster.Node{run(testNode("n1", 32, 4, 80), 90, 60, 0, 1)}, Queue: q}
 			v.Backfills = planned(t, epoch0, v, &p).Backfills
@@ -169,28 +172,28 @@ func TestBackfillsGiveWay(t *testing.T) {
 // TestPlacesOfWhichNoEndIsKnown: a gang without a limit starts on places that are kept for another one while it is not known when
 // these are free, as long as no such gang has ended, and until that one comes to the front.
 func TestPlacesOfWhichNoEndIsKnown(t *testing.T) {
-	ago := func(c *Candidate, d time.Duration) *Candidate { c.Submit = epoch0.Add(-d); return c }
+	ago := func(c *order.Candidate, d time.Duration) *order.Candidate { c.Submit = epoch0.Add(-d); return c }
 	nice := lasting(2, 2, 0)
 	nice.Priority = -1
-	guard := Policy{GuardAfter: 48 * time.Hour}
+	guard := order.Policy{GuardAfter: 48 * time.Hour}
 	for _, tt := range []struct {
 		name            string
-		policy          Policy
-		claimant, later *Candidate
+		policy          order.Policy
+		claimant, later *order.Candidate
 		starts          string
 	}{
 		{"nothing is known", guard, lasting(1, 4, 0), lasting(2, 2, 0), "[2@n1]"},
-		{"nor who comes to the front", Policy{}, lasting(1, 4, 0), lasting(2, 2, 0), "[]"},
+		{"nor who comes to the front", order.Policy{}, lasting(1, 4, 0), lasting(2, 2, 0), "[]"},
 		{"it is at the front", guard, ago(lasting(1, 4, 0), 48*time.Hour), lasting(2, 2, 0), "[]"},
 		{"it has a limit", guard, lasting(1, 4, 600), lasting(2, 2, 0), "[]"},
-		{"another order", Policy{Order: OrderFIFO, GuardAfter: time.Hour}, lasting(1, 4, 0), lasting(2, 2, 0), "[]"},
-		{"running ones give way", Policy{Preempt: PreemptService, GuardAfter: time.Hour}, lasting(1, 4, 0), lasting(2, 2, 0), "[]"},
+		{"another order", order.Policy{Order: order.OrderFIFO, GuardAfter: time.Hour}, lasting(1, 4, 0), lasting(2, 2, 0), "[]"},
+		{"running ones give way", order.Policy{Preempt: order.PreemptService, GuardAfter: time.Hour}, lasting(1, 4, 0), lasting(2, 2, 0), "[]"},
 		{"who is nice", guard, lasting(1, 4, 0), nice, "[]"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			q := NewQueue(&tt.policy, nil)
+			q := order.NewQueue(&tt.policy, nil)
 			v := &View{Nodes: []*cluster.Node{run(testNode("n1", 32, 4, 80), 90, 0, 0)}, Queue: q}
-			for _, c := range []*Candidate{tt.claimant, tt.later} {
+			for _, c := range []*order.Candidate{tt.claimant, tt.later} {
 				if c.Submit.IsZero() {
 					c.Submit = epoch0
 				}
@@ -208,16 +211,16 @@ func TestPlacesOfWhichNoEndIsKnown(t *testing.T) {
 // only one already; but there are never more than twice as many.
 func TestBackfillsBesideLongerOnes(t *testing.T) {
 	for _, tt := range []struct {
-		policy Policy
+		policy order.Policy
 		want   []string
 	}{
-		{Policy{BackfillDepth: 1}, []string{"[1@n1+60]", "[1@n1+60 2@n1+60]", "[2@n1+60 1@n1+60]"}},
-		{Policy{BackfillDepth: 2}, []string{"[1@n1+60]", "[1@n1+60 2@n1+60]", "[2@n1+60 1@n1+60 3@n1+60]"}},
-		{Policy{BackfillDepth: 1, Preempt: PreemptService}, []string{"[1@n1+60]", "[1@n1+60]", "[1@n1+60]"}},
+		{order.Policy{BackfillDepth: 1}, []string{"[1@n1+60]", "[1@n1+60 2@n1+60]", "[2@n1+60 1@n1+60]"}},
+		{order.Policy{BackfillDepth: 2}, []string{"[1@n1+60]", "[1@n1+60 2@n1+60]", "[2@n1+60 1@n1+60 3@n1+60]"}},
+		{order.Policy{BackfillDepth: 1, Preempt: order.PreemptService}, []string{"[1@n1+60]", "[1@n1+60]", "[1@n1+60]"}},
 	} {
-		q := NewQueue(&tt.policy, nil)
+		q := order.NewQueue(&tt.policy, nil)
 		v := &View{Nodes: []*cluster.Node{run(testNode("n1", 32, 4, 80), 90, 60, 0, 1, 2, 3)}, Queue: q}
-		for i, c := range []*Candidate{lasting(1, 2, 600), lasting(2, 1, 300), lasting(3, 1, 100)} {
+		for i, c := range []*order.Candidate{lasting(1, 2, 600), lasting(2, 1, 300), lasting(3, 1, 100)} {
 			q.Insert(c)
 			plan := planned(t, epoch0, v, &tt.policy)
 			if v.Backfills = plan.Backfills; claimed(plan) != tt.want[i] {
@@ -230,7 +233,7 @@ func TestBackfillsBesideLongerOnes(t *testing.T) {
 // TestBackfillMovesToWhereItIsServedEarlier, and nowhere else.
 func TestBackfillMovesToWhereItIsServedEarlier(t *testing.T) {
 	n1, n2 := run(testNode("n1", 32, 4, 80), 90, 60, 0, 1, 2, 3), run(testNode("n2", 32, 4, 80), 91, 120, 0, 1, 2, 3)
-	p := &Policy{}
+	p := &order.Policy{}
 	v := &View{Nodes: []*cluster.Node{n1, n2}, Queue: queueOf(lasting(1, 4, 600))}
 	v.Backfills = planned(t, epoch0, v, p).Backfills
 	v.Nodes = []*cluster.Node{run(n1, 90, 90, 0, 1, 2, 3), run(n2, 91, 90, 0, 1, 2, 3)}
@@ -263,7 +266,7 @@ func TestCardsOfNodesThatOneGangHas(t *testing.T) {
 	all, none := alone(run(testNode("n1", 16, 4, 80), 7, 120, 0, 1, 2, 3)), alone(run(testNode("n2", 16, 4, 80), 8, 60))
 	for _, nodes := range [][]*cluster.Node{{all, none}, {none, all}} {
 		v := &View{Nodes: nodes, Queue: queueOf(lasting(1, 4, 30))}
-		if got := claimed(planned(t, epoch0, v, &Policy{BackfillDepth: 1})); got != "[1@n2+60]" {
+		if got := claimed(planned(t, epoch0, v, &order.Policy{BackfillDepth: 1})); got != "[1@n2+60]" {
 			t.Errorf("kept: %s", got)
 		}
 	}
@@ -283,14 +286,14 @@ func TestStoredBackfillsAreRead(t *testing.T) {
 func TestARefusedMoveIsAPlainBackfill(t *testing.T) {
 	n1 := run(testNode("n1", 32, 4, 80), 90, 60, 0, 1, 2, 3)
 	v := &View{Nodes: []*cluster.Node{n1}, Queue: queueOf(lasting(1, 4, 600))}
-	v.Backfills = planned(t, epoch0, v, &Policy{}).Backfills
+	v.Backfills = planned(t, epoch0, v, &order.Policy{}).Backfills
 	if got := claimed(Plan{Backfills: v.Backfills}); got != "[1@n1+60]" {
 		t.Fatal(got)
 	}
 	move := v.Backfills[0]
 	move.At, move.Until = epoch0.Add(time.Minute), epoch0.Add(601*time.Minute)
 	v.Backfills = []Backfill{move}
-	plan := planned(t, epoch0, v, &Policy{})
+	plan := planned(t, epoch0, v, &order.Policy{})
 	if got := claimed(plan); got != "[1@n1+60]" || !plan.Backfills[0].Until.IsZero() {
 		t.Errorf("%s, until %v", got, plan.Backfills[0].Until)
 	}
@@ -299,8 +302,8 @@ func TestARefusedMoveIsAPlainBackfill(t *testing.T) {
 // TestTwoBackfillsHaveNotOnePlace: of two that are kept from before on the same cards the first in the order stays there, and the
 // other goes elsewhere, or has none.
 func TestTwoBackfillsHaveNotOnePlace(t *testing.T) {
-	p := &Policy{Order: OrderFIFO, BackfillDepth: 2}
-	q := NewQueue(p, nil)
+	p := &order.Policy{Order: order.OrderFIFO, BackfillDepth: 2}
+	q := order.NewQueue(p, nil)
 	q.Insert(lasting(1, 4, 600))
 	v := &View{Nodes: []*cluster.Node{run(testNode("n1", 32, 4, 80), 90, 60, 0, 1, 2, 3), run(testNode("n2", 32, 4, 80), 91, 120, 0, 1, 2, 3)}, Queue: q}
 	same := planned(t, epoch0, v, p).Backfills[0]
@@ -321,7 +324,7 @@ func TestTwoBackfillsHaveNotOnePlace(t *testing.T) {
 func TestABackfillOnOneNodeIsOnAWholeOne(t *testing.T) {
 	v := &View{Nodes: []*cluster.Node{run(testNode("n1", 32, 2, 80), 90, 0, 0), run(testNode("n2", 32, 4, 80), 91, 0, 0, 1, 2, 3)},
 		Queue: queueOf(candidate(1, api.Spec{Size: 4, GPUsPerRank: 1, MaxNodes: 1}))}
-	if got := planned(t, epoch0, v, &Policy{}).Backfills; len(got) != 1 || len(got[0].Slots) != 4 || got[0].Slots[0].Node != "n2" || got[0].Slots[3].Node != "n2" {
+	if got := planned(t, epoch0, v, &order.Policy{}).Backfills; len(got) != 1 || len(got[0].Slots) != 4 || got[0].Slots[0].Node != "n2" || got[0].Slots[3].Node != "n2" {
 		t.Errorf("%+v", got)
 	}
 }
@@ -329,18 +332,18 @@ func TestABackfillOnOneNodeIsOnAWholeOne(t *testing.T) {
 // TestAMoveWaitsForANodeThatIsAway: its victims are gone, but so is the node for now: the places stay kept, and nothing starts there.
 func TestAMoveWaitsForANodeThatIsAway(t *testing.T) {
 	v := &View{Nodes: []*cluster.Node{run(testNode("n1", 32, 4, 80), 90, 60, 0, 1, 2, 3)}, Queue: queueOf(lasting(1, 4, 600))}
-	move := planned(t, epoch0, v, &Policy{}).Backfills[0]
+	move := planned(t, epoch0, v, &order.Policy{}).Backfills[0]
 	move.Until = epoch0.Add(10 * time.Hour)
 	away := testNode("n1", 32, 4, 80)
 	v.Backfills = []Backfill{move}
 	v.Nodes = []*cluster.Node{away}
-	if got := started(planned(t, epoch0, v, &Policy{})); got != "[1@n1]" {
+	if got := started(planned(t, epoch0, v, &order.Policy{})); got != "[1@n1]" {
 		t.Fatalf("on its node: %s", got)
 	}
 	gone := *away
 	gone.Ready, gone.Away = false, true
 	v.Nodes = []*cluster.Node{&gone}
-	if plan := planned(t, epoch0, v, &Policy{}); len(plan.Starts) != 0 || claimed(plan) != "[1@n1]" {
+	if plan := planned(t, epoch0, v, &order.Policy{}); len(plan.Starts) != 0 || claimed(plan) != "[1@n1]" {
 		t.Errorf("starts %s, keeps %s", started(plan), claimed(plan))
 	}
 }
@@ -348,9 +351,9 @@ func TestAMoveWaitsForANodeThatIsAway(t *testing.T) {
 // TestPlacesBesideANodeThatIsAway: a node that may be back in a moment is no gang without a limit, so that nobody uses the rest of
 // the places meanwhile.
 func TestPlacesBesideANodeThatIsAway(t *testing.T) {
-	p := &Policy{Order: OrderFIFO}
+	p := &order.Policy{Order: order.OrderFIFO}
 	large := candidate(1, api.Spec{Size: 2, GPUsPerRank: 4})
-	v := &View{Nodes: []*cluster.Node{run(testNode("n1", 32, 4, 80), 90, 60, 0), testNode("n2", 32, 4, 80)}, Queue: NewQueue(p, nil)}
+	v := &View{Nodes: []*cluster.Node{run(testNode("n1", 32, 4, 80), 90, 60, 0), testNode("n2", 32, 4, 80)}, Queue: order.NewQueue(p, nil)}
 	v.Queue.Insert(large)
 	v.Backfills = planned(t, epoch0, v, p).Backfills
 	v.Queue.Insert(lasting(2, 1, 10))
@@ -366,7 +369,7 @@ func TestPlacesBesideANodeThatIsAway(t *testing.T) {
 // TestTakersOfOneNode: each starts beside what is kept there for the other, at its own places, also where the node just failed it.
 func TestTakersOfOneNode(t *testing.T) {
 	for name, avoid := range map[string][]string{"any": nil, "it failed": {"n00001"}} {
-		var waiting []*Candidate
+		var waiting []*order.Candidate
 		var kept []Backfill
 		for i := range 3 {
 			c := lasting(int64(i+1), 2, []int{60, 600, 60}[i]) // the first is ahead for being shorter alone
@@ -377,7 +380,7 @@ func TestTakersOfOneNode(t *testing.T) {
 			}
 		}
 		t.Run(name, func(t *testing.T) {
-			plan := planned(t, epoch0, &View{Nodes: testNodes(1, 8, 4, 80), Queue: queueOf(waiting...), Backfills: kept}, &Policy{BackfillDepth: 4})
+			plan := planned(t, epoch0, &View{Nodes: testNodes(1, 8, 4, 80), Queue: queueOf(waiting...), Backfills: kept}, &order.Policy{BackfillDepth: 4})
 			if got := started(plan); got != "[1@n00001 2@n00001]" {
 				t.Errorf("started %s", got)
 			}
@@ -387,7 +390,7 @@ func TestTakersOfOneNode(t *testing.T) {
 
 // TestGrantsAreOfTheirBackfill: what is remembered of one is not said of it when it has other places, ends at another time or its gang asks for something else.
 func TestGrantsAreOfTheirBackfill(t *testing.T) {
-	pl := new(Planner).planner(epoch0, &View{Nodes: testNodes(2, 8, 4, 80), Queue: queueOf()}, &Policy{})
+	pl := new(Planner).planner(epoch0, &View{Nodes: testNodes(2, 8, 4, 80), Queue: queueOf()}, &order.Policy{})
 	slots := []cluster.Slot{{Node: "n00001"}, {Node: "n00002"}}
 	of := func(cpus, n int, until time.Time) backfill {
 		return backfill{Backfill: Backfill{Job: 1, Slots: slots[:n], Until: until}, c: candidate(1, api.Spec{Size: n, CPUsPerRank: cpus})}
@@ -472,17 +475,17 @@ func TestTimesOfABackfill(t *testing.T) {
 	c.Stop, c.TimeMin = time.Minute, 10*time.Minute
 	pl := &planner{given: given{now: epoch0}}
 	for _, tt := range []struct {
-		change     func(c *Candidate)
+		change     func(c *order.Candidate)
 		end, least time.Time
 	}{
-		{func(c *Candidate) {}, at(61), at(11)},
-		{func(c *Candidate) { c.TimeMin = 0 }, at(61), at(61)},
-		{func(c *Candidate) { c.TimeLimit, c.TimeMin = 0, 0 }, never, never},
-		{func(c *Candidate) { c.TimeLimit = 0 }, never, at(11)},
-		{func(c *Candidate) { c.Deadline = at(30) }, at(31), at(11)},
-		{func(c *Candidate) { c.Deadline = at(5) }, at(6), at(6)},
-		{func(c *Candidate) { c.Deadline = at(90) }, at(61), at(11)},
-		{func(c *Candidate) { c.Deadline, c.TimeLimit = at(90), 0 }, at(91), at(11)},
+		{func(c *order.Candidate) {}, at(61), at(11)},
+		{func(c *order.Candidate) { c.TimeMin = 0 }, at(61), at(61)},
+		{func(c *order.Candidate) { c.TimeLimit, c.TimeMin = 0, 0 }, never, never},
+		{func(c *order.Candidate) { c.TimeLimit = 0 }, never, at(11)},
+		{func(c *order.Candidate) { c.Deadline = at(30) }, at(31), at(11)},
+		{func(c *order.Candidate) { c.Deadline = at(5) }, at(6), at(6)},
+		{func(c *order.Candidate) { c.Deadline = at(90) }, at(61), at(11)},
+		{func(c *order.Candidate) { c.Deadline, c.TimeLimit = at(90), 0 }, at(91), at(11)},
 	} {
 		own := c.Apart()
 		tt.change(own)
@@ -495,12 +498,12 @@ func TestTimesOfABackfill(t *testing.T) {
 // TestViewsOfATaker: what is kept for others is in its way until they are served, but for its own; in the time of its
 // reservation only what others of that have, and moves.
 func TestViewsOfATaker(t *testing.T) {
-	in := func(job int64, reservation string) *Candidate {
+	in := func(job int64, reservation string) *order.Candidate {
 		return queueOf(candidate(job, api.Spec{Size: 1, CPUsPerRank: 2, Reservation: reservation})).Get(job)
 	}
 	for _, tt := range []struct {
 		name         string
-		c            *Candidate
+		c            *order.Candidate
 		reservations bool
 		kept         int
 		own          int64
@@ -522,8 +525,8 @@ func TestViewsOfATaker(t *testing.T) {
 		if tt.reservations {
 			v.Reservations = []Reservation{window("w", 0, time.Hour, "n00001", "n00002", "n00003", "n00004")}
 		}
-		pl := new(Planner).planner(epoch0, v, &Policy{})
-		for i, c := range []*Candidate{in(1, ""), in(2, ""), in(3, "w"), in(4, "")}[:tt.kept] {
+		pl := new(Planner).planner(epoch0, v, &order.Policy{})
+		for i, c := range []*order.Candidate{in(1, ""), in(2, ""), in(3, "w"), in(4, "")}[:tt.kept] {
 			b := backfill{Backfill: Backfill{Job: c.Job, At: epoch0, Slots: []cluster.Slot{{Node: v.Nodes[i].Name}}}, c: c}
 			switch c.Job {
 			case 2:
@@ -562,19 +565,19 @@ func TestViewsOfATaker(t *testing.T) {
 // TestKeptPlacesWithoutAnEndMove: places kept for a gang, of which nobody knows when they are free,
 // are given up for others that are free before; in an order that promises starts they are not.
 func TestKeptPlacesWithoutAnEndMove(t *testing.T) {
-	for order, want := range map[Order]string{OrderService: "[1@n2]", OrderFIFO: "[1@n1]"} {
+	for by, want := range map[order.Order]string{order.OrderService: "[1@n2]", order.OrderFIFO: "[1@n1]"} {
 		one, two := run(testNode("n1", 32, 4, 80), 90, 0, 0, 1, 2), run(testNode("n2", 32, 4, 80), 91, 0, 0)
 		kept := Backfill{Job: 1, Slots: []cluster.Slot{{Node: "n1"}}}
 		for _, c := range one.Cards {
 			kept.Slots[0].Cards = append(kept.Slots[0].Cards, c.UUID)
 		}
-		l := NewLedger(0)
-		l.Add(Usage{Peer: Peer{User: "max", Name: "y", Cards: 1, Job: 1}, Ended: epoch0, Ran: time.Hour, Whole: time.Hour})
-		q := NewQueue(&Policy{Order: order}, l)
+		l := order.NewLedger(0)
+		l.Add(order.Usage{Peer: order.Peer{User: "max", Name: "y", Cards: 1, Job: 1}, Ended: epoch0, Ran: time.Hour, Whole: time.Hour})
+		q := order.NewQueue(&order.Policy{Order: by}, l)
 		q.Insert(lasting(1, 4, 0))
-		plan := planned(t, epoch0, &View{Nodes: []*cluster.Node{one, two}, Queue: q, Backfills: []Backfill{kept}}, &Policy{Order: order})
+		plan := planned(t, epoch0, &View{Nodes: []*cluster.Node{one, two}, Queue: q, Backfills: []Backfill{kept}}, &order.Policy{Order: by})
 		if got := claimed(plan); got != want {
-			t.Errorf("order %s: kept %s, want %s", order, got, want)
+			t.Errorf("order %s: kept %s, want %s", by, got, want)
 		}
 	}
 }

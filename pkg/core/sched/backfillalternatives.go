@@ -1,13 +1,15 @@
 package sched
 
 import (
+	"time"
+
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
-	"time"
+	"gangd/pkg/core/sched/order"
 )
 
 // earliestOfAlternatives is [kept.earliest] by the alternative that is served first.
-func (kp *kept) earliestOfAlternatives(c *Candidate, sh *askClass, avoid []string, before time.Time) (best []cluster.Slot,
+func (kp *kept) earliestOfAlternatives(c *order.Candidate, sh *askClass, avoid []string, before time.Time) (best []cluster.Slot,
 	first time.Time) {
 	for _, way := range sh.alternatives {
 		slots, at := kp.earliest(c, way, avoid, before)

@@ -1,14 +1,16 @@
 package sched
 
 import (
-	"gangd/pkg/core/cluster"
 	"slices"
 	"time"
+
+	"gangd/pkg/core/cluster"
+	"gangd/pkg/core/sched/order"
 )
 
 // placeMixed finds slots for a gang with roles as [finder.place] finds members: around the
 // nodes that just failed it where that is possible, and on its backfill at last.
-func (kp *kept) placeMixed(c *Candidate, d *cluster.Need, l *nodeView) []cluster.Slot {
+func (kp *kept) placeMixed(c *order.Candidate, d *cluster.Need, l *nodeView) []cluster.Slot {
 	list := l.open()
 	if slots := preferred(d, l.all(), list, c.Avoid); slots != nil {
 		return slots
@@ -29,7 +31,7 @@ func (kp *kept) placeMixed(c *Candidate, d *cluster.Need, l *nodeView) []cluster
 }
 
 // free reports whether these places can be taken now.
-func (kp *kept) free(c *Candidate, d *cluster.Need, slots []cluster.Slot, l *nodeView) bool {
+func (kp *kept) free(c *order.Candidate, d *cluster.Need, slots []cluster.Slot, l *nodeView) bool {
 	if len(slots) != d.Size || !kp.fit.admitsAll(d, slots) {
 		return false
 	}

@@ -12,19 +12,20 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
+	"gangd/pkg/core/sched/order"
 )
 
 // benchQueue is waiting gangs of so many different asks.
-func benchQueue(waiting, shapes int) []*Candidate {
+func benchQueue(waiting, shapes int) []*order.Candidate {
 	specs := make([]*api.Spec, shapes)
 	for i := range specs {
 		specs[i] = &api.Spec{Size: 1 + i%64, CPUsPerRank: 1 + i%7, GPUsPerRank: 1 + i%8, VRAMBytes: int64(i%5) * 16 * gib,
 			MemoryPerRank: int64(i) << 20}
 	}
-	queue := make([]*Candidate, waiting)
+	queue := make([]*order.Candidate, waiting)
 	for i := range queue {
 		s := specs[i%shapes]
-		queue[i] = &Candidate{Job: int64(i + 1), Submit: epoch0, Terms: &Terms{Priority: int64(waiting - i), Size: s.Size, Ask: cluster.AskOf(s, []string{"gpu"})}}
+		queue[i] = &order.Candidate{Job: int64(i + 1), Submit: epoch0, Terms: &order.Terms{Priority: int64(waiting - i), Size: s.Size, Ask: cluster.AskOf(s, []string{"gpu"})}}
 	}
 	return queue
 }
@@ -42,7 +43,7 @@ func fill(nodes []*cluster.Node, keep func(node, card int) bool) {
 	}
 }
 
-func benchMake(b *testing.B, v *View, p *Policy, starts int) {
+func benchMake(b *testing.B, v *View, p *order.Policy, starts int) {
 	b.ReportAllocs()
 	for b.Loop() {
 		plan := Make(epoch0, v, p)
@@ -57,7 +58,7 @@ func benchMake(b *testing.B, v *View, p *Policy, starts int) {
 func BenchmarkFullCluster(b *testing.B) {
 	nodes := testNodes(10000, 64, 8, 80)
 	fill(nodes, nil)
-	benchMake(b, &View{Nodes: nodes, Queue: queueOf(benchQueue(100000, 500)...)}, &Policy{}, 0)
+	benchMake(b, &View{Nodes: nodes, Queue: queueOf(benchQueue(100000, 500)...)}, &order.Policy{}, 0)
 }
 
 // One card in 40 free: every ask looks at a quarter of the nodes, the large ones in vain.
@@ -70,7 +71,7 @@ func BenchmarkFragmentedCluster(b *testing.B) {
 		s.GPUsPerRank = max(2, s.GPUsPerRank)
 		c.Ask = cluster.AskOf(&s, c.Ask.Partitions)
 	}
-	benchMake(b, &View{Nodes: nodes, Queue: queueOf(queue...)}, &Policy{}, 0)
+	benchMake(b, &View{Nodes: nodes, Queue: queueOf(queue...)}, &order.Policy{}, 0)
 }
 
 func BenchmarkOneStart(b *testing.B) {
@@ -78,12 +79,12 @@ func BenchmarkOneStart(b *testing.B) {
 	fill(nodes, func(n, c int) bool { return n == 2 && c == 5 })
 	for _, waiting := range []int{1, 5000} {
 		b.Run(fmt.Sprint(waiting), func(b *testing.B) {
-			queue := make([]*Candidate, waiting)
+			queue := make([]*order.Candidate, waiting)
 			ask := cluster.AskOf(&api.Spec{Size: 1, GPUsPerRank: 1}, []string{"gpu"})
 			for i := range queue {
-				queue[i] = &Candidate{Job: int64(i + 1), Submit: epoch0.Add(time.Duration(i)), Terms: &Terms{Size: 1, Ask: ask}}
+				queue[i] = &order.Candidate{Job: int64(i + 1), Submit: epoch0.Add(time.Duration(i)), Terms: &order.Terms{Size: 1, Ask: ask}}
 			}
-			benchMake(b, &View{Nodes: nodes, Queue: queueOf(queue...)}, &Policy{}, 1)
+			benchMake(b, &View{Nodes: nodes, Queue: queueOf(queue...)}, &order.Policy{}, 1)
 		})
 	}
 }
@@ -91,11 +92,11 @@ func BenchmarkOneStart(b *testing.B) {
 // A hundred gangs of 1 to 64 ranks start on a large, empty cluster.
 func BenchmarkHundredStarts(b *testing.B) {
 	nodes := testNodes(10000, 64, 8, 80)
-	benchMake(b, &View{Nodes: nodes, Queue: queueOf(benchQueue(100000, 500)...)}, &Policy{MaxStarts: 100}, 100)
+	benchMake(b, &View{Nodes: nodes, Queue: queueOf(benchQueue(100000, 500)...)}, &order.Policy{MaxStarts: 100}, 100)
 }
 
 func BenchmarkQueueChange(b *testing.B) {
-	var q Queue
+	var q order.Queue
 	for _, c := range benchQueue(100000, 500) {
 		q.Insert(c)
 	}
@@ -121,16 +122,16 @@ func BenchmarkQueueClone(b *testing.B) {
 func BenchmarkOneGang(b *testing.B) {
 	for name, limits := range map[string]bool{"no limits": false, "time limits": true} {
 		b.Run(name, func(b *testing.B) {
-			benchOneGang(b, &Policy{MaxStarts: 100, BackfillDepth: 8}, benchSite(limits, 500))
+			benchOneGang(b, &order.Policy{MaxStarts: 100, BackfillDepth: 8}, benchSite(limits, 500))
 		})
 		b.Run("10,000 shapes, "+name, func(b *testing.B) {
-			benchOneGang(b, &Policy{MaxStarts: 100, BackfillDepth: 8}, benchSite(limits, 10000))
+			benchOneGang(b, &order.Policy{MaxStarts: 100, BackfillDepth: 8}, benchSite(limits, 10000))
 		})
 	}
 	// All of them have waited four times their time limits, beside 10,000 that run.
 	b.Run("overdue", func(b *testing.B) {
-		p, v := &Policy{MaxStarts: 100, BackfillDepth: 8, GuardAfter: 300 * time.Hour}, benchSite(true, 500)
-		q := NewQueue(p, nil)
+		p, v := &order.Policy{MaxStarts: 100, BackfillDepth: 8, GuardAfter: 300 * time.Hour}, benchSite(true, 500)
+		q := order.NewQueue(p, nil)
 		for _, c := range v.Queue.Slice() {
 			own := *c
 			own.Submit = epoch0.Add(-200 * time.Hour)
@@ -138,7 +139,7 @@ func BenchmarkOneGang(b *testing.B) {
 		}
 		v.Queue = q
 		for i := range 10000 {
-			v.Running = append(v.Running, &Running{Job: int64(2e6 + i), Cards: 8, TimeLimit: 24 * time.Hour, Submit: epoch0.Add(-time.Hour), Start: epoch0})
+			v.Running = append(v.Running, &order.Running{Job: int64(2e6 + i), Cards: 8, TimeLimit: 24 * time.Hour, Submit: epoch0.Add(-time.Hour), Start: epoch0})
 		}
 		benchOneGang(b, p, v)
 	})
@@ -166,7 +167,7 @@ func benchSite(limits bool, shapes int) *View {
 func BenchmarkNewBackfill(b *testing.B) {
 	for name, limits := range map[string]bool{"no limits": false, "time limits": true} {
 		b.Run(name, func(b *testing.B) {
-			p, v := &Policy{MaxStarts: 100, BackfillDepth: 8}, benchSite(limits, 500)
+			p, v := &order.Policy{MaxStarts: 100, BackfillDepth: 8}, benchSite(limits, 500)
 			var planner Planner
 			v.Backfills = planner.Make(epoch0, v, p).Backfills
 			b.ReportAllocs()
@@ -183,7 +184,7 @@ func BenchmarkFirstPlan(b *testing.B) {
 	for name, limits := range map[string]bool{"no limits": false, "time limits": true} {
 		for _, shapes := range []int{500, 10000} {
 			b.Run(fmt.Sprintf("%d shapes, %s", shapes, name), func(b *testing.B) {
-				p, v := &Policy{MaxStarts: 100, BackfillDepth: 8}, benchSite(limits, shapes)
+				p, v := &order.Policy{MaxStarts: 100, BackfillDepth: 8}, benchSite(limits, shapes)
 				b.ReportAllocs()
 				for b.Loop() {
 					Make(epoch0, v, p)
@@ -202,12 +203,12 @@ func BenchmarkFill(b *testing.B) {
 		s.Size, s.GPUsPerRank, s.CPUsPerRank, s.MemoryPerRank = 1, 1, 1, int64(i%500)<<20
 		c.Size, c.Ask = 1, cluster.AskOf(&s, c.Ask.Partitions)
 	}
-	for name, queue := range map[string][]*Candidate{"one card": one, "mixed": benchQueue(100000, 500)} {
+	for name, queue := range map[string][]*order.Candidate{"one card": one, "mixed": benchQueue(100000, 500)} {
 		b.Run(name, func(b *testing.B) {
 			runtime.LockOSThread()
 			defer runtime.UnlockOSThread()
 			for b.Loop() {
-				p, v := &Policy{MaxStarts: 100, BackfillDepth: 8}, &View{Nodes: testNodes(10000, 64, 8, 80), Queue: queueOf(queue...)}
+				p, v := &order.Policy{MaxStarts: 100, BackfillDepth: 8}, &View{Nodes: testNodes(10000, 64, 8, 80), Queue: queueOf(queue...)}
 				var planner Planner
 				var all, longest time.Duration
 				starts, ranks := 0, 0
@@ -249,7 +250,7 @@ func (v *View) take(starts []Start) {
 	}
 }
 
-func benchOneGang(b *testing.B, p *Policy, v *View) {
+func benchOneGang(b *testing.B, p *order.Policy, v *View) {
 	nodes := v.Nodes
 	var planner Planner
 	runtime.LockOSThread()
@@ -310,7 +311,7 @@ func BenchmarkPreemption(b *testing.B) {
 	for name, per := range map[string]int{"whole-node victims": 8, "single-card victims": 1} {
 		b.Run(name, func(b *testing.B) {
 			nodes := testNodes(500, 64, 8, 80)
-			var running []*Running
+			var running []*order.Running
 			for at := range nodes {
 				for card := 0; card < 8; card += per {
 					var cards []int
@@ -323,7 +324,7 @@ func BenchmarkPreemption(b *testing.B) {
 			}
 			c := candidate(1, api.Spec{Size: 250, GPUsPerRank: 8})
 			c.Priority = 5
-			p := &Policy{Preempt: PreemptTier, BackfillDepth: 4}
+			p := &order.Policy{Preempt: order.PreemptTier, BackfillDepth: 4}
 			v := &View{Nodes: nodes, Queue: queueOf(c), Running: running}
 			b.ReportAllocs()
 			for b.Loop() {

@@ -7,6 +7,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
+	"gangd/pkg/core/sched/order"
 )
 
 // TestPartitionsBoundNodes: a gang has as many nodes as the partition that it is in allows, of several the one in which it fits; no
@@ -44,8 +45,8 @@ func TestPartitionsBoundNodes(t *testing.T) {
 		}
 		spec := c.spec
 		ask := cluster.AskIn(&spec, c.in)
-		v := &View{Nodes: nodes, Queue: queueOf(&Candidate{Job: 1, Submit: epoch0, Terms: &Terms{Size: spec.Size, Ask: ask}})}
-		plan := Make(epoch0, v, &Policy{BackfillDepth: 1})
+		v := &View{Nodes: nodes, Queue: queueOf(&order.Candidate{Job: 1, Submit: epoch0, Terms: &order.Terms{Size: spec.Size, Ask: ask}})}
+		plan := Make(epoch0, v, &order.Policy{BackfillDepth: 1})
 		on := ""
 		for _, s := range plan.Starts {
 			on = strings.Join(slices.Compact(cluster.NodesOf(s.Slots)), " ")
@@ -59,7 +60,7 @@ func TestPartitionsBoundNodes(t *testing.T) {
 		if c.on != "" {
 			continue
 		}
-		if text := Explain(epoch0, v, &Policy{BackfillDepth: 1}, 1).Text; strings.Contains(text, "without --nodes") {
+		if text := Explain(epoch0, v, &order.Policy{BackfillDepth: 1}, 1).Text; strings.Contains(text, "without --nodes") {
 			t.Errorf("%s: advised against what nobody asked for: %s", name, text)
 		}
 	}

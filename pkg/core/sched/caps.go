@@ -6,6 +6,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/cmdline/when"
+	"gangd/pkg/core/sched/order"
 )
 
 // The words for gangs that a bound of their user or account keeps, as Slurm spells them.
@@ -49,7 +50,7 @@ func (h *holdings) add(user, account string, cards int, pools []api.Pool) {
 }
 
 // capped says which bound a gang would exceed, nil when none.
-func (bs *bounds) capped(c *Candidate) *verdict {
+func (bs *bounds) capped(c *order.Candidate) *verdict {
 	if v := bs.shortOfPool(c); v != nil {
 		return v
 	}
@@ -60,7 +61,7 @@ func (bs *bounds) capped(c *Candidate) *verdict {
 	if p.UserCards == 0 && len(p.Accounts) == 0 {
 		return nil
 	}
-	cards := CardsOf(c.Ask)
+	cards := order.CardsOf(c.Ask)
 	if cards == 0 {
 		return nil
 	}
@@ -80,7 +81,7 @@ func (bs *bounds) capped(c *Candidate) *verdict {
 
 // capLines names who holds what a bound counts, when the first of them ends, and the
 // most that may be asked for meanwhile.
-func (wy *why) capLines(c *Candidate, v *verdict) []string {
+func (wy *why) capLines(c *order.Candidate, v *verdict) []string {
 	word, ofPool := v.word, v.pool != (api.PoolKey{})
 	if word == WordNoAccount {
 		return nil
@@ -122,9 +123,9 @@ func (wy *why) capLines(c *Candidate, v *verdict) []string {
 }
 
 // reclaims reports whether a gang asks for no more than its account's own cards.
-func (bs *bounds) reclaims(c *Candidate) bool {
+func (bs *bounds) reclaims(c *order.Candidate) bool {
 	a := bs.policy.Account(c.Account)
-	return a != nil && a.Quota > 0 && bs.held().account[c.Account]+CardsOf(c.Ask) <= a.Quota
+	return a != nil && a.Quota > 0 && bs.held().account[c.Account]+order.CardsOf(c.Ask) <= a.Quota
 }
 
 // borrows reports whether a gang's account has more than its own, where somebody reclaims.

@@ -4,27 +4,28 @@ import (
 	"testing"
 
 	"gangd/pkg/api"
+	"gangd/pkg/core/sched/order"
 )
 
 // Who waits under an account that is not there any more, or not open to him any more, waits on, and is told so.
 func TestAccountsThatWereClosed(t *testing.T) {
 	for name, x := range map[string]struct {
-		accounts []Account
+		accounts []order.Account
 		want     string // empty: it starts
 	}{
 		"no accounts":             {nil, ""},
-		"open to everybody":       {[]Account{{Name: "proj"}}, ""},
-		"open to the user":        {[]Account{{Name: "proj", Users: []string{"bob", "ada"}}}, ""},
-		"not open any more":       {[]Account{{Name: "proj", Users: []string{"bob"}}}, "1st of 1 in the queue; account proj is not open to ada any more; submit it again under another"},
-		"not there any more":      {[]Account{{Name: "rest"}}, "1st of 1 in the queue; account proj is not there any more; submit it again under another"},
-		"closed, with room in it": {[]Account{{Name: "proj", Cards: 8, Users: []string{"bob"}}}, "1st of 1 in the queue; account proj is not open to ada any more; submit it again under another"},
+		"open to everybody":       {[]order.Account{{Name: "proj"}}, ""},
+		"open to the user":        {[]order.Account{{Name: "proj", Users: []string{"bob", "ada"}}}, ""},
+		"not open any more":       {[]order.Account{{Name: "proj", Users: []string{"bob"}}}, "1st of 1 in the queue; account proj is not open to ada any more; submit it again under another"},
+		"not there any more":      {[]order.Account{{Name: "rest"}}, "1st of 1 in the queue; account proj is not there any more; submit it again under another"},
+		"closed, with room in it": {[]order.Account{{Name: "proj", Cards: 8, Users: []string{"bob"}}}, "1st of 1 in the queue; account proj is not open to ada any more; submit it again under another"},
 	} {
 		c := candidate(1, api.Spec{Size: 1, GPUsPerRank: 1})
 		terms := *c.Terms
 		terms.User, terms.Account = "ada", "proj"
 		c.Terms = &terms
-		p := &Policy{BackfillDepth: 1, Accounts: x.accounts}
-		v := &View{Nodes: testNodes(1, 8, 2, 80), Queue: NewQueue(p, nil)}
+		p := &order.Policy{BackfillDepth: 1, Accounts: x.accounts}
+		v := &View{Nodes: testNodes(1, 8, 2, 80), Queue: order.NewQueue(p, nil)}
 		v.Queue.Insert(c)
 		plan := planned(t, epoch0, v, p)
 		if got := len(plan.Starts) == 1; got != (x.want == "") {
@@ -44,8 +45,8 @@ func TestAccountsThatWereClosed(t *testing.T) {
 
 // TestABoundHoldsItsAccountAlone: a gang that is kept by its account's bound does not speak for gangs of others that ask for the same.
 func TestABoundHoldsItsAccountAlone(t *testing.T) {
-	p := &Policy{Order: OrderFIFO, BackfillDepth: 1, Accounts: []Account{{Name: "lab", Cards: 1}, {Name: "group"}}}
-	q := NewQueue(p, nil)
+	p := &order.Policy{Order: order.OrderFIFO, BackfillDepth: 1, Accounts: []order.Account{{Name: "lab", Cards: 1}, {Name: "group"}}}
+	q := order.NewQueue(p, nil)
 	for job, account := range []string{"lab", "group"} {
 		c := lasting(int64(job+1), 2, 10)
 		c.Account = account

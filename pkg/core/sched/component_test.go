@@ -6,6 +6,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
+	"gangd/pkg/core/sched/order"
 )
 
 // Components of a heterogeneous job are on nodes of their own, in their order where that is possible,
@@ -38,7 +39,7 @@ func TestComponentsAreApart(t *testing.T) {
 		}
 		job := candidate(1, spec)
 		job.Ask = cluster.AskOf(&spec, []string{"gpu", "cpu"})
-		p := &Policy{Partitions: []api.Partition{{Name: "gpu"}, {Name: "cpu"}}}
+		p := &order.Policy{Partitions: []api.Partition{{Name: "gpu"}, {Name: "cpu"}}}
 		got := ""
 		if err := Unsatisfiable(nodes, p, job.Ask); err != nil {
 			got = err.Message

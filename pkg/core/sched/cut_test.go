@@ -10,6 +10,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
+	"gangd/pkg/core/sched/order"
 )
 
 // Job 1 waits for all four cards of n1, which are free in 60 minutes; job 2 wants one of
@@ -35,8 +36,8 @@ func TestALimitIsCutToEndBeforeAClaim(t *testing.T) {
 			if tt.ending > 0 {
 				c.Deadline = epoch0.Add(time.Duration(tt.ending) * time.Minute)
 			}
-			p := &Policy{Order: OrderFIFO, BackfillDepth: 1}
-			q := NewQueue(p, NewLedger(0))
+			p := &order.Policy{Order: order.OrderFIFO, BackfillDepth: 1}
+			q := order.NewQueue(p, order.NewLedger(0))
 			q.Insert(lasting(1, 4, 10))
 			q.Insert(c)
 			plan := planned(t, epoch0, &View{Nodes: []*cluster.Node{n}, Queue: q}, p)
@@ -68,8 +69,8 @@ func TestACutLimitDelaysNoClaim(t *testing.T) {
 			}
 			nodes = append(nodes, n)
 		}
-		p := &Policy{Order: OrderFIFO, BackfillDepth: 1}
-		q := NewQueue(p, NewLedger(0))
+		p := &order.Policy{Order: order.OrderFIFO, BackfillDepth: 1}
+		q := order.NewQueue(p, order.NewLedger(0))
 		for i := range rapid.IntRange(1, 8).Draw(t, "waiting") {
 			c := lasting(int64(i+1), rapid.IntRange(1, 4).Draw(t, "cards"), rapid.IntRange(0, 90).Draw(t, "limit"))
 			c.TimeMin, c.Stop = minutes("least", 0, 60), minutes("stop", 0, 2)

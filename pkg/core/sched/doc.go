@@ -6,8 +6,8 @@
 // of the [View]; what a [Planner] remembers (classes of nodes, what fits on each) only saves
 // work, and a property test compares it with a new one.
 //
-// Order: tier, priority, and then as [Policy].Order says ([Queue] keeps it). A gang that
-// waited [Policy].GuardAfter, or in order of service four times its time limit, goes to the
+// Order: tier, priority, and then as [order.Policy].Order says ([order.Queue] keeps it). A gang that
+// waited [order.Policy].GuardAfter, or in order of service four times its time limit, goes to the
 // front of its tier, within a part of the cards; one of half of all cards that waited so starts
 // where it fits, see wide.go. A gang starts whole or not at all, as soon as
 // it fits and is not in the way of a backfill.
@@ -16,7 +16,7 @@
 //   - Applying the starts of a plan in order by [cluster.Node.Take] never fails on the
 //     nodes of its view. The engine does so again on the newest ones.
 //   - If any placement of the first gang in the queue exists, one is found: see layout.
-//   - The first [Policy].BackfillDepth gangs that can't start hold a backfill: places which others
+//   - The first [order.Policy].BackfillDepth gangs that can't start hold a backfill: places which others
 //     leave alone, but those that end before the taker can have them, by time limits.
 //     When that is not known, those do that have a time limit. In orders other than that of service a
 //     gang with a backfill starts at the latest when all has ended that ran when it was made, and what
@@ -26,7 +26,7 @@
 //     start on its places if they run shorter, and one with a backfill of its own may move that backfill
 //     there at any time. What bounds its wait is going to the front, see guard.go. Those that
 //     need less in all, but run as long, do not start there: see giveway.go. With
-//     [PreemptService] a backfill does not keep off gangs that lose nothing by being stopped, until
+//     [order.PreemptService] a backfill does not keep off gangs that lose nothing by being stopped, until
 //     the taker has waited too long and its turn in the guarded part of the cards has come:
 //     they make room when they need much more than it.
 //   - A gang is preempted only in a move that lets its taker start as a whole and that needs

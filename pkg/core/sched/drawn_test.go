@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"gangd/pkg/core/sched/order"
 	"gangd/pkg/lab/transcript"
 )
 
@@ -69,7 +70,7 @@ func TestDrawnViews(t *testing.T) {
 	for view := range 30 {
 		t.Run(fmt.Sprint(view), func(t *testing.T) {
 			v := rapid.Custom(genView).Example(view)
-			planned(t, epoch0, v, &Policy{BackfillDepth: 1 + view%3})
+			planned(t, epoch0, v, &order.Policy{BackfillDepth: 1 + view%3})
 		})
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
+	"gangd/pkg/core/sched/order"
 )
 
 // overdue is how soon something is expected to end that should have ended by now.
@@ -102,7 +103,7 @@ func (hz *horizon) stoppedEnds(out []ending) []ending {
 // earliest finds where a gang can start soonest by the known ends of what is there, beside
 // the backfills made so far; nil when only the end of something unknown would make room, or
 // when that is not sooner than before. Zero: whenever.
-func (kp *kept) earliest(c *Candidate, sh *askClass, avoid []string, before time.Time) ([]cluster.Slot, time.Time) {
+func (kp *kept) earliest(c *order.Candidate, sh *askClass, avoid []string, before time.Time) ([]cluster.Slot, time.Time) {
 	if sh.alternatives != nil {
 		return kp.earliestOfAlternatives(c, sh, avoid, before)
 	}

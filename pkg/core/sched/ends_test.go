@@ -9,6 +9,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
+	"gangd/pkg/core/sched/order"
 )
 
 // TestEarliestIsTheFirstEnd: a gang that does not fit now has places from the first known end on after which it does, as a
@@ -24,7 +25,7 @@ func TestEarliestIsTheFirstEnd(t *testing.T) {
 			}
 			nodes[i].Ready = rapid.IntRange(0, 9).Draw(rt, "ready") > 0
 		}
-		job, running, ends := int64(0), []*Running(nil), slices.Clone(nodes)
+		job, running, ends := int64(0), []*order.Running(nil), slices.Clone(nodes)
 		for at := range nodes {
 			cards := rapid.Permutation([]int{0, 1, 2}).Draw(rt, "cards")
 			for _, n := range rapid.SampledFrom([][]int{nil, {1}, {1, 1}, {1, 1, 1}, {3}, {2, 1}, {2}}).Draw(rt, "held") {
@@ -33,7 +34,7 @@ func TestEarliestIsTheFirstEnd(t *testing.T) {
 				nodes[at] = run(nodes[at], job, until, cards[:n]...)
 				by := max(1, until)
 				if stop := rapid.IntRange(-9, 9).Draw(rt, "stop"); stop > 0 {
-					running = append(running, &Running{Job: job, Epoch: 1, Stopping: true, StopBy: epoch0.Add(time.Duration(stop) * time.Minute)})
+					running = append(running, &order.Running{Job: job, Epoch: 1, Stopping: true, StopBy: epoch0.Add(time.Duration(stop) * time.Minute)})
 					if until == 0 || until > stop {
 						until, by = stop, stop
 					}
@@ -83,9 +84,9 @@ func TestEarliestIsTheFirstEnd(t *testing.T) {
 			return 0
 		}
 		v := &View{Nodes: nodes, Queue: queueOf(c), Running: running}
-		at := func(c *Candidate, m *Planner, before time.Time, reservations ...Reservation) (*planner, []cluster.Slot, time.Time) {
+		at := func(c *order.Candidate, m *Planner, before time.Time, reservations ...Reservation) (*planner, []cluster.Slot, time.Time) {
 			v.Reservations = reservations
-			pl := m.planner(epoch0, v, &Policy{})
+			pl := m.planner(epoch0, v, &order.Policy{})
 			slots, at := pl.kept.earliest(c, pl.fit.classOf(c.Ask), c.Avoid, before)
 			return pl, slots, at
 		}
@@ -198,7 +199,7 @@ func TestManyEnds(t *testing.T) {
 	for _, minutes := range []int{0, 1, 20, 59, 60, 61} {
 		now := epoch0.Add(time.Duration(minutes) * time.Minute)
 		var m Planner
-		pl := m.planner(now, &View{Nodes: nodes, Queue: queueOf()}, &Policy{})
+		pl := m.planner(now, &View{Nodes: nodes, Queue: queueOf()}, &order.Policy{})
 		var got, want []ending
 		for s := pl.kept.ends.byEnd(); ; {
 			e, more := s.next()

@@ -9,12 +9,13 @@ import (
 
 	"gangd/pkg/core/cluster"
 	"gangd/pkg/core/cmdline/when"
+	"gangd/pkg/core/sched/order"
 )
 
 // Explain says at length why a job waits: its place in the queue and who is ahead, the
 // arithmetic node by node, who holds what, and the nearest asks that would start now. It
 // plans again up to that job, so it is for a person who asks, not for each job of a table.
-func Explain(now time.Time, v *View, p *Policy, job int64) Reason {
+func Explain(now time.Time, v *View, p *order.Policy, job int64) Reason {
 	at := v.Queue.Position(job)
 	queue := v.Queue.Slice()
 	if at < 0 {
@@ -127,7 +128,7 @@ func (pl *planner) ahead(d *cluster.Need, at int) []string {
 
 // startNow is the line about the nearest asks that would start now. Each is planned with
 // the whole queue before it is named: as a new submission, behind all of its priority.
-func startNow(now time.Time, v *View, p *Policy, c *Candidate, d *cluster.Need, nodes []*cluster.Node) []string {
+func startNow(now time.Time, v *View, p *order.Policy, c *order.Candidate, d *cluster.Need, nodes []*cluster.Node) []string {
 	const most = 3
 	found := nearestAsks(d, nodes, most, func(ask *cluster.Ask) bool {
 		// A look at what is free is a thousand times cheaper and says no to most.
@@ -177,7 +178,7 @@ func (pl *planner) startOf(job int64) []cluster.Slot {
 }
 
 // wouldStart plans the queue with another ask in place of c.
-func wouldStart(now time.Time, v *View, p *Policy, c *Candidate, ask *cluster.Ask) bool {
+func wouldStart(now time.Time, v *View, p *order.Policy, c *order.Candidate, ask *cluster.Ask) bool {
 	other, queue := resubmitted(v.Queue, c, ask)
 	if other == nil {
 		return false
@@ -191,7 +192,7 @@ func wouldStart(now time.Time, v *View, p *Policy, c *Candidate, ask *cluster.As
 }
 
 // resubmitted is the queue as it is when c's owner cancels it and submits ask instead.
-func resubmitted(queue *Queue, c *Candidate, ask *cluster.Ask) (*Candidate, *Queue) {
+func resubmitted(queue *order.Queue, c *order.Candidate, ask *cluster.Ask) (*order.Candidate, *order.Queue) {
 	other := c.Apart()
 	other.Ask, other.Size = ask, ask.Spec.Size
 	for _, o := range queue.Slice() {

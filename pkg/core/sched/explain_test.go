@@ -11,6 +11,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
+	"gangd/pkg/core/sched/order"
 )
 
 // hold gives cards of a node to a job.
@@ -43,12 +44,12 @@ func TestExplain(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		nodes []*cluster.Node
-		queue []*Candidate
+		queue []*order.Candidate
 		job   int64
 		word  string
 		want  []string
 	}{
-		{"strangers, sharers and drains", small, []*Candidate{candidate(20, api.Spec{Size: 4, GPUsPerRank: 1, VRAMBytes: 40 * gib})}, 20, "Resources",
+		{"strangers, sharers and drains", small, []*order.Candidate{candidate(20, api.Spec{Size: 4, GPUsPerRank: 1, VRAMBytes: 40 * gib})}, 20, "Resources",
 			[]string{
 				"1st of 1 in the queue; room for 1 of 4 ranks now, each needs 1 card with 40G and 1 CPU",
 				"n[1,3] is kept for it; when that is free is not known, for what runs there has no time limit",
@@ -58,41 +59,41 @@ func TestExplain(t *testing.T) {
 				"n4: out of service: drained: new power supply",
 				"--size=1 would start now",
 			}},
-		{"a big cluster is grouped", large, []*Candidate{candidate(3, api.Spec{Size: 2, GPUsPerRank: 8})}, 3, "Resources",
+		{"a big cluster is grouped", large, []*order.Candidate{candidate(3, api.Spec{Size: 2, GPUsPerRank: 8})}, 3, "Resources",
 			[]string{
 				"1st of 1 in the queue; room for 0 of 2 ranks now, each needs 8 cards and 1 CPU",
 				"n[00001-00002] is kept for it; when that is free is not known, for what runs there has no time limit",
 				"n[00001-00040]: 0 of 8 cards free, needs 8; held by jobs 100, 101, 102, 103, 104 and 35 more",
 			}},
-		{"behind a claim", full, []*Candidate{
+		{"behind a claim", full, []*order.Candidate{
 			candidate(1, api.Spec{Size: 1, GPUsPerRank: 2}), candidate(2, api.Spec{Size: 1, GPUsPerRank: 1})}, 2, "Priority",
 			[]string{
 				"2nd of 2 in the queue; would fit, but what is free is kept for job 1",
 				"job 1 is ahead and waits for the same cards",
 				"n00001: kept for job 1: 1 of 2 cards free; held by job 7",
 			}},
-		{"behind its equal", full, []*Candidate{
+		{"behind its equal", full, []*order.Candidate{
 			candidate(1, api.Spec{Size: 1, GPUsPerRank: 2}), candidate(2, api.Spec{Size: 1, GPUsPerRank: 2})}, 2, "Priority",
 			[]string{
 				"2nd of 2 in the queue; room for 0 of 1 rank now, each needs 2 cards and 1 CPU",
 				"job 1 is ahead and waits for the same cards",
 				"n00001: 1 of 2 cards free, needs 2; held by job 7",
 			}},
-		{"behind several", full, []*Candidate{
+		{"behind several", full, []*order.Candidate{
 			candidate(1, api.Spec{Size: 1, GPUsPerRank: 2}), candidate(2, api.Spec{Size: 2, GPUsPerRank: 1}), candidate(3, api.Spec{Size: 1, GPUsPerRank: 2})}, 3, "Priority",
 			[]string{
 				"3rd of 3 in the queue; room for 0 of 1 rank now, each needs 2 cards and 1 CPU",
 				"jobs 1 and 2 are ahead and wait for the same cards",
 				"n00001: 1 of 2 cards free, needs 2; held by job 7",
 			}},
-		{"short of CPUs and memory", []*cluster.Node{testNode("n1", 16, 0, 0).Restore(cluster.Grant{MemberKey: api.MemberKey{Job: 7}, Ranks: 1, Takes: cluster.Amounts{cluster.CPUs: 8, cluster.Memory: 200 * gib}})}, []*Candidate{
+		{"short of CPUs and memory", []*cluster.Node{testNode("n1", 16, 0, 0).Restore(cluster.Grant{MemberKey: api.MemberKey{Job: 7}, Ranks: 1, Takes: cluster.Amounts{cluster.CPUs: 8, cluster.Memory: 200 * gib}})}, []*order.Candidate{
 			candidate(1, api.Spec{Size: 1, CPUsPerRank: 12, MemoryPerNode: 100 * gib})}, 1, "Resources",
 			[]string{
 				"1st of 1 in the queue; room for 0 of 1 rank now, each needs 12 CPUs and 100G memory on its node",
 				"n1 is kept for it; when that is free is not known, for what runs there has no time limit",
 				"n1: 8 of 16 CPUs free, needs 12, 56G of 256G memory free, needs 100G; held by job 7",
 			}},
-		{"a card that others have shares of", []*cluster.Node{hold(strange, 9, 2*gib, false, 1)}, []*Candidate{
+		{"a card that others have shares of", []*cluster.Node{hold(strange, 9, 2*gib, false, 1)}, []*order.Candidate{
 			candidate(1, api.Spec{Size: 1, GPUsPerRank: 4, VRAMBytes: 60 * gib, Share: true})}, 1, "ReqNodeNotAvail",
 			[]string{
 				"1st of 1 in the queue; does not fit without what is out of service: n3 (1 card quarantined)",
@@ -100,7 +101,7 @@ func TestExplain(t *testing.T) {
 					"card 2 quarantined (Xid 79); held by job 9",
 				"--gpus-per-rank=2 would start now",
 			}},
-		{"one rank a node", []*cluster.Node{full[0], testNode("n1", 16, 2, 80)}, []*Candidate{
+		{"one rank a node", []*cluster.Node{full[0], testNode("n1", 16, 2, 80)}, []*order.Candidate{
 			candidate(1, api.Spec{Size: 3, GPUsPerRank: 1, RanksPerNode: 1})}, 1, "Resources",
 			[]string{
 				"1st of 1 in the queue; room for 3 ranks now, but not on nodes with 1 rank each; each rank needs 1 card and 1 CPU",
@@ -108,7 +109,7 @@ func TestExplain(t *testing.T) {
 				"n00001: room for 1 rank: 1 of 2 cards free; held by job 7",
 				"--size=2 or the same without --ranks-per-node would start now",
 			}},
-		{"alternatives, most room first", []*cluster.Node{within("b", full[0]), within("a", drained)}, []*Candidate{
+		{"alternatives, most room first", []*cluster.Node{within("b", full[0]), within("a", drained)}, []*order.Candidate{
 			candidate(1, api.Spec{Size: 2, GPUsPerRank: 1, Constraint: "[a|b]"})}, 1, "Resources",
 			[]string{
 				"1st of 1 in the queue; no alternative has it all now: a has room for 0 of 2 ranks; b has room for 1 of 2 ranks; each rank needs 1 card and 1 CPU",
@@ -119,7 +120,7 @@ func TestExplain(t *testing.T) {
 				"  n4: out of service: drained: new power supply",
 				"--size=1 would start now",
 			}},
-		{"ends that are known", []*cluster.Node{run(testNode("n1", 16, 4, 80), 7, 90, 0, 1, 2)}, []*Candidate{
+		{"ends that are known", []*cluster.Node{run(testNode("n1", 16, 4, 80), 7, 90, 0, 1, 2)}, []*order.Candidate{
 			lasting(1, 4, 30), lasting(2, 2, 100), lasting(3, 4, 100)}, 2, "Resources",
 			[]string{
 				"2nd of 3 in the queue; room for 0 of 1 rank now, each needs 2 cards and 1 CPU",
@@ -127,7 +128,7 @@ func TestExplain(t *testing.T) {
 				"job 1 is ahead and waits for the same cards",
 				"n1: 1 of 4 cards free, needs 2; held by job 7, free at the latest at 01:30:00",
 			}},
-		{"nodes with the same end", []*cluster.Node{run(testNode("n1", 16, 2, 80), 7, 90, 0, 1), run(testNode("n2", 16, 2, 80), 7, 90, 0, 1)}, []*Candidate{
+		{"nodes with the same end", []*cluster.Node{run(testNode("n1", 16, 2, 80), 7, 90, 0, 1), run(testNode("n2", 16, 2, 80), 7, 90, 0, 1)}, []*order.Candidate{
 			lasting(1, 2, 30)}, 1, "Resources",
 			[]string{
 				"1st of 1 in the queue; room for 0 of 1 rank now, each needs 2 cards and 1 CPU",
@@ -135,22 +136,22 @@ func TestExplain(t *testing.T) {
 				"n[1-2]: 0 of 2 cards free, needs 2; held by job 7, free at the latest at 01:30:00",
 			}},
 		{"nodes of which one has no end that is known", []*cluster.Node{
-			run(testNode("n1", 16, 2, 80), 7, 0, 0, 1), run(testNode("n2", 16, 2, 80), 8, 90, 0, 1), run(testNode("n3", 16, 2, 80), 9, 60, 0, 1)}, []*Candidate{
+			run(testNode("n1", 16, 2, 80), 7, 0, 0, 1), run(testNode("n2", 16, 2, 80), 8, 90, 0, 1), run(testNode("n3", 16, 2, 80), 9, 60, 0, 1)}, []*order.Candidate{
 			lasting(1, 2, 30)}, 1, "Resources",
 			[]string{
 				"1st of 1 in the queue; room for 0 of 1 rank now, each needs 2 cards and 1 CPU",
 				"n3 is kept for it; starts there at the latest at 01:00:00, by the time limits of what runs there, unless gangs that need less come before",
 				"n[1-3]: 0 of 2 cards free, needs 2; held by jobs 7, 8 and 9, the first of these nodes is free at the latest at 01:00:00",
 			}},
-		{"starts", full, []*Candidate{candidate(1, api.Spec{Size: 1, GPUsPerRank: 1})}, 1, "None",
+		{"starts", full, []*order.Candidate{candidate(1, api.Spec{Size: 1, GPUsPerRank: 1})}, 1, "None",
 			[]string{"1st of 1 in the queue; starts with the next plan on n00001"}},
 		{"gone", full, nil, 1, "None", []string{"job 1 is not waiting for nodes"}},
-		{"out of service", small[3:], []*Candidate{candidate(1, api.Spec{Size: 1, CPUsPerRank: 2})}, 1, "ReqNodeNotAvail",
+		{"out of service", small[3:], []*order.Candidate{candidate(1, api.Spec{Size: 1, CPUsPerRank: 2})}, 1, "ReqNodeNotAvail",
 			[]string{
 				"1st of 1 in the queue; does not fit without what is out of service: n4 (drained: new power supply)",
 				"n4: out of service: drained: new power supply",
 			}},
-		{"less VRAM", []*cluster.Node{small[2]}, []*Candidate{candidate(1, api.Spec{Size: 1, GPUsPerRank: 2, VRAMBytes: 40 * gib})}, 1, "Resources",
+		{"less VRAM", []*cluster.Node{small[2]}, []*order.Candidate{candidate(1, api.Spec{Size: 1, GPUsPerRank: 2, VRAMBytes: 40 * gib})}, 1, "Resources",
 			[]string{
 				"1st of 1 in the queue; room for 0 of 1 rank now, each needs 2 cards with 40G and 1 CPU",
 				"n3 is kept for it; when that is free is not known, for what runs there has no time limit",
@@ -161,8 +162,8 @@ func TestExplain(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			v := &View{Nodes: tt.nodes, Queue: queueOf(tt.queue...)}
-			planned(t, epoch0, v, &Policy{})
-			got := Explain(epoch0, v, &Policy{}, tt.job)
+			planned(t, epoch0, v, &order.Policy{})
+			got := Explain(epoch0, v, &order.Policy{}, tt.job)
 			if got.Word != tt.word || got.Text != strings.Join(tt.want, "\n") {
 				t.Errorf("%s:\n%s\nwant %s:\n%s", got.Word, got.Text, tt.word, strings.Join(tt.want, "\n"))
 			}
@@ -180,8 +181,8 @@ func within(feature string, n *cluster.Node) *cluster.Node {
 // TestExplainAKeptBackfill: a gang whose places are kept from the plan before is told what it was told when
 // they were first kept, and a table has its reason, too.
 func TestExplainAKeptBackfill(t *testing.T) {
-	p := &Policy{Order: OrderFIFO, BackfillDepth: 2}
-	q := NewQueue(p, nil)
+	p := &order.Policy{Order: order.OrderFIFO, BackfillDepth: 2}
+	q := order.NewQueue(p, nil)
 	for job, cpus := range []int{12, 4} {
 		c := candidate(int64(job+1), api.Spec{Size: 1, CPUsPerRank: cpus})
 		c.TimeLimit = 1000 * time.Minute
@@ -215,11 +216,11 @@ func TestExplainABound(t *testing.T) {
 	holder.Account, holder.TimeLimit = "lab", 2*time.Hour
 	c := candidate(1, api.Spec{Size: 3, GPUsPerRank: 1})
 	c.Account = "lab"
-	v := &View{Running: []*Running{holder}, Nodes: nodes, Queue: queueOf(c)}
+	v := &View{Running: []*order.Running{holder}, Nodes: nodes, Queue: queueOf(c)}
 	want := "1st of 1 in the queue; account lab has 3 cards and 3 more are asked for, at most 5 are allowed to it at a time\n" +
 		"held by job 7, the first of which ends at the latest at 01:30:00\n" +
 		"at most 2 cards more may be asked for until then"
-	p := &Policy{Accounts: []Account{{Name: "lab", Cards: 5}}}
+	p := &order.Policy{Accounts: []order.Account{{Name: "lab", Cards: 5}}}
 	planned(t, epoch0, v, p)
 	if got := Explain(epoch0, v, p, 1); got.Text != want || got.Word != WordAccountCap {
 		t.Errorf("%s:\n%s\nwant:\n%s", got.Word, got.Text, want)
@@ -228,7 +229,7 @@ func TestExplainABound(t *testing.T) {
 
 // TestExplainItsTurn: who waits for room learns when it comes to the front, or that it is due and others are before it.
 func TestExplainItsTurn(t *testing.T) {
-	p := &Policy{Order: OrderFIFO, BackfillDepth: 1, GuardAfter: time.Hour, GuardShare: 0.5}
+	p := &order.Policy{Order: order.OrderFIFO, BackfillDepth: 1, GuardAfter: time.Hour, GuardShare: 0.5}
 	for name, tt := range map[string]struct {
 		submitted time.Duration // before
 		want      string
@@ -236,7 +237,7 @@ func TestExplainItsTurn(t *testing.T) {
 		"to come": {10 * time.Minute, "comes to the front of its tier at 00:50:00, after a wait of 1 h; "},
 		"due":     {time.Hour, "has waited for 1 h, and comes to the front of its tier when those who waited longer have started; "},
 	} {
-		q := NewQueue(p, nil)
+		q := order.NewQueue(p, nil)
 		for job, size := range []int{3, 3, 2} {
 			c := lasting(int64(job+1), size, 30)
 			c.Submit = epoch0.Add(-tt.submitted - time.Duration(2-job)*time.Millisecond)
@@ -255,7 +256,7 @@ func TestExplainItsTurn(t *testing.T) {
 func TestExplainPromisesOnlyWhatStarts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		v := genView(t)
-		p := &Policy{BackfillDepth: rapid.IntRange(0, 2).Draw(t, "backfills")}
+		p := &order.Policy{BackfillDepth: rapid.IntRange(0, 2).Draw(t, "backfills")}
 		plan := Make(epoch0, v, p)
 		v.Backfills = plan.Backfills
 		reasons := plan.Reasons(v.Queue)
@@ -284,7 +285,7 @@ func TestExplainPromisesOnlyWhatStarts(t *testing.T) {
 				s := withOption(t, *c.Ask.Spec, option)
 				ask := cluster.AskOf(&s, c.Ask.Partitions)
 				// Its owner cancels the job and submits the other one, which gets a later time.
-				other := &Candidate{Job: 9999, Submit: epoch0.Add(time.Hour), Terms: &Terms{Priority: c.Priority, Size: s.Size, Ask: ask, Avoid: c.Avoid}}
+				other := &order.Candidate{Job: 9999, Submit: epoch0.Add(time.Hour), Terms: &order.Terms{Priority: c.Priority, Size: s.Size, Ask: ask, Avoid: c.Avoid}}
 				q := v.Queue.Clone()
 				q.Remove(c.Job)
 				q.Insert(other)
@@ -369,9 +370,9 @@ func withOption(t *rapid.T, s api.Spec, option string) api.Spec {
 func TestElementsHaveTheirNames(t *testing.T) {
 	names := Names(func(job int64) string { return "40_" + strconv.FormatInt(job-40, 10) })
 	full := []*cluster.Node{hold(testNode("n1", 16, 4, 80), 41, 0, true, 0, 1, 2, 3)}
-	queue := []*Candidate{candidate(42, api.Spec{Size: 1, GPUsPerRank: 4}), candidate(43, api.Spec{Size: 1, GPUsPerRank: 4})}
+	queue := []*order.Candidate{candidate(42, api.Spec{Size: 1, GPUsPerRank: 4}), candidate(43, api.Spec{Size: 1, GPUsPerRank: 4})}
 	v := &View{Nodes: full, Queue: queueOf(queue...), Names: names}
-	p := &Policy{BackfillDepth: 1, Order: OrderFIFO}
+	p := &order.Policy{BackfillDepth: 1, Order: order.OrderFIFO}
 	text := Explain(time.Unix(1e9, 0), v, p, 43).Text
 	plan := planned(t, time.Unix(1e9, 0), v, p)
 	reason, _ := plan.Reason(43, v.Queue.JobClass(43))

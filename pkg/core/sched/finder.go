@@ -1,9 +1,10 @@
 package sched
 
 import (
+	"slices"
+
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
-	"slices"
 )
 
 // finder finds where gangs fit. It remembers between plans what does not change with them: classes of nodes, and what each ask

@@ -1,8 +1,9 @@
 package sched
 
 import (
-	"gangd/pkg/core/cluster"
 	"slices"
+
+	"gangd/pkg/core/cluster"
 )
 
 // fits reports whether the gang has room on these nodes.

@@ -10,6 +10,7 @@ import (
 	"gangd/pkg/core/cluster"
 	"gangd/pkg/core/cmdline/when"
 	"gangd/pkg/core/hostlist"
+	"gangd/pkg/core/sched/order"
 )
 
 // ExpectedStart is when a waiting gang is expected to start.
@@ -24,7 +25,7 @@ type ExpectedStart struct {
 // from, each gang for its whole limit: no sooner than those ahead of it, on whichever nodes.
 // That errs late where what runs ends early, and early where cards are free but in too small
 // pieces.
-func Forecast(now time.Time, v *View, p *Policy) map[int64]ExpectedStart {
+func Forecast(now time.Time, v *View, p *order.Policy) map[int64]ExpectedStart {
 	pl := new(Planner).planner(now, v, p)
 	pl.policy = unbounded(p)
 	pl.run(-1)
@@ -50,7 +51,7 @@ func Forecast(now time.Time, v *View, p *Policy) map[int64]ExpectedStart {
 	return out
 }
 
-func unbounded(p *Policy) *Policy {
+func unbounded(p *order.Policy) *order.Policy {
 	q := *p
 	q.MaxStarts = 0
 	return &q
@@ -176,7 +177,7 @@ func (h *roomHeap) need(ask *cluster.Ask) (r room) {
 		return r
 	}
 	s := ask.Spec
-	r = room{CardsOf(ask), s.Size * s.CPUsPerRank}
+	r = room{order.CardsOf(ask), s.Size * s.CPUsPerRank}
 	if !s.Exclusive || h.nodes == 0 {
 		return r
 	}
@@ -193,7 +194,7 @@ func (h *roomHeap) need(ask *cluster.Ask) (r room) {
 	return room{max(r.cards, nodes*node.cards), max(r.cpus, nodes*node.cpus)}
 }
 
-func (h *roomHeap) start(c *Candidate) time.Time {
+func (h *roomHeap) start(c *order.Candidate) time.Time {
 	if h.stop {
 		return time.Time{}
 	}

@@ -8,13 +8,14 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
+	"gangd/pkg/core/sched/order"
 )
 
 func TestForecast(t *testing.T) {
 	at := func(minutes int) time.Time { return epoch0.Add(time.Duration(minutes) * time.Minute) }
-	p := &Policy{Order: OrderFIFO, BackfillDepth: 1}
-	q := NewQueue(p, nil)
-	for _, c := range []*Candidate{lasting(1, 4, 30), lasting(2, 2, 100), lasting(3, 4, 0), lasting(4, 1, 10), lasting(5, 1, 1000)} {
+	p := &order.Policy{Order: order.OrderFIFO, BackfillDepth: 1}
+	q := order.NewQueue(p, nil)
+	for _, c := range []*order.Candidate{lasting(1, 4, 30), lasting(2, 2, 100), lasting(3, 4, 0), lasting(4, 1, 10), lasting(5, 1, 1000)} {
 		q.Insert(c)
 	}
 	got := Forecast(epoch0, &View{Nodes: []*cluster.Node{run(testNode("n1", 16, 4, 80), 7, 90, 0, 1, 2)}, Queue: q}, p)
@@ -36,20 +37,20 @@ func TestForecast(t *testing.T) {
 // reservation do when it is over.
 func TestForecastCounts(t *testing.T) {
 	at := func(minutes int) time.Time { return epoch0.Add(time.Duration(minutes) * time.Minute) }
-	p := &Policy{Order: OrderFIFO, BackfillDepth: 1}
+	p := &order.Policy{Order: order.OrderFIFO, BackfillDepth: 1}
 	partly, full := run(testNode("n1", 16, 4, 80), 7, 90, 0, 1, 2), run(testNode("n2", 16, 4, 80), 7, 40, 0, 1, 2, 3)
 	for name, tt := range map[string]struct {
 		nodes        []*cluster.Node
 		reservations []Reservation
-		queue        []*Candidate
+		queue        []*order.Candidate
 		want         map[int64]time.Time
 	}{
-		"what is free now":     {[]*cluster.Node{partly}, nil, []*Candidate{lasting(1, 4, 30), lasting(2, 4, 10)}, map[int64]time.Time{1: at(90), 2: at(120)}},
-		"behind one for good":  {[]*cluster.Node{partly}, nil, []*Candidate{lasting(1, 4, 0), lasting(2, 4, 10)}, map[int64]time.Time{1: at(90), 2: {}}},
-		"after a reservation":  {[]*cluster.Node{testNode("n1", 16, 4, 80), full}, []Reservation{window("talk", -time.Hour, 2*time.Hour, "n1")}, []*Candidate{lasting(1, 4, 30), lasting(2, 4, 10)}, map[int64]time.Time{1: at(40), 2: at(60)}},
-		"beside a reservation": {[]*cluster.Node{testNode("n1", 16, 4, 80), full}, []Reservation{window("talk", -time.Hour, 2*time.Hour, "n1")}, []*Candidate{lasting(1, 2, 30), lasting(2, 2, 10)}, map[int64]time.Time{1: at(40), 2: at(40)}},
+		"what is free now":     {[]*cluster.Node{partly}, nil, []*order.Candidate{lasting(1, 4, 30), lasting(2, 4, 10)}, map[int64]time.Time{1: at(90), 2: at(120)}},
+		"behind one for good":  {[]*cluster.Node{partly}, nil, []*order.Candidate{lasting(1, 4, 0), lasting(2, 4, 10)}, map[int64]time.Time{1: at(90), 2: {}}},
+		"after a reservation":  {[]*cluster.Node{testNode("n1", 16, 4, 80), full}, []Reservation{window("talk", -time.Hour, 2*time.Hour, "n1")}, []*order.Candidate{lasting(1, 4, 30), lasting(2, 4, 10)}, map[int64]time.Time{1: at(40), 2: at(60)}},
+		"beside a reservation": {[]*cluster.Node{testNode("n1", 16, 4, 80), full}, []Reservation{window("talk", -time.Hour, 2*time.Hour, "n1")}, []*order.Candidate{lasting(1, 2, 30), lasting(2, 2, 10)}, map[int64]time.Time{1: at(40), 2: at(40)}},
 	} {
-		q := NewQueue(p, nil)
+		q := order.NewQueue(p, nil)
 		for _, c := range tt.queue {
 			q.Insert(c)
 		}
@@ -65,32 +66,32 @@ func TestForecastCounts(t *testing.T) {
 // Gangs without cards stand behind each other by their CPUs, and gangs that want nodes to themselves by whole nodes.
 func TestForecastWithoutCards(t *testing.T) {
 	at := func(minutes int) time.Time { return epoch0.Add(time.Duration(minutes) * time.Minute) }
-	whole := func(job int64, minutes int) *Candidate {
+	whole := func(job int64, minutes int) *order.Candidate {
 		c := candidate(job, api.Spec{Size: 1, CPUsPerRank: 1, Exclusive: true})
 		c.TimeLimit = time.Duration(minutes) * time.Minute
 		return c
 	}
-	cpus := func(job int64, n, minutes int) *Candidate {
+	cpus := func(job int64, n, minutes int) *order.Candidate {
 		c := candidate(job, api.Spec{Size: n, CPUsPerRank: 1})
 		c.TimeLimit = time.Duration(minutes) * time.Minute
 		return c
 	}
 	alone := cluster.Grant{MemberKey: api.MemberKey{Job: 7}, Ranks: 1, Takes: cluster.Amounts{cluster.CPUs: 1}, Exclusive: true, Until: at(10)}
 	for name, tt := range map[string]struct {
-		queue []*Candidate
+		queue []*order.Candidate
 		want  map[int64]ExpectedStart
 	}{
 		"whole nodes": {
-			[]*Candidate{whole(1, 20), whole(2, 30), whole(3, 5)},
+			[]*order.Candidate{whole(1, 20), whole(2, 30), whole(3, 5)},
 			map[int64]ExpectedStart{1: {At: at(10), Sure: true}, 2: {At: at(30)}, 3: {At: at(60)}},
 		},
 		"CPUs": {
-			[]*Candidate{cpus(1, 8, 20), cpus(2, 5, 30), cpus(3, 4, 7), cpus(4, 3, 7)},
+			[]*order.Candidate{cpus(1, 8, 20), cpus(2, 5, 30), cpus(3, 4, 7), cpus(4, 3, 7)},
 			map[int64]ExpectedStart{1: {At: at(10), Sure: true}, 2: {At: at(30)}, 3: {At: at(60)}, 4: {At: at(60)}},
 		},
 	} {
-		p := &Policy{Order: OrderFIFO, BackfillDepth: 1}
-		q := NewQueue(p, nil)
+		p := &order.Policy{Order: order.OrderFIFO, BackfillDepth: 1}
+		q := order.NewQueue(p, nil)
 		for _, c := range tt.queue {
 			q.Insert(c)
 		}
@@ -113,8 +114,8 @@ func TestForecastOfAllNodes(t *testing.T) {
 		n.Grants = []cluster.Grant{{MemberKey: api.MemberKey{Job: 7}, Ranks: 1, Takes: cluster.Amounts{cluster.CPUs: 1}, Exclusive: true, Until: epoch0.Add(10 * time.Minute)}}
 		nodes = append(nodes, n.Counted())
 	}
-	p := &Policy{Order: OrderFIFO, BackfillDepth: 1}
-	q := NewQueue(p, nil)
+	p := &order.Policy{Order: order.OrderFIFO, BackfillDepth: 1}
+	q := order.NewQueue(p, nil)
 	for job := range int64(3) {
 		c := candidate(job+1, api.Spec{Size: 11, CPUsPerRank: 1, Exclusive: true})
 		c.TimeLimit = time.Hour
@@ -133,7 +134,7 @@ func BenchmarkForecast(b *testing.B) {
 	fill(nodes, nil)
 	v := &View{Nodes: nodes, Queue: queueOf(benchQueue(100000, 500)...)}
 	for b.Loop() {
-		if got := Forecast(epoch0, v, &Policy{BackfillDepth: 4}); len(got) != 100000 {
+		if got := Forecast(epoch0, v, &order.Policy{BackfillDepth: 4}); len(got) != 100000 {
 			b.Fatal(len(got))
 		}
 	}
@@ -145,8 +146,8 @@ func TestForecastBehindAStranger(t *testing.T) {
 	n := testNode("n1", 16, 2, 80)
 	n.Cards[0].StrangersBytes = 50 * gib
 	n = run(n.Counted(), 7, 60, 1)
-	p := &Policy{BackfillDepth: 1}
-	q := NewQueue(p, nil)
+	p := &order.Policy{BackfillDepth: 1}
+	q := order.NewQueue(p, nil)
 	q.Insert(candidate(1, api.Spec{Size: 2, GPUsPerRank: 1, VRAMBytes: 40 * gib}))
 	q.Insert(candidate(2, api.Spec{Size: 1, GPUsPerRank: 1, VRAMBytes: 40 * gib}))
 	got := Forecast(epoch0, &View{Nodes: []*cluster.Node{n}, Queue: q}, p)
@@ -162,19 +163,19 @@ func TestForecastBehindAStranger(t *testing.T) {
 // before it that is said.
 func TestPromises(t *testing.T) {
 	for _, tt := range []struct {
-		policy Policy
+		policy order.Policy
 		waited time.Duration
 		sure   bool
 		text   string
 	}{
-		{Policy{Order: OrderFIFO}, 0, true, "n1 is kept for it; starts there at the latest at 01:30:00, by the time limits of what runs there\n"},
-		{Policy{}, 0, false, "at 01:30:00, by the time limits of what runs there, unless gangs that need less come before\n"},
-		{Policy{GuardAfter: time.Hour}, time.Hour, true, "at 01:30:00, by the time limits of what runs there\n"},
-		{Policy{Preempt: PreemptService}, 0, true, "at 01:30:00, by the time limits of what runs there\n"},
+		{order.Policy{Order: order.OrderFIFO}, 0, true, "n1 is kept for it; starts there at the latest at 01:30:00, by the time limits of what runs there\n"},
+		{order.Policy{}, 0, false, "at 01:30:00, by the time limits of what runs there, unless gangs that need less come before\n"},
+		{order.Policy{GuardAfter: time.Hour}, time.Hour, true, "at 01:30:00, by the time limits of what runs there\n"},
+		{order.Policy{Preempt: order.PreemptService}, 0, true, "at 01:30:00, by the time limits of what runs there\n"},
 	} {
 		c := lasting(1, 4, 60)
 		c.Submit = epoch0.Add(-tt.waited)
-		q := NewQueue(&tt.policy, nil)
+		q := order.NewQueue(&tt.policy, nil)
 		q.Insert(c)
 		v := &View{Nodes: []*cluster.Node{run(testNode("n1", 16, 4, 80), 7, 90, 0)}, Queue: q}
 		if got := Forecast(epoch0, v, &tt.policy)[1]; got.Sure != tt.sure || !got.At.Equal(epoch0.Add(90*time.Minute)) {
@@ -190,10 +191,10 @@ func TestPromises(t *testing.T) {
 func TestForecastOfAnAskThatCanNotBeRead(t *testing.T) {
 	bad, next := candidate(1, api.Spec{Size: 1, Constraint: "a&"}), lasting(2, 4, 30)
 	v := &View{Nodes: []*cluster.Node{run(testNode("n1", 16, 4, 80), 7, 90, 0)}, Queue: queueOf(bad, next)}
-	if got := Forecast(epoch0, v, &Policy{}); len(got) != 1 || !got[2].At.Equal(epoch0.Add(90*time.Minute)) {
+	if got := Forecast(epoch0, v, &order.Policy{}); len(got) != 1 || !got[2].At.Equal(epoch0.Add(90*time.Minute)) {
 		t.Errorf("%+v", got)
 	}
-	if got := Explain(epoch0, v, &Policy{}, 2); got.Word != WordResources {
+	if got := Explain(epoch0, v, &order.Policy{}, 2); got.Word != WordResources {
 		t.Errorf("%+v", got)
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
+	"gangd/pkg/core/sched/order"
 )
 
 const gib = int64(1) << 30
@@ -32,8 +33,8 @@ func testNodes(count, cpus, cards int, vram int64) []*cluster.Node {
 	return nodes
 }
 
-func candidate(job int64, spec api.Spec) *Candidate {
-	return &Candidate{Job: job, Submit: epoch0.Add(time.Duration(job) * time.Second), Terms: &Terms{Size: spec.Size, Ask: cluster.AskOf(&spec, []string{"gpu"})}}
+func candidate(job int64, spec api.Spec) *order.Candidate {
+	return &order.Candidate{Job: job, Submit: epoch0.Add(time.Duration(job) * time.Second), Terms: &order.Terms{Size: spec.Size, Ask: cluster.AskOf(&spec, []string{"gpu"})}}
 }
 
 // genNodes draws a few unequal nodes: strangers, quarantine, drained ones and all.
@@ -97,25 +98,25 @@ func genSpec(t *rapid.T) *api.Spec {
 	return s
 }
 
-func genCandidate(t *rapid.T, job int64) *Candidate {
+func genCandidate(t *rapid.T, job int64) *order.Candidate {
 	s := genSpec(t)
 	if rapid.IntRange(0, 3).Draw(t, "roles") == 0 {
 		giveRoles(t, s)
 	}
 	partitions := rapid.SampledFrom([][]string{{"gpu"}, {"gpu", "short"}, {"short"}}).Draw(t, "in")
-	return &Candidate{Job: job, Submit: epoch0.Add(time.Duration(job) * time.Second), Terms: &Terms{Priority: rapid.Int64Range(0, 1).Draw(t, "priority"), Size: s.Size, Ask: cluster.AskOf(s, partitions), Avoid: rapid.SampledFrom([][]string{nil, nil, {"n1"}}).Draw(t, "avoid")}}
+	return &order.Candidate{Job: job, Submit: epoch0.Add(time.Duration(job) * time.Second), Terms: &order.Terms{Priority: rapid.Int64Range(0, 1).Draw(t, "priority"), Size: s.Size, Ask: cluster.AskOf(s, partitions), Avoid: rapid.SampledFrom([][]string{nil, nil, {"n1"}}).Draw(t, "avoid")}}
 }
 
-func genQueue(t *rapid.T, first int64, most int) *Queue {
-	q := new(Queue)
+func genQueue(t *rapid.T, first int64, most int) *order.Queue {
+	q := new(order.Queue)
 	for i := range rapid.IntRange(1, most).Draw(t, "waiting") {
 		q.Insert(genCandidate(t, first+int64(i)))
 	}
 	return q
 }
 
-func queueOf(cs ...*Candidate) *Queue {
-	q := new(Queue)
+func queueOf(cs ...*order.Candidate) *order.Queue {
+	q := new(order.Queue)
 	for _, c := range cs {
 		q.Insert(c)
 	}
@@ -123,7 +124,7 @@ func queueOf(cs ...*Candidate) *Queue {
 }
 
 // grantsBy is what slots take, by node.
-func grantsBy(c *Candidate, epoch int, slots []cluster.Slot, until time.Time) map[string]cluster.Grant {
+func grantsBy(c *order.Candidate, epoch int, slots []cluster.Slot, until time.Time) map[string]cluster.Grant {
 	ranks := make(map[string][]int)
 	for r, s := range slots {
 		ranks[s.Node] = append(ranks[s.Node], r)
@@ -136,12 +137,12 @@ func grantsBy(c *Candidate, epoch int, slots []cluster.Slot, until time.Time) ma
 }
 
 // apply takes what a start asks for, node by node, and fails the test when one refuses.
-func apply(t interface{ Fatalf(string, ...any) }, nodes []*cluster.Node, c *Candidate, epoch int, slots []cluster.Slot) []*cluster.Node {
+func apply(t interface{ Fatalf(string, ...any) }, nodes []*cluster.Node, c *order.Candidate, epoch int, slots []cluster.Slot) []*cluster.Node {
 	return applyUntil(t, nodes, c, epoch, slots, time.Time{})
 }
 
 // applyUntil does so for a gang that has ended by then.
-func applyUntil(t interface{ Fatalf(string, ...any) }, nodes []*cluster.Node, c *Candidate, epoch int, slots []cluster.Slot, until time.Time) []*cluster.Node {
+func applyUntil(t interface{ Fatalf(string, ...any) }, nodes []*cluster.Node, c *order.Candidate, epoch int, slots []cluster.Slot, until time.Time) []*cluster.Node {
 	out := append([]*cluster.Node(nil), nodes...)
 	by := grantsBy(c, epoch, slots, until)
 	for i, n := range out {

@@ -1,8 +1,9 @@
 package sched
 
 import (
-	"gangd/pkg/core/sched/order"
 	"time"
+
+	"gangd/pkg/core/sched/order"
 )
 
 // giveWay is for how long a backfill gives way to shorter gangs, in times of what its own gang is
@@ -33,11 +34,11 @@ func (kp *kept) givesWay(b *backfill) bool {
 // it is not: gangs that need less may pass it, and those with a backfill of their own may move it
 // to its places. With preemption see [kept.isStrict].
 func (kp *kept) promises(b *backfill) bool {
-	return kp.ranksLeft() || !kp.policy.ByService() || b.isMove() || kp.front[b.Job] != NoTurn
+	return kp.ranksLeft() || !kp.policy.ByService() || b.isMove() || kp.front[b.Job] != order.NoTurn
 }
 
 // expects is how much longer a gang that waits is expected to run, on average.
-func (kp *kept) expects(c *Candidate) time.Duration {
+func (kp *kept) expects(c *order.Candidate) time.Duration {
 	if kp.remainingOf != c {
 		kp.remainingOf, kp.remaining = c, kp.view.Queue.Ledger().Average(c.TimeLimit, c.Attained, c.Peer())
 	}
@@ -51,7 +52,7 @@ func (kp *kept) expects(c *Candidate) time.Duration {
 // much in runs as long as its own, and such come without end.
 // Before anything is known of gangs without a time limit any of them may, where nobody knows when the places are free: they would
 // idle for as long as what is in the way of the taker, which is bounded by nothing. It comes to the front when it has waited too long.
-func (kp *kept) passes(c *Candidate, b *backfill) bool {
+func (kp *kept) passes(c *order.Candidate, b *backfill) bool {
 	if c.TimeLimit <= 0 && b.c.TimeLimit <= 0 && b.isOpen() && !kp.view.Queue.Ledger().Knows(0) {
 		return kp.policy.GuardAfter > 0 && !kp.promises(b) && !kp.policy.Below(c, b.c)
 	}
@@ -61,7 +62,7 @@ func (kp *kept) passes(c *Candidate, b *backfill) bool {
 // stepAside takes the backfills off that a gang may pass, when it could start without any. They
 // are for starts only: what it must wait for itself it is kept beside them, so that no backfill is
 // lost to shorter gangs that wait.
-func (kp *kept) stepAside(c *Candidate, sh *askClass) (off []backfill) {
+func (kp *kept) stepAside(c *order.Candidate, sh *askClass) (off []backfill) {
 	if sh.full || sh.bad != nil {
 		return nil
 	}

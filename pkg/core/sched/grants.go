@@ -7,6 +7,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
+	"gangd/pkg/core/sched/order"
 )
 
 // restoreMemo remembers what nodes became by a grant: one of each view that it was put on, in
@@ -52,7 +53,7 @@ type nodeGrant struct {
 
 // grants is what slots take, node by node. The slots of a node follow each other, except
 // in a gang with roles.
-func (f *finder) grants(c *Candidate, slots []cluster.Slot, epoch int, until time.Time) []nodeGrant {
+func (f *finder) grants(c *order.Candidate, slots []cluster.Slot, epoch int, until time.Time) []nodeGrant {
 	key := api.MemberKey{Job: c.Job, Epoch: epoch}
 	if c.Ask.Parts != nil {
 		return f.mixedGrants(c, slots, key, until)
@@ -69,7 +70,7 @@ func (f *finder) grants(c *Candidate, slots []cluster.Slot, epoch int, until tim
 	return out
 }
 
-func (f *finder) mixedGrants(c *Candidate, slots []cluster.Slot, key api.MemberKey, until time.Time) []nodeGrant {
+func (f *finder) mixedGrants(c *order.Candidate, slots []cluster.Slot, key api.MemberKey, until time.Time) []nodeGrant {
 	ranks := make(map[string][]int)
 	var order []string
 	for r, s := range slots {

@@ -1,12 +1,13 @@
 package sched
 
 import (
-	"gangd/pkg/core/sched/order"
 	"slices"
 	"time"
+
+	"gangd/pkg/core/sched/order"
 )
 
-// mostPatience is the longest that patience may be, in times of [Policy].GuardAfter: under a
+// mostPatience is the longest that patience may be, in times of [order.Policy].GuardAfter: under a
 // load that never ends what waits grows for ever, and a wait must not.
 const mostPatience = 50
 
@@ -20,9 +21,9 @@ type guard struct {
 	fit          *finder
 	kept         *kept
 	bounds       *bounds
-	guarded      []*Candidate  // these, the longest wait first
-	waitingWide  []*Candidate  // see wide.go
-	patienceMemo time.Duration // how long too long is; 0: not worked out yet
+	guarded      []*order.Candidate // these, the longest wait first
+	waitingWide  []*order.Candidate // see wide.go
+	patienceMemo time.Duration      // how long too long is; 0: not worked out yet
 }
 
 // patience is how long a gang waits before it has waited too long: as long as the site says.
@@ -78,17 +79,17 @@ func (gv *given) guardShare() float64 {
 
 // ranksLeft reports whether gangs give way to others for needing more yet.
 func (gv *given) ranksLeft() bool {
-	return gv.policy.Preempt == PreemptService && gv.policy.ByService()
+	return gv.policy.Preempt == order.PreemptService && gv.policy.ByService()
 }
 
 // tooLong reports whether a gang waits for longer than any should in its turn.
-func (gd *guard) tooLong(c *Candidate) bool {
+func (gd *guard) tooLong(c *order.Candidate) bool {
 	return gd.policy.GuardAfter > 0 && gd.now.Sub(c.Since()) >= gd.patienceFor(order.Weight(c.Ask))
 }
 
 // waited reports whether a running gang was let in when it had waited too long: it is not
 // sent back for a shorter one of its tier.
-func (gd *guard) waited(r *Running) bool {
+func (gd *guard) waited(r *order.Running) bool {
 	return gd.policy.GuardAfter > 0 && !r.Start.IsZero() && r.Start.Sub(r.Submit)-r.Attained >= gd.patienceFor(max(1, r.Cards))
 }
 
@@ -112,10 +113,10 @@ func (gd *guard) fill() {
 	cards := int(gd.guardShare() * float64(gd.cards()))
 	long, own := guardPart{cards, true}, guardPart{cards, true}
 	for _, r := range gd.view.Running {
-		if r.Turn >= TurnLong {
+		if r.Turn >= order.TurnLong {
 			long.take(max(1, r.Cards))
 		}
-		if r.Turn >= TurnOwn {
+		if r.Turn >= order.TurnOwn {
 			own.take(max(1, r.Cards))
 		}
 	}
@@ -125,7 +126,7 @@ func (gd *guard) fill() {
 		}
 		gd.guardOwn(&own)
 	}
-	slices.SortStableFunc(gd.guarded, func(a, b *Candidate) int {
+	slices.SortStableFunc(gd.guarded, func(a, b *order.Candidate) int {
 		switch {
 		case gd.policy.Below(b, a):
 			return -1
@@ -146,7 +147,7 @@ func (p *guardPart) take(cards int) { p.left, p.whole = p.left-cards, false }
 
 // letFront lets a gang to the front of its tier, and reports whether the part had room for it:
 // for one it always has.
-func (gd *guard) letFront(c *Candidate, why Turn, p *guardPart) bool {
+func (gd *guard) letFront(c *order.Candidate, why order.Turn, p *guardPart) bool {
 	cards := order.Weight(c.Ask)
 	if p.left < cards && !p.whole {
 		return false
@@ -159,7 +160,7 @@ func (gd *guard) letFront(c *Candidate, why Turn, p *guardPart) bool {
 
 // waitsForRoom reports whether it helps a gang to be at the front: who is bound by a cap, or
 // asks for nodes that are down, would keep the part from those who can start.
-func (gd *guard) waitsForRoom(c *Candidate) bool {
+func (gd *guard) waitsForRoom(c *order.Candidate) bool {
 	sh := gd.fit.classOf(c.Ask)
 	return sh.bad == nil && gd.bounds.capped(c) == nil && gd.fit.fitsEmpty(sh)
 }
@@ -176,7 +177,7 @@ func (gd *guard) guardLong(p *guardPart) (room bool) {
 			continue // larger than the part: smaller ones behind it may be due before
 		}
 		if gd.waitsForRoom(c) {
-			if !gd.letFront(c, TurnLong, p) {
+			if !gd.letFront(c, order.TurnLong, p) {
 				return false
 			}
 		} else if passed++; passed > maxPassed {
@@ -194,8 +195,8 @@ func (gd *guard) guardOwn(p *guardPart) {
 			gd.by(&gd.next, c.TurnAt())
 			return
 		}
-		if gd.front[c.Job] == NoTurn && gd.waitsForRoom(c) {
-			if !gd.letFront(c, TurnOwn, p) {
+		if gd.front[c.Job] == order.NoTurn && gd.waitsForRoom(c) {
+			if !gd.letFront(c, order.TurnOwn, p) {
 				return
 			}
 		} else if passed++; passed > maxPassed {

@@ -9,28 +9,29 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
+	"gangd/pkg/core/sched/order"
 )
 
 // TestPatienceByCards: on eight nodes of eight cards a tenth of the cards is 6.4. Whoever is
 // larger is let in the later, with preemption among equals; never later than 50 times.
 func TestPatienceByCards(t *testing.T) {
 	for _, tt := range []struct {
-		preempt Preempt
+		preempt order.Preempt
 		share   float64
 		cards   int
 		want    string
 	}{
-		{PreemptService, 0, 1, "48h0m0s"},
-		{PreemptService, 0, 6, "48h0m0s"},
-		{PreemptService, 0, 8, "75h0m0s"},
-		{PreemptService, 0, 32, "1200h0m0s"},
-		{PreemptService, 0, 64, "2400h0m0s"},
-		{PreemptService, 0.5, 32, "48h0m0s"},
-		{PreemptTier, 0, 64, "48h0m0s"},
-		{PreemptOff, 0, 64, "48h0m0s"},
+		{order.PreemptService, 0, 1, "48h0m0s"},
+		{order.PreemptService, 0, 6, "48h0m0s"},
+		{order.PreemptService, 0, 8, "75h0m0s"},
+		{order.PreemptService, 0, 32, "1200h0m0s"},
+		{order.PreemptService, 0, 64, "2400h0m0s"},
+		{order.PreemptService, 0.5, 32, "48h0m0s"},
+		{order.PreemptTier, 0, 64, "48h0m0s"},
+		{order.PreemptOff, 0, 64, "48h0m0s"},
 	} {
-		p := &Policy{Preempt: tt.preempt, GuardAfter: 48 * time.Hour, GuardShare: tt.share}
-		v := &View{Nodes: testNodes(8, 64, 8, 80), Queue: NewQueue(p, nil)}
+		p := &order.Policy{Preempt: tt.preempt, GuardAfter: 48 * time.Hour, GuardShare: tt.share}
+		v := &View{Nodes: testNodes(8, 64, 8, 80), Queue: order.NewQueue(p, nil)}
 		pl := new(Planner).planner(epoch0, v, p)
 		if got := pl.guard.patienceFor(tt.cards).Round(time.Second).String(); got != tt.want {
 			t.Errorf("%s, part %v, %d cards: %s, want %s", tt.preempt, tt.share, tt.cards, got, tt.want)
@@ -42,15 +43,15 @@ func TestPatienceByCards(t *testing.T) {
 // card for three: the small one is at the front, and the plan is made again when the large
 // one will be.
 func TestLargeGangsWaitBehindTheFront(t *testing.T) {
-	p := &Policy{Preempt: PreemptService, GuardAfter: 48 * time.Hour}
+	p := &order.Policy{Preempt: order.PreemptService, GuardAfter: 48 * time.Hour}
 	large := candidate(1, api.Spec{Size: 8, GPUsPerRank: 8})
 	small := candidate(2, api.Spec{Size: 1, GPUsPerRank: 1})
-	for _, c := range []*Candidate{large, small} {
+	for _, c := range []*order.Candidate{large, small} {
 		c.TimeLimit, c.KeepsWork = time.Hour, true
 		c.Submit = epoch0.Add(-time.Duration(5-c.Job) * 24 * time.Hour)
 	}
 	front := func(at time.Time) string {
-		q := NewQueue(p, nil)
+		q := order.NewQueue(p, nil)
 		q.Insert(large)
 		q.Insert(small)
 		pl := new(Planner).planner(at, &View{Nodes: testNodes(8, 64, 8, 80), Queue: q}, p)
@@ -73,27 +74,27 @@ func TestLargeGangsWaitBehindTheFront(t *testing.T) {
 func TestTurnByOwnLimit(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
-		policy Policy
-		change func(*Candidate)
+		policy order.Policy
+		change func(*order.Candidate)
 		want   time.Duration // -1: never
 	}{
-		{"by its limit", Policy{GuardAfter: 48 * time.Hour}, func(c *Candidate) {}, 4 * time.Hour},
-		{"since it could have started", Policy{GuardAfter: 48 * time.Hour}, func(c *Candidate) { c.Eligible = epoch0.Add(7 * time.Hour) }, 11 * time.Hour},
-		{"it ran meanwhile", Policy{GuardAfter: 48 * time.Hour}, func(c *Candidate) { c.Attained = 5 * time.Hour }, 9 * time.Hour},
-		{"it ran before it could start again", Policy{GuardAfter: 48 * time.Hour}, func(c *Candidate) { c.Attained, c.Eligible = 5*time.Hour, epoch0.Add(6*time.Hour) }, 10 * time.Hour},
-		{"what is too long for any is less", Policy{GuardAfter: 3 * time.Hour}, func(c *Candidate) {}, 3 * time.Hour},
-		{"no limit", Policy{GuardAfter: 48 * time.Hour}, func(c *Candidate) { c.TimeLimit = 0 }, 48 * time.Hour},
-		{"no end", Policy{GuardAfter: 48 * time.Hour}, func(c *Candidate) { c.TimeLimit = 1 << 62 }, 48 * time.Hour},
-		{"off", Policy{}, func(c *Candidate) {}, -1},
-		{"another order", Policy{GuardAfter: 48 * time.Hour, Order: OrderFair}, func(c *Candidate) {}, 48 * time.Hour},
-		{"preemption by service", Policy{GuardAfter: 48 * time.Hour, Preempt: PreemptService}, func(c *Candidate) {}, 48 * time.Hour},
-		{"preemption by tier", Policy{GuardAfter: 48 * time.Hour, Preempt: PreemptTier}, func(c *Candidate) {}, 4 * time.Hour},
+		{"by its limit", order.Policy{GuardAfter: 48 * time.Hour}, func(c *order.Candidate) {}, 4 * time.Hour},
+		{"since it could have started", order.Policy{GuardAfter: 48 * time.Hour}, func(c *order.Candidate) { c.Eligible = epoch0.Add(7 * time.Hour) }, 11 * time.Hour},
+		{"it ran meanwhile", order.Policy{GuardAfter: 48 * time.Hour}, func(c *order.Candidate) { c.Attained = 5 * time.Hour }, 9 * time.Hour},
+		{"it ran before it could start again", order.Policy{GuardAfter: 48 * time.Hour}, func(c *order.Candidate) { c.Attained, c.Eligible = 5*time.Hour, epoch0.Add(6*time.Hour) }, 10 * time.Hour},
+		{"what is too long for any is less", order.Policy{GuardAfter: 3 * time.Hour}, func(c *order.Candidate) {}, 3 * time.Hour},
+		{"no limit", order.Policy{GuardAfter: 48 * time.Hour}, func(c *order.Candidate) { c.TimeLimit = 0 }, 48 * time.Hour},
+		{"no end", order.Policy{GuardAfter: 48 * time.Hour}, func(c *order.Candidate) { c.TimeLimit = 1 << 62 }, 48 * time.Hour},
+		{"off", order.Policy{}, func(c *order.Candidate) {}, -1},
+		{"another order", order.Policy{GuardAfter: 48 * time.Hour, Order: order.OrderFair}, func(c *order.Candidate) {}, 48 * time.Hour},
+		{"preemption by service", order.Policy{GuardAfter: 48 * time.Hour, Preempt: order.PreemptService}, func(c *order.Candidate) {}, 48 * time.Hour},
+		{"preemption by tier", order.Policy{GuardAfter: 48 * time.Hour, Preempt: order.PreemptTier}, func(c *order.Candidate) {}, 4 * time.Hour},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			c := lasting(1, 1, 60)
 			c.Submit = epoch0
 			tt.change(c)
-			q := NewQueue(&tt.policy, nil)
+			q := order.NewQueue(&tt.policy, nil)
 			q.Insert(c)
 			at := func(now time.Duration) *planner {
 				return new(Planner).planner(epoch0.Add(now), &View{Nodes: testNodes(10, 4, 1, 80), Queue: q}, &tt.policy)
@@ -107,7 +108,7 @@ func TestTurnByOwnLimit(t *testing.T) {
 			if pl := at(tt.want - 1); len(pl.front) > 0 || !pl.next.Equal(epoch0.Add(tt.want)) {
 				t.Errorf("before its turn: at the front %v, next %s", pl.front, pl.next.Sub(epoch0))
 			}
-			if pl := at(tt.want); pl.front[1] == NoTurn {
+			if pl := at(tt.want); pl.front[1] == order.NoTurn {
 				t.Error("it is not at the front when its turn has come")
 			}
 		})
@@ -117,41 +118,44 @@ func TestTurnByOwnLimit(t *testing.T) {
 // TestTurnsWithinThePart: who waited too long for any comes before who did for its own limit, and
 // both together are let in up to the part of the cards.
 func TestTurnsWithinThePart(t *testing.T) {
-	ago := func(c *Candidate, d time.Duration) *Candidate { c.Submit = epoch0.Add(-d); return c }
-	own := func(job int64, cards int) *Candidate { // its turn came job minutes ago
+	ago := func(c *order.Candidate, d time.Duration) *order.Candidate { c.Submit = epoch0.Add(-d); return c }
+	own := func(job int64, cards int) *order.Candidate { // its turn came job minutes ago
 		return ago(lasting(job, cards, 60), 4*time.Hour+time.Duration(job)*time.Minute)
 	}
-	long := func(job int64, cards int) *Candidate { return ago(lasting(job, cards, 60*24), 72*time.Hour) }
-	running := func(turn Turn, cards int) *Running { // it waited for three days, however it started
-		return &Running{Job: 90, Cards: cards, TimeLimit: time.Hour, Submit: epoch0.Add(-73 * time.Hour), Start: epoch0.Add(-time.Hour), Turn: turn}
+	long := func(job int64, cards int) *order.Candidate { return ago(lasting(job, cards, 60*24), 72*time.Hour) }
+	running := func(turn order.Turn, cards int) *order.Running { // it waited for three days, however it started
+		return &order.Running{Job: 90, Cards: cards, TimeLimit: time.Hour, Submit: epoch0.Add(-73 * time.Hour), Start: epoch0.Add(-time.Hour), Turn: turn}
 	}
-	across := func(c *Candidate) *Candidate { c.Ask = candidate(2, api.Spec{Size: 20, GPUsPerRank: 1}).Ask; return c }
-	capped := func(c *Candidate) *Candidate { c.Account = "small"; return c }
+	across := func(c *order.Candidate) *order.Candidate {
+		c.Ask = candidate(2, api.Spec{Size: 20, GPUsPerRank: 1}).Ask
+		return c
+	}
+	capped := func(c *order.Candidate) *order.Candidate { c.Account = "small"; return c }
 	for _, tt := range []struct {
 		name    string
-		waiting []*Candidate
-		running []*Running
+		waiting []*order.Candidate
+		running []*order.Running
 		want    string
 	}{
-		{"as far as the part reaches", []*Candidate{own(1, 4), own(2, 3), own(3, 1)}, nil, "3 2 1"},
-		{"the first beyond it", []*Candidate{own(1, 1), own(2, 5), own(3, 4)}, nil, "3"},
-		{"one is always let in", []*Candidate{own(1, 1), across(own(2, 20))}, nil, "2"},
-		{"none beside one that runs", []*Candidate{own(1, 1)}, []*Running{running(TurnOwn, 8)}, ""},
-		{"beside one that runs", []*Candidate{own(1, 1), own(2, 3)}, []*Running{running(TurnOwn, 5)}, "2"},
-		{"none beside one that waited too long for any", []*Candidate{own(1, 1)}, []*Running{running(TurnLong, 8)}, ""},
-		{"beside one that started at its place", []*Candidate{own(1, 1), own(2, 8)}, []*Running{running(NoTurn, 80)}, "2"},
-		{"a large one beside one that started at its place", []*Candidate{across(own(1, 20))}, []*Running{running(NoTurn, 60)}, "1"},
-		{"too long for any first", []*Candidate{own(1, 4), own(2, 4), long(3, 4)}, nil, "3 2"},
-		{"too long in both ways", []*Candidate{ago(lasting(1, 4, 60), 72*time.Hour), own(2, 4)}, nil, "1 2"},
-		{"none while one of these waits for the part", []*Candidate{own(1, 1), long(2, 8)}, []*Running{running(TurnLong, 1)}, ""},
-		{"who is bound by a cap comes later", []*Candidate{own(1, 1), capped(own(2, 8))}, nil, "1"},
-		{"who asks for what there is not comes later", []*Candidate{own(1, 1), own(2, 9)}, nil, "1"},
-		{"also beside those too long for any", []*Candidate{own(1, 1), capped(long(2, 8)), long(3, 9)}, nil, "1"},
-		{"those do not wait for these", []*Candidate{own(1, 1), long(2, 8)}, []*Running{running(TurnOwn, 8)}, "2"},
+		{"as far as the part reaches", []*order.Candidate{own(1, 4), own(2, 3), own(3, 1)}, nil, "3 2 1"},
+		{"the first beyond it", []*order.Candidate{own(1, 1), own(2, 5), own(3, 4)}, nil, "3"},
+		{"one is always let in", []*order.Candidate{own(1, 1), across(own(2, 20))}, nil, "2"},
+		{"none beside one that runs", []*order.Candidate{own(1, 1)}, []*order.Running{running(order.TurnOwn, 8)}, ""},
+		{"beside one that runs", []*order.Candidate{own(1, 1), own(2, 3)}, []*order.Running{running(order.TurnOwn, 5)}, "2"},
+		{"none beside one that waited too long for any", []*order.Candidate{own(1, 1)}, []*order.Running{running(order.TurnLong, 8)}, ""},
+		{"beside one that started at its place", []*order.Candidate{own(1, 1), own(2, 8)}, []*order.Running{running(order.NoTurn, 80)}, "2"},
+		{"a large one beside one that started at its place", []*order.Candidate{across(own(1, 20))}, []*order.Running{running(order.NoTurn, 60)}, "1"},
+		{"too long for any first", []*order.Candidate{own(1, 4), own(2, 4), long(3, 4)}, nil, "3 2"},
+		{"too long in both ways", []*order.Candidate{ago(lasting(1, 4, 60), 72*time.Hour), own(2, 4)}, nil, "1 2"},
+		{"none while one of these waits for the part", []*order.Candidate{own(1, 1), long(2, 8)}, []*order.Running{running(order.TurnLong, 1)}, ""},
+		{"who is bound by a cap comes later", []*order.Candidate{own(1, 1), capped(own(2, 8))}, nil, "1"},
+		{"who asks for what there is not comes later", []*order.Candidate{own(1, 1), own(2, 9)}, nil, "1"},
+		{"also beside those too long for any", []*order.Candidate{own(1, 1), capped(long(2, 8)), long(3, 9)}, nil, "1"},
+		{"those do not wait for these", []*order.Candidate{own(1, 1), long(2, 8)}, []*order.Running{running(order.TurnOwn, 8)}, "2"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			p := &Policy{GuardAfter: 48 * time.Hour, Accounts: []Account{{Name: "small", Cards: 2}}}
-			v := &View{Nodes: testNodes(10, 64, 8, 80), Queue: NewQueue(p, nil), Running: tt.running}
+			p := &order.Policy{GuardAfter: 48 * time.Hour, Accounts: []order.Account{{Name: "small", Cards: 2}}}
+			v := &View{Nodes: testNodes(10, 64, 8, 80), Queue: order.NewQueue(p, nil), Running: tt.running}
 			for _, c := range tt.waiting {
 				v.Queue.Insert(c)
 			}
@@ -168,8 +172,8 @@ func TestTurnsWithinThePart(t *testing.T) {
 
 // TestNextTurn: a plan is to be made again at the next turn, also when others have come.
 func TestNextTurn(t *testing.T) {
-	p := &Policy{GuardAfter: 48 * time.Hour}
-	q := NewQueue(p, nil)
+	p := &order.Policy{GuardAfter: 48 * time.Hour}
+	q := order.NewQueue(p, nil)
 	for job, limit := range map[int64]int{1: 60, 2: 90, 3: 120} {
 		c := lasting(job, 1, limit)
 		c.Submit = epoch0
@@ -184,8 +188,8 @@ func TestNextTurn(t *testing.T) {
 // TestBackfillsAtTheFront: who waited too long for any has one backfill beside all others, also those
 // of gangs at the front for their own limits; these have one when there is no other at the front.
 func TestBackfillsAtTheFront(t *testing.T) {
-	ago := func(c *Candidate, d time.Duration) *Candidate { c.Submit = epoch0.Add(-d); return c }
-	p := &Policy{GuardAfter: 48 * time.Hour, GuardShare: 1, BackfillDepth: 1}
+	ago := func(c *order.Candidate, d time.Duration) *order.Candidate { c.Submit = epoch0.Add(-d); return c }
+	p := &order.Policy{GuardAfter: 48 * time.Hour, GuardShare: 1, BackfillDepth: 1}
 	var nodes []*cluster.Node
 	for i := range 4 {
 		nodes = append(nodes, run(testNode(fmt.Sprint("n", i+1), 32, 4, 80), 90+int64(i), 60+60*i, 0, 1, 2, 3))
@@ -194,19 +198,19 @@ func TestBackfillsAtTheFront(t *testing.T) {
 	long, short := ago(lasting(2, 4, 60*24), 72*time.Hour), ago(lasting(4, 4, 30), 0)
 	for _, tt := range []struct {
 		name  string
-		first []*Candidate // who has a backfill when the others come
+		first []*order.Candidate // who has a backfill when the others come
 		want  string
 	}{
 		{"all at once", nil, "2 4"},
-		{"who had one keeps it", []*Candidate{own}, "1 2 4"},
+		{"who had one keeps it", []*order.Candidate{own}, "1 2 4"},
 	} {
-		q := NewQueue(p, nil)
+		q := order.NewQueue(p, nil)
 		v := &View{Nodes: nodes, Queue: q}
 		for _, c := range tt.first {
 			q.Insert(c)
 		}
 		v.Backfills = planned(t, epoch0, v, p).Backfills
-		for _, c := range []*Candidate{own, long, later, short} {
+		for _, c := range []*order.Candidate{own, long, later, short} {
 			q.Insert(c)
 		}
 		var got []int

@@ -10,6 +10,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
+	"gangd/pkg/core/sched/order"
 )
 
 // past is a site's history as it may go: gangs come, start, end, are stopped and queued
@@ -19,9 +20,9 @@ type past struct {
 	t      *rapid.T
 	now    time.Time
 	view   View
-	policy *Policy
-	ledger *Ledger
-	known  map[int64]*Candidate // whoever starts
+	policy *order.Policy
+	ledger *order.Ledger
+	known  map[int64]*order.Candidate // whoever starts
 	next   int64
 	rich   bool // see enrich
 }
@@ -29,9 +30,9 @@ type past struct {
 // newPast draws a site: a few unequal nodes, or more equal ones on which classes have many
 // nodes and backfills stand beside each other.
 func newPast(t *rapid.T) *past {
-	h := &past{t: t, now: epoch0, ledger: NewLedger(0), known: map[int64]*Candidate{}, next: 1}
-	h.policy = &Policy{Order: rapid.SampledFrom(Orders).Draw(t, "order"), BackfillDepth: rapid.IntRange(1, 4).Draw(t, "backfills"),
-		MaxStarts: rapid.IntRange(0, 3).Draw(t, "max"), Preempt: rapid.SampledFrom(Preempts).Draw(t, "preempt"),
+	h := &past{t: t, now: epoch0, ledger: order.NewLedger(0), known: map[int64]*order.Candidate{}, next: 1}
+	h.policy = &order.Policy{Order: rapid.SampledFrom(order.Orders).Draw(t, "order"), BackfillDepth: rapid.IntRange(1, 4).Draw(t, "backfills"),
+		MaxStarts: rapid.IntRange(0, 3).Draw(t, "max"), Preempt: rapid.SampledFrom(order.Preempts).Draw(t, "preempt"),
 		GuardAfter: time.Duration(rapid.SampledFrom([]int{0, 0, 30}).Draw(t, "guard")) * time.Minute}
 	if rapid.IntRange(0, 4).Draw(t, "capped") == 0 {
 		h.policy.UserCards = rapid.IntRange(1, 20).Draw(t, "cap")
@@ -45,7 +46,7 @@ func newPast(t *rapid.T) *past {
 			h.policy.Switches = fabric(nodes, 3)
 		}
 	}
-	h.view.Queue = NewQueue(h.policy, h.ledger)
+	h.view.Queue = order.NewQueue(h.policy, h.ledger)
 	return h
 }
 
@@ -53,7 +54,7 @@ func newPast(t *rapid.T) *past {
 func (h *past) enrich() {
 	t, p := h.t, h.policy
 	h.rich = true
-	p.Accounts = []Account{{Name: "lab", Cards: rapid.SampledFrom([]int{0, 8, 20}).Draw(t, "bound"), Quota: rapid.SampledFrom([]int{0, 0, 4, 8}).Draw(t, "quota")}, {Name: "own", Share: 2}}
+	p.Accounts = []order.Account{{Name: "lab", Cards: rapid.SampledFrom([]int{0, 8, 20}).Draw(t, "bound"), Quota: rapid.SampledFrom([]int{0, 0, 4, 8}).Draw(t, "quota")}, {Name: "own", Share: 2}}
 	p.MinRun = time.Duration(rapid.SampledFrom([]int{0, 0, 4}).Draw(t, "min run")) * time.Minute
 	p.ProtectDone, p.Hysteresis = rapid.Bool().Draw(t, "protect done"), rapid.SampledFrom([]float64{0, 1, 2}).Draw(t, "hysteresis")
 	p.GuardShare = rapid.SampledFrom([]float64{0, 0.5}).Draw(t, "share")
@@ -61,7 +62,7 @@ func (h *past) enrich() {
 }
 
 // enrichGang does so for one that comes.
-func (h *past) enrichGang(c *Candidate) {
+func (h *past) enrichGang(c *order.Candidate) {
 	t := h.t
 	c.Tier = int64(rapid.IntRange(0, 3).Draw(t, "tier") / 3)
 	c.Nice = int64(rapid.IntRange(0, 2).Draw(t, "nice") / 2)
@@ -75,7 +76,7 @@ func (h *past) enrichGang(c *Candidate) {
 }
 
 // enrichRun does so for one that starts.
-func (h *past) enrichRun(r *Running, why Turn) {
+func (h *past) enrichRun(r *order.Running, why order.Turn) {
 	t := h.t
 	r.Turn, r.Final, r.Done = why, rapid.IntRange(0, 3).Draw(t, "final") == 0, rapid.IntRange(0, 5).Draw(t, "done") == 0
 	r.MinRun = time.Duration(rapid.SampledFrom([]int{0, 0, 6}).Draw(t, "own min run")) * time.Minute
@@ -188,7 +189,7 @@ func (h *past) take(plan Plan) {
 		if limit > 0 {
 			until = h.now.Add(limit + c.Stop)
 		}
-		r := &Running{Job: s.Job, Epoch: 1, Tier: c.Tier, Priority: c.Priority, User: c.User, Cards: CardsOf(c.Ask),
+		r := &order.Running{Job: s.Job, Epoch: 1, Tier: c.Tier, Priority: c.Priority, User: c.User, Cards: order.CardsOf(c.Ask),
 			Submit: c.Submit, Start: h.now, TimeLimit: limit, Attained: c.Attained, KeepsWork: c.KeepsWork, Stop: c.Stop,
 			Nice: c.Nice, Account: c.Account, Name: c.Name}
 		if h.rich {
@@ -210,27 +211,27 @@ func (h *past) take(plan Plan) {
 			h.put(at, next)
 		}
 		h.known[s.Job] = c
-		h.view.Running = PutRunning(slices.Clone(h.view.Running), s.Job, r)
+		h.view.Running = order.PutRunning(slices.Clone(h.view.Running), s.Job, r)
 		h.view.Queue.Remove(s.Job)
 	}
 	for _, s := range plan.Stops {
-		at, _ := slices.BinarySearchFunc(h.view.Running, s.Job, func(r *Running, job int64) int { return cmp.Compare(r.Job, job) })
+		at, _ := slices.BinarySearchFunc(h.view.Running, s.Job, func(r *order.Running, job int64) int { return cmp.Compare(r.Job, job) })
 		r := *h.view.Running[at]
 		r.Stopping, r.StopBy = true, h.now.Add(r.Stop)
-		h.view.Running = PutRunning(slices.Clone(h.view.Running), s.Job, &r)
+		h.view.Running = order.PutRunning(slices.Clone(h.view.Running), s.Job, &r)
 	}
 }
 
 // leave takes a gang off its nodes; who was stopped waits again.
-func (h *past) leave(r *Running) {
+func (h *past) leave(r *order.Running) {
 	for at, n := range h.view.Nodes {
 		if next := n.Release(api.MemberKey{Job: r.Job, Epoch: 1}); next != n {
 			h.put(at, next)
 		}
 	}
-	h.view.Running = PutRunning(slices.Clone(h.view.Running), r.Job, nil)
+	h.view.Running = order.PutRunning(slices.Clone(h.view.Running), r.Job, nil)
 	ran := h.now.Sub(r.Start)
-	u := Usage{Peer: Peer{User: r.User, Name: r.Name, Cards: r.Cards, Job: r.Job}, Ran: ran, Ended: h.now}
+	u := order.Usage{Peer: order.Peer{User: r.User, Name: r.Name, Cards: r.Cards, Job: r.Job}, Ran: ran, Ended: h.now}
 	if !r.Stopping {
 		u.Whole, u.Limit = ran, r.TimeLimit
 	}

@@ -1,15 +1,13 @@
 package sched
 
-import (
-	"gangd/pkg/core/sched/order"
-)
+import "gangd/pkg/core/sched/order"
 
 // Most of ten thousand different asks can't start on a full cluster, whoever makes room for whom: no node has so much free
 // as one rank needs. These are told at a look each, without what a visit asks of the backfills.
 
 // hopeless is the ask class of a gang that a visit would do nothing for but note why it stays, and all others of its class;
 // nil: it has to be visited.
-func (pl *planner) hopeless(c *Candidate, cl *JobClass) *askClass {
+func (pl *planner) hopeless(c *order.Candidate, cl *order.JobClass) *askClass {
 	if pl.kept.mem.visitsAll || len(c.Ask.Spec.Pools) > 0 || !pl.isBehind(c) || pl.visitedBehind && pl.visited[c.Job] {
 		return nil
 	}
@@ -33,7 +31,7 @@ func (pl *planner) hopeless(c *Candidate, cl *JobClass) *askClass {
 
 // isBehind reports whether a gang is behind all takers of backfills, and no more of these are made for its like: it can
 // neither take their places nor have its own. What holds for one holds for those after it, until one is visited.
-func (pl *planner) isBehind(c *Candidate) bool {
+func (pl *planner) isBehind(c *order.Candidate) bool {
 	if pl.behind {
 		return true
 	}
@@ -59,7 +57,7 @@ func (pl *planner) isBehind(c *Candidate) bool {
 
 // tellHopeless notes why the hopeless gangs of a class stay. Mostly that is what the plan before said: as long as the cluster would hold
 // the gang, that it has no room depends on nothing else.
-func (pl *planner) tellHopeless(c *Candidate, cl *JobClass, sh *askClass) {
+func (pl *planner) tellHopeless(c *order.Candidate, cl *order.JobClass, sh *askClass) {
 	n := pl.why.notedOf(sh)
 	if o := n.last; n.verdict == nil && pl.fit.tally.nodes == 0 && sh.emptyAt == pl.fit.capacity && o != nil && o.first == c.Job &&
 		o.isRoomless() {

@@ -8,6 +8,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
+	"gangd/pkg/core/sched/order"
 )
 
 // TestPlansRememberNothingThatMatters: a planner that has made many plans decides as one
@@ -52,7 +53,7 @@ func TestCapacityIsLookedAtAgain(t *testing.T) {
 		var m Planner
 		for i, n := range []*cluster.Node{&lacks, &has, &lacks} {
 			v.Nodes = []*cluster.Node{n, away}
-			plan := m.Make(epoch0, v, &Policy{})
+			plan := m.Make(epoch0, v, &order.Policy{})
 			r, _ := plan.Reason(8, v.Queue.JobClass(8))
 			if fits := r.Word == WordResources; fits != (i == 1) {
 				t.Errorf("%s, look %d: %+v", name, i+1, r)
@@ -105,7 +106,7 @@ func wholeOf(p *Plan, h *past) whole {
 // TestWhoStartedIsNotHopeless: a taker that started before its turn, for gangs ahead of it need less, is not given as the one that
 // others like it stand behind.
 func TestWhoStartedIsNotHopeless(t *testing.T) {
-	p := &Policy{BackfillDepth: 2}
+	p := &order.Policy{BackfillDepth: 2}
 	n1, n2 := run(testNode("n1", 32, 4, 80), 90, 60, 0, 1, 2, 3), testNode("n2", 32, 1, 80)
 	q := queueOf(lasting(1, 4, 1), lasting(3, 1, 600))
 	v := &View{Nodes: []*cluster.Node{n1, run(n2, 91, 60, 0)}, Queue: q}
@@ -113,7 +114,7 @@ func TestWhoStartedIsNotHopeless(t *testing.T) {
 	q.Insert(lasting(2, 2, 60))
 	q.Insert(lasting(4, 1, 600))
 	v.Nodes[1] = n2
-	plan := planned(t, epoch0, v, &Policy{BackfillDepth: 1})
+	plan := planned(t, epoch0, v, &order.Policy{BackfillDepth: 1})
 	if got := started(plan); got != "[3@n2]" {
 		t.Fatalf("starts %s", got)
 	}

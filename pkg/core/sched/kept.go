@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"gangd/pkg/core/cluster"
+	"gangd/pkg/core/sched/order"
 )
 
 // keptMemory is what is remembered of backfills, and of what ends, from plan to plan.
@@ -36,7 +37,7 @@ type kept struct {
 	most         most           // that a node has free
 	touchedNodes []int          // nodes, of one question
 	nodeBuffer   []int32
-	remainingOf  *Candidate // of whom remaining was worked out last
+	remainingOf  *order.Candidate // of whom remaining was worked out last
 	remaining    time.Duration
 }
 

@@ -1,9 +1,10 @@
 package sched
 
 import (
-	"gangd/pkg/core/cluster"
 	"slices"
 	"time"
+
+	"gangd/pkg/core/cluster"
 )
 
 // grantsMemo is what a backfill takes, kept as long as the backfill is: the next plan books the same

@@ -11,8 +11,8 @@ import (
 
 // turnText is when a gang that waits for room comes to the front of its tier, and by when it
 // starts then. Empty: it never does, or it is there.
-func (wy *why) turnText(c *Candidate) string {
-	if wy.policy.GuardAfter <= 0 || wy.front[c.Job] != NoTurn || !wy.guard.waitsForRoom(c) {
+func (wy *why) turnText(c *order.Candidate) string {
+	if wy.policy.GuardAfter <= 0 || wy.front[c.Job] != order.NoTurn || !wy.guard.waitsForRoom(c) {
 		return ""
 	}
 	patience := wy.guard.patienceFor(order.Weight(c.Ask))
@@ -43,7 +43,7 @@ func (wy *why) turnText(c *Candidate) string {
 // at the front; they are free when all has ended that ran then, and who had places kept before it.
 // Who came to the front by its own limit stands behind all that waited too long for any, so that
 // this counts only where nobody will have by then.
-func (wy *why) latestStart(c *Candidate) (at time.Time, longest time.Duration) {
+func (wy *why) latestStart(c *order.Candidate) (at time.Time, longest time.Duration) {
 	q := wy.view.Queue
 	for _, r := range wy.view.Running {
 		if longest = max(longest, r.TimeLimit+r.Stop); r.TimeLimit <= 0 {
@@ -75,7 +75,7 @@ func (wy *why) latestStart(c *Candidate) (at time.Time, longest time.Duration) {
 
 // after is when a gang has started that comes to the front then, behind those of a list that are
 // before it there.
-func (wy *why) after(due time.Time, list []*Candidate, c *Candidate, each time.Duration) time.Time {
+func (wy *why) after(due time.Time, list []*order.Candidate, c *order.Candidate, each time.Duration) time.Time {
 	if due.Before(wy.now) {
 		due = wy.now
 	}

@@ -9,13 +9,14 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
+	"gangd/pkg/core/sched/order"
 )
 
 // standing is a cluster of single cards under a queue that never gets empty.
 type standing struct {
 	t         *rapid.T
-	policy    *Policy
-	queue     *Queue
+	policy    *order.Policy
+	queue     *order.Queue
 	planner   Planner
 	nodes     []*cluster.Node
 	backfills []Backfill
@@ -27,8 +28,8 @@ type standing struct {
 
 // life is a gang that runs.
 type life struct {
-	c    *Candidate
-	r    *Running
+	c    *order.Candidate
+	r    *order.Running
 	ends int // second
 }
 
@@ -52,7 +53,7 @@ func (s *standing) fill(waiting int) {
 func (s *standing) view() *View {
 	v := &View{Nodes: s.nodes, Queue: s.queue, Backfills: s.backfills}
 	for _, l := range s.runs {
-		v.Running = PutRunning(v.Running, l.r.Job, l.r)
+		v.Running = order.PutRunning(v.Running, l.r.Job, l.r)
 	}
 	return v
 }
@@ -82,7 +83,7 @@ func (s *standing) step() (started []int64) {
 		s.nodes = applyUntil(s.t, s.nodes, c, s.tick, st.Slots, s.now().Add(c.TimeLimit))
 		s.queue.Remove(st.Job)
 		limit := int(c.TimeLimit / time.Second)
-		s.runs[st.Job] = &life{c, &Running{Job: st.Job, Epoch: s.tick, Cards: len(st.Slots), Submit: c.Submit, Start: s.now(),
+		s.runs[st.Job] = &life{c, &order.Running{Job: st.Job, Epoch: s.tick, Cards: len(st.Slots), Submit: c.Submit, Start: s.now(),
 			TimeLimit: c.TimeLimit, Attained: c.Attained, KeepsWork: c.KeepsWork, Turn: st.Turn}, s.tick + rapid.IntRange(1, limit).Draw(s.t, "runs")}
 		started = append(started, st.Job)
 	}
@@ -103,14 +104,14 @@ func (s *standing) step() (started []int64) {
 // cards those may have that waited, and whenever these are due.
 func TestStartedAsStated(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		p := &Policy{
-			Order:         rapid.SampledFrom(Orders).Draw(t, "order"),
-			Preempt:       rapid.SampledFrom([]Preempt{PreemptOff, PreemptTier, PreemptService}).Draw(t, "preempt"),
+		p := &order.Policy{
+			Order:         rapid.SampledFrom(order.Orders).Draw(t, "order"),
+			Preempt:       rapid.SampledFrom([]order.Preempt{order.PreemptOff, order.PreemptTier, order.PreemptService}).Draw(t, "preempt"),
 			BackfillDepth: rapid.IntRange(1, 3).Draw(t, "depth"),
 			GuardAfter:    time.Duration(rapid.SampledFrom([]int{1, 8, 60}).Draw(t, "guard after")) * time.Second,
 			GuardShare:    float64(rapid.SampledFrom([]int{1, 10, 50, 100}).Draw(t, "guard percent")) / 100,
 		}
-		s := &standing{t: t, policy: p, queue: NewQueue(p, nil), runs: map[int64]*life{}, limit: rapid.IntRange(1, 6).Draw(t, "longest limit")}
+		s := &standing{t: t, policy: p, queue: order.NewQueue(p, nil), runs: map[int64]*life{}, limit: rapid.IntRange(1, 6).Draw(t, "longest limit")}
 		s.nodes = testNodes(rapid.IntRange(1, 3).Draw(t, "nodes"), 16, 4, 80)
 		waiting := rapid.IntRange(1, 12).Draw(t, "always wait")
 		for range rapid.IntRange(0, 20).Draw(t, "seconds before") {

@@ -18,7 +18,7 @@ const (
 )
 
 // Make plans without a memory of earlier plans: see [Planner.Make].
-func Make(now time.Time, v *View, p *Policy) Plan { return new(Planner).Make(now, v, p) }
+func Make(now time.Time, v *View, p *order.Policy) Plan { return new(Planner).Make(now, v, p) }
 
 // Planner makes plans, and remembers between them what does not change with the plan: classes
 // of nodes, and what each ask class finds out about each class. What it decides depends on the
@@ -39,7 +39,7 @@ const forget = 20000
 // Candidates of one class are looked at in turn until one of them stays. Within a plan room
 // only shrinks (starts take it, backfills keep it off), so the others would stay too: the rest
 // of a hundred thousand that wait costs nothing.
-func (m *Planner) Make(now time.Time, v *View, p *Policy) Plan {
+func (m *Planner) Make(now time.Time, v *View, p *order.Policy) Plan {
 	pl := m.planner(now, v, p)
 	pl.run(-1)
 	return pl.plan()
@@ -66,13 +66,13 @@ type planner struct {
 // backfill is a [Backfill] as a plan works with it.
 type backfill struct {
 	Backfill
-	c          *Candidate
+	c          *order.Candidate
 	grants     []nodeGrant
 	away       bool // one of its nodes is
 	concession concession
 }
 
-func (m *Planner) planner(now time.Time, v *View, p *Policy) *planner {
+func (m *Planner) planner(now time.Time, v *View, p *order.Policy) *planner {
 	if m.fit.askClasses == nil || len(m.fit.classes.list) > forget {
 		*m = Planner{fit: finder{askClasses: map[string]*askClass{}}, kept: keptMemory{visitsAll: m.kept.visitsAll}}
 	}
@@ -86,7 +86,7 @@ func (m *Planner) planner(now time.Time, v *View, p *Policy) *planner {
 	m.kept.forget(v.Backfills)
 	pl := &planner{mem: m, fit: f, visited: map[int64]bool{},
 		given: given{now: now, view: v, policy: p, depth: max(1, p.BackfillDepth), reservations: newReservations(v, now),
-			front: map[int64]Turn{}}}
+			front: map[int64]order.Turn{}}}
 	g := &pl.given
 	pl.kept = kept{given: g, fit: f, mem: &m.kept, ends: horizon{given: g, mem: &m.kept}, views: []*nodeView{f.pool.clone(f.base)},
 		moved: map[int64]bool{}}
@@ -199,7 +199,7 @@ var never = time.Unix(math.MaxInt32*100, 0)
 var beyondLimits = never.Add(-1)
 
 // end is when a gang that starts now has ended at the latest.
-func (gv *given) end(c *Candidate) time.Time {
+func (gv *given) end(c *order.Candidate) time.Time {
 	end := never
 	if c.TimeLimit > 0 {
 		end = gv.now.Add(c.TimeLimit + c.Stop)
@@ -211,7 +211,7 @@ func (gv *given) end(c *Candidate) time.Time {
 }
 
 // leastEnd is end with its time limit cut as far as it allows.
-func (gv *given) leastEnd(c *Candidate) time.Time {
+func (gv *given) leastEnd(c *order.Candidate) time.Time {
 	end := gv.end(c)
 	if by := gv.now.Add(c.TimeMin + c.Stop); c.TimeMin > 0 && by.Before(end) {
 		end = by
@@ -220,7 +220,7 @@ func (gv *given) leastEnd(c *Candidate) time.Time {
 }
 
 // visit starts a gang, or notes why it and all others of its class stay.
-func (pl *planner) visit(c *Candidate, cl *JobClass) bool {
+func (pl *planner) visit(c *order.Candidate, cl *order.JobClass) bool {
 	sh := pl.fit.classOfAll(cl, c)
 	if v := pl.bounds.capped(c); v != nil {
 		pl.bounds.keepPools(c, v)
@@ -252,7 +252,7 @@ func (pl *planner) visit(c *Candidate, cl *JobClass) bool {
 // startNow starts a gang where it fits with the backfills that are made, and reports whether it
 // does. Beside fewer backfills it may fit where others of its ask class did not: what is known of these
 // is not asked then.
-func (pl *planner) startNow(c *Candidate, sh *askClass, fewer bool) bool {
+func (pl *planner) startNow(c *order.Candidate, sh *askClass, fewer bool) bool {
 	end, least := pl.end(c), pl.leastEnd(c)
 	stays := sh.bad != nil || !fewer && !sh.blocked.IsZero() && !least.Before(sh.blocked)
 	if !stays && (pl.start(c, sh, pl.kept.viewFor(c, end), end) || pl.startCut(c, sh, least, end)) {
@@ -275,12 +275,12 @@ func (pl *planner) startNow(c *Candidate, sh *askClass, fewer bool) bool {
 // mayBackfill reports whether one more gang may be given a backfill. Moves do not count: they end
 // as soon as their victims have. Nor do backfills of longer gangs that it may pass, or these would
 // keep all there are from the gangs ahead of them; but no more than twice as many are made.
-func (kp *kept) mayBackfill(c *Candidate) bool {
+func (kp *kept) mayBackfill(c *order.Candidate) bool {
 	at, n, passed := kp.front[c.Job], 0, 0
 	for i := range kp.list {
 		b := &kp.list[i]
 		switch its := kp.front[b.Job]; {
-		case b.isMove() || its < at || at == NoTurn && its != NoTurn:
+		case b.isMove() || its < at || at == order.NoTurn && its != order.NoTurn:
 		case kp.passes(c, b):
 			passed++
 		default:
@@ -289,11 +289,11 @@ func (kp *kept) mayBackfill(c *Candidate) bool {
 	}
 	// Who waited too long for any has one backfill beside the others', and who did for its own time
 	// limit one when there is no such.
-	return at == NoTurn && n < kp.depth && n+passed < 2*kp.depth || n+passed == 0
+	return at == order.NoTurn && n < kp.depth && n+passed < 2*kp.depth || n+passed == 0
 }
 
 // viewFor is the nodes as a gang sees them that starts now and has ended by then.
-func (kp *kept) viewFor(c *Candidate, end time.Time) *nodeView {
+func (kp *kept) viewFor(c *order.Candidate, end time.Time) *nodeView {
 	if kp.reservations != nil && ownOf(c) != "" {
 		return kp.openTo(c, kp.ownView(c, end, -1), end)
 	}

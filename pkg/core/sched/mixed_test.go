@@ -11,6 +11,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
+	"gangd/pkg/core/sched/order"
 )
 
 // giveRoles cuts a spec into roles of unlike ranks.
@@ -29,7 +30,7 @@ func giveRoles(t *rapid.T, s *api.Spec) {
 	}
 }
 
-func checkRolePlaces(t *rapid.T, c *Candidate, slots []cluster.Slot, nodes []*cluster.Node) {
+func checkRolePlaces(t *rapid.T, c *order.Candidate, slots []cluster.Slot, nodes []*cluster.Node) {
 	s := c.Ask.Spec
 	for i, slot := range slots {
 		r, _ := s.RoleAt(i)
@@ -64,13 +65,13 @@ func TestOneRoleIsNoRole(t *testing.T) {
 		role.Roles = []api.Role{{Name: "all", Count: s.Size, CPUsPerRank: s.CPUsPerRank, MemoryPerRank: s.MemoryPerRank,
 			GPUsPerRank: s.GPUsPerRank, GPUType: s.GPUType, VRAMBytes: s.VRAMBytes, Constraint: s.Constraint}}
 		starts := func(s *api.Spec) int {
-			v.Queue = queueOf(&Candidate{Job: 1, Terms: &Terms{Size: s.Size, Ask: cluster.AskOf(s, []string{"gpu"})}})
-			return len(Make(epoch0, v, &Policy{}).Starts)
+			v.Queue = queueOf(&order.Candidate{Job: 1, Terms: &order.Terms{Size: s.Size, Ask: cluster.AskOf(s, []string{"gpu"})}})
+			return len(Make(epoch0, v, &order.Policy{}).Starts)
 		}
 		if a, b := starts(s), starts(&role); a != b {
 			t.Fatalf("%d starts without roles, %d with one: %+v", a, b, s)
 		}
-		if a, b := Unsatisfiable(v.Nodes, &Policy{}, cluster.AskOf(s, []string{"gpu"})), Unsatisfiable(v.Nodes, &Policy{}, cluster.AskOf(&role, []string{"gpu"})); (a == nil) != (b == nil) {
+		if a, b := Unsatisfiable(v.Nodes, &order.Policy{}, cluster.AskOf(s, []string{"gpu"})), Unsatisfiable(v.Nodes, &order.Policy{}, cluster.AskOf(&role, []string{"gpu"})); (a == nil) != (b == nil) {
 			t.Fatalf("%v without roles, %v with one", a, b)
 		}
 	})
@@ -85,7 +86,7 @@ func TestRolesStartOnTheirClaim(t *testing.T) {
 		c.Ask = cluster.AskOf(c.Ask.Spec, c.Ask.Partitions)
 		c.Size = c.Ask.Spec.Size
 		v.Queue = queueOf(c)
-		plan := Make(epoch0, v, &Policy{BackfillDepth: 1})
+		plan := Make(epoch0, v, &order.Policy{BackfillDepth: 1})
 		if len(plan.Backfills) == 0 {
 			return // it starts, or never could
 		}
@@ -93,7 +94,7 @@ func TestRolesStartOnTheirClaim(t *testing.T) {
 			v.Nodes[i] = n.Emptied()
 		}
 		v.Backfills = plan.Backfills
-		if len(Make(epoch0, v, &Policy{BackfillDepth: 1}).Starts) != 1 {
+		if len(Make(epoch0, v, &order.Policy{BackfillDepth: 1}).Starts) != 1 {
 			t.Fatalf("claimed %v and did not start on the empty nodes", plan.Backfills[0].Slots)
 		}
 	})
@@ -112,7 +113,7 @@ func TestMixedMissesLittle(t *testing.T) {
 		c.Ask = cluster.AskOf(c.Ask.Spec, c.Ask.Partitions)
 		c.Size = c.Ask.Spec.Size
 		v.Queue = queueOf(c)
-		got := len(Make(epoch0, v, &Policy{}).Starts) == 1
+		got := len(Make(epoch0, v, &order.Policy{}).Starts) == 1
 		want := tryAll(c, v.Nodes, 0)
 		if got && !want {
 			t.Fatalf("started, but no rank by rank placement exists: %+v", c.Ask.Spec.Roles)
@@ -131,7 +132,7 @@ func TestMixedMissesLittle(t *testing.T) {
 }
 
 // tryAll places rank after rank on every node that takes it, with every choice of its cards.
-func tryAll(c *Candidate, nodes []*cluster.Node, rank int) bool {
+func tryAll(c *order.Candidate, nodes []*cluster.Node, rank int) bool {
 	if rank == c.Size {
 		return true
 	}
@@ -178,7 +179,7 @@ func TestMixedPlaces(t *testing.T) {
 	nodes := []*cluster.Node{testNode("n1", 8, 3, 80), testNode("n2", 4, 4, 80)}
 	// The worker first would take n1, and leave no node with six CPUs.
 	c := candidate(1, mixedSpec(api.Role{Name: "coordinator", Count: 1, CPUsPerRank: 6}, api.Role{Name: "worker", Count: 3, CPUsPerRank: 1, GPUsPerRank: 1}))
-	plan := planned(t, epoch0, &View{Nodes: nodes, Queue: queueOf(c)}, &Policy{})
+	plan := planned(t, epoch0, &View{Nodes: nodes, Queue: queueOf(c)}, &order.Policy{})
 	if len(plan.Starts) != 1 {
 		t.Fatalf("does not start: %+v", plan.Reasons(queueOf(c)))
 	}
@@ -194,7 +195,7 @@ func TestMixedOnOneNode(t *testing.T) {
 	spec.Exclusive = true
 	c := candidate(1, spec)
 	nodes := []*cluster.Node{testNode("n1", 8, 2, 80)}
-	plan := planned(t, epoch0, &View{Nodes: nodes, Queue: queueOf(c)}, &Policy{})
+	plan := planned(t, epoch0, &View{Nodes: nodes, Queue: queueOf(c)}, &order.Policy{})
 	if len(plan.Starts) != 1 {
 		t.Fatalf("does not start: %+v", plan.Reasons(queueOf(c)))
 	}
@@ -227,7 +228,7 @@ func TestMixedTexts(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			c := candidate(1, tt.spec)
-			e := Unsatisfiable(tt.nodes, &Policy{}, c.Ask)
+			e := Unsatisfiable(tt.nodes, &order.Policy{}, c.Ask)
 			never := ""
 			if e != nil {
 				never = e.Message + "; " + e.Hint
@@ -239,7 +240,7 @@ func TestMixedTexts(t *testing.T) {
 				return
 			}
 			q := queueOf(c)
-			plan := planned(t, epoch0, &View{Nodes: tt.nodes, Queue: q}, &Policy{})
+			plan := planned(t, epoch0, &View{Nodes: tt.nodes, Queue: q}, &order.Policy{})
 			if r := plan.Reasons(q); len(r) != 1 || r[0].Text != tt.why {
 				t.Errorf("waits because\n%+v, want\n%q", r, tt.why)
 			}

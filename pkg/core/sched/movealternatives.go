@@ -1,12 +1,14 @@
 package sched
 
 import (
-	"gangd/pkg/core/cluster"
 	"time"
+
+	"gangd/pkg/core/cluster"
+	"gangd/pkg/core/sched/order"
 )
 
 // moveOfAlternatives is [victims.move] by the alternative that costs least work, then the fewest gangs.
-func (vs *victims) moveOfAlternatives(c *Candidate, sh *askClass, victims []*victimCandidate, end time.Time) (best []cluster.Slot,
+func (vs *victims) moveOfAlternatives(c *order.Candidate, sh *askClass, victims []*victimCandidate, end time.Time) (best []cluster.Slot,
 	chosen []*victimCandidate) {
 	var least float64
 	for _, way := range sh.alternatives {

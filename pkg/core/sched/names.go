@@ -10,10 +10,11 @@ import (
 	"gangd/pkg/core/cluster"
 	"gangd/pkg/core/hostlist"
 	"gangd/pkg/core/nearest"
+	"gangd/pkg/core/sched/order"
 )
 
 // checkNames refuses partitions and nodes that do not exist, with the nearest that do.
-func checkNames(nodes []*cluster.Node, p *Policy, ask *cluster.Ask) *api.Error {
+func checkNames(nodes []*cluster.Node, p *order.Policy, ask *cluster.Ask) *api.Error {
 	if err := checkKnown("partition", api.ReasonPartition, ask.Partitions, func() []string { return partitionNames(nodes, p) },
 		commas); err != nil {
 		return err
@@ -37,7 +38,7 @@ func checkNames(nodes []*cluster.Node, p *Policy, ask *cluster.Ask) *api.Error {
 func commas(names []string) string { return strings.Join(names, ", ") }
 
 // partitionNames lists those of the policy; nodes may name others, which exist as well.
-func partitionNames(nodes []*cluster.Node, p *Policy) []string {
+func partitionNames(nodes []*cluster.Node, p *order.Policy) []string {
 	var out []string
 	for i := range p.Partitions {
 		out = append(out, p.Partitions[i].Name)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"gangd/pkg/core/cluster"
+	"gangd/pkg/core/sched/order"
 )
 
 // TestNodeListIsASortedSet: a list of many runs, which are cut and joined, is what a sorted slice is, whatever came and went; and
@@ -44,7 +45,7 @@ func TestNodeListIsASortedSet(t *testing.T) {
 // TestNodesAreOfferedByName, those of several classes too: the same view has the same plan.
 func TestNodesAreOfferedByName(t *testing.T) {
 	nodes := []*cluster.Node{testNode("n1", 8, 4, 80), testNode("n2", 8, 2, 80), testNode("n3", 8, 4, 80), testNode("n4", 8, 2, 80)}
-	pl := new(Planner).planner(epoch0, &View{Nodes: nodes, Queue: queueOf()}, &Policy{})
+	pl := new(Planner).planner(epoch0, &View{Nodes: nodes, Queue: queueOf()}, &order.Policy{})
 	if got := pl.kept.views[0].open(); !slices.Equal(got, []int32{0, 1, 2, 3}) {
 		t.Error(got)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
+	"gangd/pkg/core/sched/order"
 )
 
 // TestViewsAreApart: each view has the nodes that were put into it, and their classes, whatever its clones became.
@@ -105,7 +106,7 @@ func checkView(t *rapid.T, l *nodeView, want []*cluster.Node, classes *nodeClass
 func TestPlansUseTheirMemoryAgain(t *testing.T) {
 	nodes := testNodes(40, 8, 4, 80)
 	fill(nodes, func(n, card int) bool { return n%4 == 0 && card == 0 })
-	q := NewQueue(&Policy{}, nil)
+	q := order.NewQueue(&order.Policy{}, nil)
 	for job := range 12 {
 		c := lasting(int64(job+1), 1+job%4, 0)
 		c.Submit = epoch0.Add(-1)
@@ -118,7 +119,7 @@ func TestPlansUseTheirMemoryAgain(t *testing.T) {
 	}
 	v, second := &View{Nodes: nodes, Queue: q}, [6]int{}
 	for plan := range 50 {
-		v.Backfills = m.Make(epoch0, v, &Policy{BackfillDepth: 8}).Backfills
+		v.Backfills = m.Make(epoch0, v, &order.Policy{BackfillDepth: 8}).Backfills
 		if plan == 1 {
 			second = size()
 		}

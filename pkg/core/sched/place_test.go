@@ -7,6 +7,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
+	"gangd/pkg/core/sched/order"
 )
 
 // TestPlacement: among fits the one that keeps most future asks possible.
@@ -57,7 +58,7 @@ func TestPlacement(t *testing.T) {
 			c := candidate(1, tt.spec)
 			c.Avoid = tt.avoid
 			var parts []string
-			for _, s := range planned(t, epoch0, &View{Nodes: tt.nodes, Queue: queueOf(c)}, &Policy{}).Starts {
+			for _, s := range planned(t, epoch0, &View{Nodes: tt.nodes, Queue: queueOf(c)}, &order.Policy{}).Starts {
 				for i := 0; i < len(s.Slots); {
 					k := 1
 					for i+k < len(s.Slots) && s.Slots[i+k].Node == s.Slots[i].Node {
@@ -95,7 +96,7 @@ func TestReasons(t *testing.T) {
 		{4, "ReqNodeNotAvail", "does not fit without what is out of service: n9 (drained: broken fan)"},
 		{5, "BadConstraints", `constraint "a&": a feature expected at column 3, found the end; write features joined by & and |, such as a100&(ib|roce), alternatives for all nodes as [rack1|rack2], counts of nodes as rack1*2`},
 	}
-	plan := planned(t, epoch0, v, &Policy{})
+	plan := planned(t, epoch0, v, &order.Policy{})
 	if got := plan.Reasons(v.Queue); fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("%+v\nwant %+v", got, want)
 	}

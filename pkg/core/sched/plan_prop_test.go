@@ -10,24 +10,25 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
+	"gangd/pkg/core/sched/order"
 )
 
 // genView is a cluster on which a first plan has run, and a queue.
 func genView(t *rapid.T) *View {
 	nodes := genNodes(t)
 	before := genQueue(t, 1000, 4)
-	for _, s := range Make(epoch0, &View{Nodes: nodes, Queue: before}, &Policy{}).Starts {
+	for _, s := range Make(epoch0, &View{Nodes: nodes, Queue: before}, &order.Policy{}).Starts {
 		nodes = apply(t, nodes, before.Get(s.Job), 1, s.Slots)
 	}
 	return &View{Nodes: nodes, Queue: genQueue(t, 1, 8)}
 }
 
-func find(q *Queue, job int64) *Candidate { return q.Get(job) }
+func find(q *order.Queue, job int64) *order.Candidate { return q.Get(job) }
 
 func TestPlanIsSound(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		v := genView(t)
-		p := &Policy{BackfillDepth: rapid.IntRange(0, 3).Draw(t, "backfills"), MaxStarts: rapid.IntRange(0, 3).Draw(t, "max starts")}
+		p := &order.Policy{BackfillDepth: rapid.IntRange(0, 3).Draw(t, "backfills"), MaxStarts: rapid.IntRange(0, 3).Draw(t, "max starts")}
 		plan := Make(epoch0, v, p)
 		if again := Make(epoch0, v, p); !reflect.DeepEqual(plan, again) {
 			t.Fatalf("two plans of one view differ:\n%+v\n%+v", plan, again)
@@ -53,7 +54,7 @@ func TestPlanIsSound(t *testing.T) {
 }
 
 // checkPlaces holds a placement against the spec, without the code that made it.
-func checkPlaces(t *rapid.T, c *Candidate, slots []cluster.Slot, nodes []*cluster.Node) {
+func checkPlaces(t *rapid.T, c *order.Candidate, slots []cluster.Slot, nodes []*cluster.Node) {
 	s := c.Ask.Spec
 	if len(slots) != s.Size {
 		t.Fatalf("job %d: %d places for %d ranks", c.Job, len(slots), s.Size)
@@ -106,14 +107,14 @@ func TestHeadIsPlacedWhenAnyPlacementExists(t *testing.T) {
 		if c.Ask.Parts != nil {
 			t.Skip("the parts of a gang with roles have a test of their own")
 		}
-		got := len(Make(epoch0, v, &Policy{}).Starts) == 1
+		got := len(Make(epoch0, v, &order.Policy{}).Starts) == 1
 		if want := bruteForce(c, v.Nodes); got != want {
 			t.Fatalf("started %t, brute force %t: %+v", got, want, *c.Ask.Spec)
 		}
 	})
 }
 
-func bruteForce(c *Candidate, nodes []*cluster.Node) bool {
+func bruteForce(c *order.Candidate, nodes []*cluster.Node) bool {
 	most := make([]int, len(nodes))
 	for i, n := range nodes {
 		for k := 1; k <= c.Size && takes(c, n, k); k++ {
@@ -159,7 +160,7 @@ func allowed(s *api.Spec, ks []int) bool {
 }
 
 // takes reports whether k ranks fit on n by trying every set of cards.
-func takes(c *Candidate, n *cluster.Node, k int) bool {
+func takes(c *order.Candidate, n *cluster.Node, k int) bool {
 	s := c.Ask.Spec
 	spec := *s
 	spec.Constraint, spec.Prefer = "", "" // these are judged of all nodes together
@@ -195,7 +196,7 @@ func takes(c *Candidate, n *cluster.Node, k int) bool {
 func TestLowerGangsLeaveBackfillsAlone(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		v := genView(t)
-		plan := Make(epoch0, v, &Policy{BackfillDepth: rapid.IntRange(1, 3).Draw(t, "backfills")})
+		plan := Make(epoch0, v, &order.Policy{BackfillDepth: rapid.IntRange(1, 3).Draw(t, "backfills")})
 		for i, claim := range plan.Backfills {
 			c := find(v.Queue, claim.Job)
 			nodes := make([]*cluster.Node, len(v.Nodes))
@@ -203,7 +204,7 @@ func TestLowerGangsLeaveBackfillsAlone(t *testing.T) {
 				nodes[i] = n.Emptied()
 			}
 			for _, s := range plan.Starts {
-				if o := find(v.Queue, s.Job); Less(c, o) {
+				if o := find(v.Queue, s.Job); order.Less(c, o) {
 					nodes = apply(t, nodes, o, 7, s.Slots)
 				}
 			}
@@ -216,17 +217,17 @@ func TestLowerGangsLeaveBackfillsAlone(t *testing.T) {
 
 // TestPutRunning: the list of what holds nodes stays in the order of jobs, and has each once.
 func TestPutRunning(t *testing.T) {
-	var list []*Running
+	var list []*order.Running
 	for _, put := range []struct {
 		job  int64
 		keep bool
 		want []int64
 	}{{5, true, []int64{5}}, {3, true, []int64{3, 5}}, {9, true, []int64{3, 5, 9}}, {5, true, []int64{3, 5, 9}}, {4, false, []int64{3, 5, 9}}, {3, false, []int64{5, 9}}} {
-		var r *Running
+		var r *order.Running
 		if put.keep {
-			r = &Running{Job: put.job}
+			r = &order.Running{Job: put.job}
 		}
-		list = PutRunning(list, put.job, r)
+		list = order.PutRunning(list, put.job, r)
 		var got []int64
 		for _, r := range list {
 			got = append(got, r.Job)
@@ -240,7 +241,7 @@ func TestPutRunning(t *testing.T) {
 // TestReasonOfWhatCameLater: a plan says nothing of who came after it.
 func TestReasonOfWhatCameLater(t *testing.T) {
 	q := queueOf()
-	plan := planned(t, epoch0, &View{Nodes: testNodes(1, 1, 0, 0), Queue: q}, &Policy{})
+	plan := planned(t, epoch0, &View{Nodes: testNodes(1, 1, 0, 0), Queue: q}, &order.Policy{})
 	q.Insert(candidate(1, api.Spec{Size: 9}))
 	if r, told := plan.Reason(1, q.JobClass(1)); told {
 		t.Errorf("%+v", r)

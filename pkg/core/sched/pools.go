@@ -15,7 +15,7 @@ import (
 
 // poolTaker is a gang that waits for pools.
 type poolTaker struct {
-	*Candidate
+	*order.Candidate
 	from time.Time // when there is enough for it by time limits; zero: nobody knows
 }
 
@@ -28,7 +28,7 @@ func poolWord(kind string) string {
 }
 
 // shortOfPool says which pool has too little left for a gang that starts now, nil when none.
-func (bs *bounds) shortOfPool(c *Candidate) *verdict {
+func (bs *bounds) shortOfPool(c *order.Candidate) *verdict {
 	for i := range c.Ask.Spec.Pools {
 		want := &c.Ask.Spec.Pools[i]
 		total, known := bs.policy.Pool(want.Key())
@@ -52,9 +52,9 @@ func (bs *bounds) shortOfPool(c *Candidate) *verdict {
 }
 
 // poolKept is how many of a pool are kept for gangs before c, which would still hold some when they are to start.
-func (bs *bounds) poolKept(c *Candidate, k api.PoolKey) (kept int, takers []int64) {
+func (bs *bounds) poolKept(c *order.Candidate, k api.PoolKey) (kept int, takers []int64) {
 	end := bs.end(c)
-	add := func(t *Candidate, from time.Time) {
+	add := func(t *order.Candidate, from time.Time) {
 		if t.Job == c.Job || !from.Before(end) || slices.Contains(takers, t.Job) {
 			return
 		}
@@ -77,7 +77,7 @@ func (bs *bounds) poolKept(c *Candidate, k api.PoolKey) (kept int, takers []int6
 
 // keepPools keeps what a gang asks for from those behind it, as far as it is one of the first that wait for any. For who asks for
 // more than the site has since it was restarted with fewer nothing is kept: it would keep the others off for ever.
-func (bs *bounds) keepPools(c *Candidate, v *verdict) {
+func (bs *bounds) keepPools(c *order.Candidate, v *verdict) {
 	if v.pool == (api.PoolKey{}) || bs.policy.CheckPools(c.Ask.Spec.Pools) != nil {
 		return
 	}
@@ -87,7 +87,7 @@ func (bs *bounds) keepPools(c *Candidate, v *verdict) {
 }
 
 // poolsFreeAt is when there is enough of all that a gang asks for at the latest, by the time limits of who holds it; zero: it is not known.
-func (bs *bounds) poolsFreeAt(c *Candidate) (at time.Time) {
+func (bs *bounds) poolsFreeAt(c *order.Candidate) (at time.Time) {
 	for i := range c.Ask.Spec.Pools {
 		want := &c.Ask.Spec.Pools[i]
 		total, _ := bs.policy.Pool(want.Key())

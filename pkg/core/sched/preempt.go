@@ -27,7 +27,7 @@ type victims struct {
 
 // victimCandidate is a running gang that might be preempted, with what that would cost.
 type victimCandidate struct {
-	*Running
+	*order.Running
 	lost time.Duration // work done since the last checkpoint
 	left float64       // the cards' time, in seconds, that it is expected to need yet
 	at   []int         // its nodes
@@ -74,7 +74,7 @@ func (vs *victims) victimCandidates() []*victimCandidate {
 
 // lost is the work that a gang loses when it is preempted: what it did since its last
 // checkpoint. What a gang saved that does not run again nobody goes on from.
-func (vs *victims) lost(r *Running) time.Duration {
+func (vs *victims) lost(r *order.Running) time.Duration {
 	since := r.Start
 	switch {
 	case since.IsZero() || r.KeepsWork && !r.Final:
@@ -99,7 +99,7 @@ func compareFinal(a, b *victimCandidate) int {
 }
 
 // serviceLeft is the cards' time that a running gang is expected to need yet.
-func (vs *victims) serviceLeft(r *Running) float64 {
+func (vs *victims) serviceLeft(r *order.Running) float64 {
 	if !vs.view.Queue.Ledger().Knows(r.TimeLimit) {
 		return order.Unknown
 	}
@@ -108,16 +108,16 @@ func (vs *victims) serviceLeft(r *Running) float64 {
 		ran += vs.now.Sub(r.Start)
 	}
 	cards := max(1, r.Cards)
-	return vs.policy.Remaining(vs.view.Queue.Ledger(), r.TimeLimit, ran, Peer{User: r.User, Name: r.Name, Cards: cards,
+	return vs.policy.Remaining(vs.view.Queue.Ledger(), r.TimeLimit, ran, order.Peer{User: r.User, Name: r.Name, Cards: cards,
 		Job: r.Job}).Seconds() * float64(cards)
 }
 
 // mayTake reports whether a gang may take the place of another.
-func (vs *victims) mayTake(c *Candidate, service float64, r *victimCandidate) bool {
+func (vs *victims) mayTake(c *order.Candidate, service float64, r *victimCandidate) bool {
 	if vs.bounds.reclaims(c) && vs.bounds.borrows(r) {
 		return true
 	}
-	if vs.policy.Preempt != PreemptTier && vs.policy.Preempt != PreemptService {
+	if vs.policy.Preempt != order.PreemptTier && vs.policy.Preempt != order.PreemptService {
 		return false
 	}
 	// What --nice took off orders, but makes nobody a victim.
@@ -129,14 +129,14 @@ func (vs *victims) mayTake(c *Candidate, service float64, r *victimCandidate) bo
 	if hysteresis <= 0 {
 		hysteresis = 1.2
 	}
-	return vs.policy.Preempt == PreemptService && r.KeepsWork && !r.Final && r.Turn == NoTurn && !vs.guard.waited(r.Running) && service > 0 &&
+	return vs.policy.Preempt == order.PreemptService && r.KeepsWork && !r.Final && r.Turn == order.NoTurn && !vs.guard.waited(r.Running) && service > 0 &&
 		r.left >= hysteresis*service
 }
 
 // preempt looks for gangs whose end would let c start, and books the move when there are
 // any. The whole move is gone through before anybody is told: free places count first, and
 // nothing is taken that does not let the whole gang start.
-func (vs *victims) preempt(c *Candidate, sh *askClass) bool {
+func (vs *victims) preempt(c *order.Candidate, sh *askClass) bool {
 	// Who has room, but below too many switches, waits a while; nobody is stopped for that.
 	if !vs.mayPreempt() || vs.moveSearches >= maxMoves || vs.switchLimit(c) > 0 {
 		return false
@@ -209,7 +209,7 @@ func (kp *kept) victimsLeft(victims []Victim) []Victim {
 	}
 	var out []Victim
 	for _, v := range victims {
-		i, found := slices.BinarySearchFunc(kp.view.Running, v.Job, func(r *Running, job int64) int { return cmp.Compare(r.Job, job) })
+		i, found := slices.BinarySearchFunc(kp.view.Running, v.Job, func(r *order.Running, job int64) int { return cmp.Compare(r.Job, job) })
 		if !found || kp.view.Running[i].Epoch != v.Epoch {
 			continue
 		}
@@ -228,7 +228,7 @@ func (kp *kept) victimsLeft(victims []Victim) []Victim {
 // move finds places for a gang on its view without some of the victims, and which of them
 // have to go for it: first how far down the list one must go for it to fit at all, then the
 // nodes that cost least, then no more on each than is needed.
-func (vs *victims) move(c *Candidate, sh *askClass, victims []*victimCandidate, end time.Time) ([]cluster.Slot, []*victimCandidate) {
+func (vs *victims) move(c *order.Candidate, sh *askClass, victims []*victimCandidate, end time.Time) ([]cluster.Slot, []*victimCandidate) {
 	if sh.alternatives != nil {
 		return vs.moveOfAlternatives(c, sh, victims, end)
 	}
@@ -267,7 +267,7 @@ func (vs *victims) move(c *Candidate, sh *askClass, victims []*victimCandidate, 
 
 // moveMixed is move for a gang with roles: how far down the list one must go is looked for
 // by halves, and whoever is not in the way of the places found then stays.
-func (vs *victims) moveMixed(c *Candidate, d *cluster.Need, base *nodeView, victims []*victimCandidate) ([]cluster.Slot,
+func (vs *victims) moveMixed(c *order.Candidate, d *cluster.Need, base *nodeView, victims []*victimCandidate) ([]cluster.Slot,
 	[]*victimCandidate) {
 	without := func(gone []*victimCandidate) []*cluster.Node {
 		nodes := base.all()

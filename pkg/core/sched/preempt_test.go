@@ -17,8 +17,8 @@ import (
 )
 
 // ran makes a running gang that holds cards of nodes since some minutes before epoch0.
-func ran(nodes []*cluster.Node, job int64, minutes int, places map[int][]int) *Running {
-	r := &Running{Job: job, Epoch: 1, Start: epoch0.Add(-time.Duration(minutes) * time.Minute), Submit: epoch0.Add(-time.Duration(minutes) * time.Minute)}
+func ran(nodes []*cluster.Node, job int64, minutes int, places map[int][]int) *order.Running {
+	r := &order.Running{Job: job, Epoch: 1, Start: epoch0.Add(-time.Duration(minutes) * time.Minute), Submit: epoch0.Add(-time.Duration(minutes) * time.Minute)}
 	for at, cards := range places {
 		nodes[at] = run(nodes[at], job, 0, cards...)
 		r.Cards += len(cards)
@@ -35,128 +35,128 @@ func told(p Plan) string {
 }
 
 func TestPreemption(t *testing.T) {
-	tier, spareDone := &Policy{Preempt: PreemptTier}, &Policy{Preempt: PreemptTier, ProtectDone: true}
-	lends := &Policy{Accounts: []Account{{Name: "own", Quota: 4}, {Name: "other", Quota: 4}}}
+	tier, spareDone := &order.Policy{Preempt: order.PreemptTier}, &order.Policy{Preempt: order.PreemptTier, ProtectDone: true}
+	lends := &order.Policy{Accounts: []order.Account{{Name: "own", Quota: 4}, {Name: "other", Quota: 4}}}
 	type place = map[int][]int
 	for _, tt := range []struct {
 		name    string
-		policy  *Policy
-		running func(n []*cluster.Node) []*Running
+		policy  *order.Policy
+		running func(n []*cluster.Node) []*order.Running
 		taker   api.Spec
 		want    string
 	}{
-		{"free cards count first", tier, func(n []*cluster.Node) []*Running {
-			return []*Running{ran(n, 1, 60, place{0: {0, 1}}), ran(n, 2, 60, place{1: {0, 1, 2, 3}})}
+		{"free cards count first", tier, func(n []*cluster.Node) []*order.Running {
+			return []*order.Running{ran(n, 1, 60, place{0: {0, 1}}), ran(n, 2, 60, place{1: {0, 1, 2, 3}})}
 		}, api.Spec{Size: 4, GPUsPerRank: 1, MaxNodes: 1}, "[1>9]"},
-		{"nobody for what fits", tier, func(n []*cluster.Node) []*Running {
-			return []*Running{ran(n, 1, 60, place{0: {0, 1}})}
+		{"nobody for what fits", tier, func(n []*cluster.Node) []*order.Running {
+			return []*order.Running{ran(n, 1, 60, place{0: {0, 1}})}
 		}, api.Spec{Size: 4, GPUsPerRank: 1}, "[]"},
-		{"the least lost work", tier, func(n []*cluster.Node) []*Running {
+		{"the least lost work", tier, func(n []*cluster.Node) []*order.Running {
 			saved := ran(n, 2, 600, place{1: {0, 1, 2, 3}})
 			saved.Saved = epoch0.Add(-time.Minute)
-			return []*Running{ran(n, 1, 60, place{0: {0, 1, 2, 3}}), saved}
+			return []*order.Running{ran(n, 1, 60, place{0: {0, 1, 2, 3}}), saved}
 		}, api.Spec{Size: 4, GPUsPerRank: 1, MaxNodes: 1}, "[2>9]"},
-		{"whoever hands over loses none", tier, func(n []*cluster.Node) []*Running {
+		{"whoever hands over loses none", tier, func(n []*cluster.Node) []*order.Running {
 			keeps := ran(n, 2, 600, place{1: {0, 1, 2, 3}})
 			keeps.KeepsWork = true
-			return []*Running{ran(n, 1, 1, place{0: {0, 1, 2, 3}}), keeps}
+			return []*order.Running{ran(n, 1, 1, place{0: {0, 1, 2, 3}}), keeps}
 		}, api.Spec{Size: 4, GPUsPerRank: 1, MaxNodes: 1}, "[2>9]"},
-		{"no more than needed", tier, func(n []*cluster.Node) []*Running {
-			return []*Running{ran(n, 1, 1, place{0: {0}}), ran(n, 2, 2, place{0: {1}}), ran(n, 3, 3, place{0: {2, 3}}), ran(n, 4, 900, place{1: {0, 1, 2, 3}})}
+		{"no more than needed", tier, func(n []*cluster.Node) []*order.Running {
+			return []*order.Running{ran(n, 1, 1, place{0: {0}}), ran(n, 2, 2, place{0: {1}}), ran(n, 3, 3, place{0: {2, 3}}), ran(n, 4, 900, place{1: {0, 1, 2, 3}})}
 		}, api.Spec{Size: 2, GPUsPerRank: 1, MaxNodes: 1}, "[1>9 2>9]"},
-		{"who turns out not to be needed stays", spareDone, func(n []*cluster.Node) []*Running {
+		{"who turns out not to be needed stays", spareDone, func(n []*cluster.Node) []*order.Running {
 			done := ran(n, 3, 60, place{1: {0, 1, 2, 3}})
 			done.Done = true
-			return []*Running{ran(n, 1, 1, place{0: {0}}), ran(n, 2, 10, place{0: {1, 2, 3}}), done}
+			return []*order.Running{ran(n, 1, 1, place{0: {0}}), ran(n, 2, 10, place{0: {1, 2, 3}}), done}
 		}, api.Spec{Size: 1, GPUsPerRank: 3}, "[2>9]"},
-		{"a whole gang, wherever it is", tier, func(n []*cluster.Node) []*Running {
-			return []*Running{ran(n, 1, 60, place{0: {0, 1, 2, 3}, 1: {0, 1, 2, 3}})}
+		{"a whole gang, wherever it is", tier, func(n []*cluster.Node) []*order.Running {
+			return []*order.Running{ran(n, 1, 60, place{0: {0, 1, 2, 3}, 1: {0, 1, 2, 3}})}
 		}, api.Spec{Size: 1, GPUsPerRank: 1}, "[1>9]"},
-		{"not for the sake of a part", spareDone, func(n []*cluster.Node) []*Running {
+		{"not for the sake of a part", spareDone, func(n []*cluster.Node) []*order.Running {
 			done := ran(n, 2, 60, place{1: {0}})
 			done.Done = true
-			return []*Running{ran(n, 1, 60, place{0: {0, 1, 2, 3}}), done}
+			return []*order.Running{ran(n, 1, 60, place{0: {0, 1, 2, 3}}), done}
 		}, api.Spec{Size: 2, GPUsPerRank: 4}, "[]"},
-		{"not within its minimum run", &Policy{Preempt: PreemptTier, MinRun: 61 * time.Minute}, func(n []*cluster.Node) []*Running {
-			return []*Running{ran(n, 1, 60, place{0: {0, 1, 2, 3}, 1: {0, 1, 2, 3}})}
+		{"not within its minimum run", &order.Policy{Preempt: order.PreemptTier, MinRun: 61 * time.Minute}, func(n []*cluster.Node) []*order.Running {
+			return []*order.Running{ran(n, 1, 60, place{0: {0, 1, 2, 3}, 1: {0, 1, 2, 3}})}
 		}, api.Spec{Size: 1, GPUsPerRank: 1}, "[]"},
-		{"nor its own one", tier, func(n []*cluster.Node) []*Running {
+		{"nor its own one", tier, func(n []*cluster.Node) []*order.Running {
 			r := ran(n, 1, 60, place{0: {0, 1, 2, 3}, 1: {0, 1, 2, 3}})
 			r.MinRun = 61 * time.Minute
-			return []*Running{r}
+			return []*order.Running{r}
 		}, api.Spec{Size: 1, GPUsPerRank: 1}, "[]"},
-		{"its own one for no longer than the site allows", &Policy{Preempt: PreemptTier, MaxMinRun: time.Hour}, func(n []*cluster.Node) []*Running {
+		{"its own one for no longer than the site allows", &order.Policy{Preempt: order.PreemptTier, MaxMinRun: time.Hour}, func(n []*cluster.Node) []*order.Running {
 			r := ran(n, 1, 60, place{0: {0, 1, 2, 3}, 1: {0, 1, 2, 3}})
 			r.MinRun = 240 * time.Hour
-			return []*Running{r}
+			return []*order.Running{r}
 		}, api.Spec{Size: 1, GPUsPerRank: 1}, "[1>9]"},
-		{"a done rank protects nobody", tier, func(n []*cluster.Node) []*Running {
+		{"a done rank protects nobody", tier, func(n []*cluster.Node) []*order.Running {
 			r := ran(n, 1, 60, place{0: {0, 1, 2, 3}, 1: {0, 1, 2, 3}})
 			r.Done, r.Final = true, true
-			return []*Running{r}
+			return []*order.Running{r}
 		}, api.Spec{Size: 1, GPUsPerRank: 1}, "[1>9]"},
-		{"but where the site says so", spareDone, func(n []*cluster.Node) []*Running {
+		{"but where the site says so", spareDone, func(n []*cluster.Node) []*order.Running {
 			r := ran(n, 1, 60, place{0: {0, 1, 2, 3}, 1: {0, 1, 2, 3}})
 			r.Done, r.Final = true, true
-			return []*Running{r}
+			return []*order.Running{r}
 		}, api.Spec{Size: 1, GPUsPerRank: 1}, "[]"},
-		{"who may not run again too", tier, func(n []*cluster.Node) []*Running {
+		{"who may not run again too", tier, func(n []*cluster.Node) []*order.Running {
 			r := ran(n, 1, 60, place{0: {0, 1, 2, 3}, 1: {0, 1, 2, 3}})
 			r.Final = true
-			return []*Running{r}
+			return []*order.Running{r}
 		}, api.Spec{Size: 1, GPUsPerRank: 1}, "[1>9]"},
-		{"after its equals", tier, func(n []*cluster.Node) []*Running {
+		{"after its equals", tier, func(n []*cluster.Node) []*order.Running {
 			a, b, c := ran(n, 1, 60, place{0: {0, 1, 2, 3}}), ran(n, 2, 60, place{1: {0, 1}}), ran(n, 3, 60, place{1: {2, 3}})
 			a.Final, c.Final = true, true
-			return []*Running{a, b, c}
+			return []*order.Running{a, b, c}
 		}, api.Spec{Size: 2, GPUsPerRank: 1, MaxNodes: 1}, "[2>9]"},
-		{"its checkpoint saves it nothing", tier, func(n []*cluster.Node) []*Running {
+		{"its checkpoint saves it nothing", tier, func(n []*cluster.Node) []*order.Running {
 			saved := ran(n, 2, 600, place{1: {0, 1, 2, 3}})
 			saved.Saved, saved.KeepsWork, saved.Final = epoch0.Add(-time.Minute), true, true
-			return []*Running{ran(n, 1, 60, place{0: {0, 1, 2, 3}}), saved}
+			return []*order.Running{ran(n, 1, 60, place{0: {0, 1, 2, 3}}), saved}
 		}, api.Spec{Size: 4, GPUsPerRank: 1, MaxNodes: 1}, "[1>9]"},
-		{"not for one of its own tier", &Policy{Preempt: PreemptService}, func(n []*cluster.Node) []*Running {
+		{"not for one of its own tier", &order.Policy{Preempt: order.PreemptService}, func(n []*cluster.Node) []*order.Running {
 			r := ran(n, 1, 60, place{0: {0, 1, 2, 3}, 1: {0, 1, 2, 3}})
 			r.Priority, r.TimeLimit, r.KeepsWork, r.Final = 5, 1000*time.Hour, true, true
-			return []*Running{r}
+			return []*order.Running{r}
 		}, api.Spec{Size: 1, GPUsPerRank: 1, TimeLimit: time.Hour}, "[]"},
-		{"not of the same tier", tier, func(n []*cluster.Node) []*Running {
+		{"not of the same tier", tier, func(n []*cluster.Node) []*order.Running {
 			r := ran(n, 1, 60, place{0: {0, 1, 2, 3}, 1: {0, 1, 2, 3}})
 			r.Priority = 5
-			return []*Running{r}
+			return []*order.Running{r}
 		}, api.Spec{Size: 1, GPUsPerRank: 1}, "[]"},
-		{"nor who is only nice", tier, func(n []*cluster.Node) []*Running {
+		{"nor who is only nice", tier, func(n []*cluster.Node) []*order.Running {
 			r := ran(n, 1, 60, place{0: {0, 1, 2, 3}, 1: {0, 1, 2, 3}})
 			r.Priority, r.Nice = 1, 4
-			return []*Running{r}
+			return []*order.Running{r}
 		}, api.Spec{Size: 1, GPUsPerRank: 1}, "[]"},
-		{"off", &Policy{Preempt: PreemptOff}, func(n []*cluster.Node) []*Running {
-			return []*Running{ran(n, 1, 60, place{0: {0, 1, 2, 3}, 1: {0, 1, 2, 3}})}
+		{"off", &order.Policy{Preempt: order.PreemptOff}, func(n []*cluster.Node) []*order.Running {
+			return []*order.Running{ran(n, 1, 60, place{0: {0, 1, 2, 3}, 1: {0, 1, 2, 3}})}
 		}, api.Spec{Size: 1, GPUsPerRank: 1}, "[]"},
-		{"whom a wider one makes needless, but not all of them", tier, func(n []*cluster.Node) []*Running {
+		{"whom a wider one makes needless, but not all of them", tier, func(n []*cluster.Node) []*order.Running {
 			other := ran(n, 4, 60, place{0: {3}})
 			other.Priority = 5
-			return []*Running{ran(n, 1, 60, place{0: {0}}), ran(n, 2, 30, place{0: {1}}), ran(n, 3, 90, place{0: {2}, 1: {0, 1, 2, 3}}), other}
+			return []*order.Running{ran(n, 1, 60, place{0: {0}}), ran(n, 2, 30, place{0: {1}}), ran(n, 3, 90, place{0: {2}, 1: {0, 1, 2, 3}}), other}
 		}, api.Spec{Size: 6, GPUsPerRank: 1}, "[2>9 3>9]"},
-		{"roles of whom the cheapest is in nobody's way", tier, func(n []*cluster.Node) []*Running {
+		{"roles of whom the cheapest is in nobody's way", tier, func(n []*cluster.Node) []*order.Running {
 			other := ran(n, 4, 60, place{0: {1, 2, 3}})
 			other.Priority = 5
-			return []*Running{ran(n, 1, 1, place{0: {0}}), ran(n, 2, 90, place{1: {0, 1, 2, 3}}), other}
+			return []*order.Running{ran(n, 1, 1, place{0: {0}}), ran(n, 2, 90, place{1: {0, 1, 2, 3}}), other}
 		}, api.Spec{Size: 2, Roles: []api.Role{{Name: "a", Count: 1, CPUsPerRank: 1, GPUsPerRank: 2}, {Name: "b", Count: 1, CPUsPerRank: 1, GPUsPerRank: 2}}}, "[2>9]"},
-		{"an account takes back what it lent", lends, func(n []*cluster.Node) []*Running {
+		{"an account takes back what it lent", lends, func(n []*cluster.Node) []*order.Running {
 			a, b := ran(n, 1, 60, place{0: {0, 1, 2, 3}}), ran(n, 2, 30, place{1: {0, 1, 2, 3}})
 			a.Account, b.Account = "other", "other"
-			return []*Running{a, b}
+			return []*order.Running{a, b}
 		}, api.Spec{Size: 4, GPUsPerRank: 1}, "[2>9]"},
-		{"from who may not run again too", lends, func(n []*cluster.Node) []*Running {
+		{"from who may not run again too", lends, func(n []*cluster.Node) []*order.Running {
 			a, b := ran(n, 1, 60, place{0: {0, 1, 2, 3}}), ran(n, 2, 60, place{1: {0, 1, 2, 3}})
 			a.Account, b.Account, a.Final, b.Final = "other", "other", true, true
-			return []*Running{a, b}
+			return []*order.Running{a, b}
 		}, api.Spec{Size: 4, GPUsPerRank: 1}, "[1>9]"},
-		{"but no more than that", lends, func(n []*cluster.Node) []*Running {
+		{"but no more than that", lends, func(n []*cluster.Node) []*order.Running {
 			a, b := ran(n, 1, 60, place{0: {0, 1, 2, 3}}), ran(n, 2, 30, place{1: {0, 1, 2, 3}})
 			a.Account, b.Account = "other", "other"
-			return []*Running{a, b}
+			return []*order.Running{a, b}
 		}, api.Spec{Size: 5, GPUsPerRank: 1}, "[]"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -184,15 +184,15 @@ func TestWhyNamesTheProtected(t *testing.T) {
 	done.Done, done.Final, done.TimeLimit = true, true, 2*time.Hour
 	c := candidate(9, api.Spec{Size: 2, GPUsPerRank: 4})
 	c.Priority = 5
-	v := &View{Running: []*Running{own, site, done, equal, elsewhere, stopping}, Nodes: nodes, Queue: queueOf(c)}
-	p := &Policy{Preempt: PreemptTier, MinRun: 30 * time.Minute, MaxMinRun: 3 * time.Hour, ProtectDone: true}
+	v := &View{Running: []*order.Running{own, site, done, equal, elsewhere, stopping}, Nodes: nodes, Queue: queueOf(c)}
+	p := &order.Policy{Preempt: order.PreemptTier, MinRun: 30 * time.Minute, MaxMinRun: 3 * time.Hour, ProtectDone: true}
 	at := func(d time.Duration) string { return when.Clock(epoch0, epoch0.Add(d)) }
 	want := "could make room, but protected: job 1 until " + at(time.Hour) + " (its --min-run), job 2 until " + at(10*time.Minute) +
 		" (the least run of the site), job 3 until it ends, at the latest at " + at(80*time.Minute) + " (a rank is done)"
 	if got := Explain(epoch0, v, p, 9).Text; !slices.Contains(strings.Split(got, "\n"), want) {
 		t.Errorf("why:\n%s\nlacks: %s", got, want)
 	}
-	p.Preempt = PreemptOff
+	p.Preempt = order.PreemptOff
 	if got := Explain(epoch0, v, p, 9).Text; strings.Contains(got, "protected") {
 		t.Errorf("without preemption:\n%s", got)
 	}
@@ -204,19 +204,19 @@ func TestMove(t *testing.T) {
 	nodes := []*cluster.Node{testNode("n1", 32, 4, 80)}
 	long, short := ran(nodes, 1, 10, map[int][]int{0: {0, 1}}), ran(nodes, 2, 10, map[int][]int{0: {2}})
 	long.Lead, long.KeepsWork, short.KeepsWork = time.Minute, true, true
-	p := &Policy{Preempt: PreemptTier}
+	p := &order.Policy{Preempt: order.PreemptTier}
 	taker := candidate(9, api.Spec{Size: 4, GPUsPerRank: 1})
 	taker.Priority, taker.TimeLimit = 5, 10*time.Hour
 	shorter := lasting(11, 1, 1)
 	shorter.Priority = 5
-	v := &View{Nodes: nodes, Running: []*Running{long, short}, Queue: queueOf(taker, lasting(10, 1, 1))}
+	v := &View{Nodes: nodes, Running: []*order.Running{long, short}, Queue: queueOf(taker, lasting(10, 1, 1))}
 	plan := planned(t, epoch0, v, p)
 	if got := told(plan) + started(plan); got != "[1>9][]" || !plan.Next.Equal(epoch0.Add(time.Minute)) {
 		t.Fatalf("at first %s, next %s", got, plan.Next)
 	}
 	stopping := *long
 	stopping.Stopping, stopping.StopBy = true, epoch0.Add(2*time.Minute)
-	v.Running, v.Backfills = []*Running{&stopping, short}, plan.Backfills
+	v.Running, v.Backfills = []*order.Running{&stopping, short}, plan.Backfills
 	v.Queue.Insert(shorter)
 	if plan = planned(t, epoch0.Add(30*time.Second), v, p); told(plan) != "[]" || len(plan.Backfills) != 1 || len(plan.Starts) != 0 {
 		t.Fatalf("half way: told %s, backfills %+v, starts %s", told(plan), plan.Backfills, started(plan))
@@ -241,30 +241,30 @@ func TestNobodyIsPreemptedInVain(t *testing.T) {
 		// often somebody to be preempted.
 		plain := rapid.Bool().Draw(t, "plain")
 		nodes, before := genNodes(t), genQueue(t, 1000, 8)
-		ask := func(job int64) *Candidate {
+		ask := func(job int64) *order.Candidate {
 			if !plain {
 				return genCandidate(t, job)
 			}
 			return candidate(job, api.Spec{Size: rapid.IntRange(1, 6).Draw(t, "ranks"), GPUsPerRank: rapid.IntRange(1, 2).Draw(t, "cards")})
 		}
 		if plain {
-			nodes, before = testNodes(rapid.IntRange(2, 4).Draw(t, "nodes"), 16, 4, 80), new(Queue)
+			nodes, before = testNodes(rapid.IntRange(2, 4).Draw(t, "nodes"), 16, 4, 80), new(order.Queue)
 			for i := range 8 {
 				before.Insert(ask(int64(1000 + i)))
 			}
 		}
-		var running []*Running
-		for _, s := range Make(epoch0, &View{Nodes: nodes, Queue: before}, &Policy{}).Starts {
+		var running []*order.Running
+		for _, s := range Make(epoch0, &View{Nodes: nodes, Queue: before}, &order.Policy{}).Starts {
 			c := before.Get(s.Job)
 			nodes = apply(t, nodes, c, 1, s.Slots)
-			running = append(running, &Running{Job: s.Job, Epoch: 1, Priority: c.Priority, Cards: CardsOf(c.Ask), Submit: c.Submit,
+			running = append(running, &order.Running{Job: s.Job, Epoch: 1, Priority: c.Priority, Cards: order.CardsOf(c.Ask), Submit: c.Submit,
 				Start: epoch0.Add(-time.Duration(rapid.IntRange(0, 30).Draw(t, "ran")) * time.Minute), TimeLimit: time.Hour,
 				KeepsWork: rapid.Bool().Draw(t, "keeps"), Done: rapid.IntRange(0, 5).Draw(t, "done") == 0,
 				Final: rapid.IntRange(0, 5).Draw(t, "final") == 0, Lead: time.Duration(rapid.IntRange(0, 1).Draw(t, "lead")) * time.Minute})
 		}
-		slices.SortFunc(running, func(a, b *Running) int { return int(a.Job - b.Job) })
-		p := &Policy{Preempt: rapid.SampledFrom(Preempts).Draw(t, "preempt"), MinRun: 5 * time.Minute, ProtectDone: rapid.Bool().Draw(t, "protect done")}
-		q := NewQueue(p, nil)
+		slices.SortFunc(running, func(a, b *order.Running) int { return int(a.Job - b.Job) })
+		p := &order.Policy{Preempt: rapid.SampledFrom(order.Preempts).Draw(t, "preempt"), MinRun: 5 * time.Minute, ProtectDone: rapid.Bool().Draw(t, "protect done")}
+		q := order.NewQueue(p, nil)
 		for i := range rapid.IntRange(1, 5).Draw(t, "waiting") {
 			c := ask(int64(i + 1))
 			c.Priority += rapid.Int64Range(0, 2).Draw(t, "more")
@@ -286,7 +286,7 @@ func TestNobodyIsPreemptedInVain(t *testing.T) {
 
 // besideBackfills is nodes with the plain backfills of all but one job on them: who is behind one
 // may have to make room beside it where there was room enough without.
-func besideBackfills(nodes []*cluster.Node, q *Queue, backfills []Backfill, but int64) []*cluster.Node {
+func besideBackfills(nodes []*cluster.Node, q *order.Queue, backfills []Backfill, but int64) []*cluster.Node {
 	out := slices.Clone(nodes)
 	for _, k := range backfills {
 		if k.Job == but || len(k.Victims) > 0 {
@@ -302,7 +302,7 @@ func besideBackfills(nodes []*cluster.Node, q *Queue, backfills []Backfill, but 
 	return out
 }
 
-func checkMoves(t *rapid.T, v *View, p *Policy, plan Plan) {
+func checkMoves(t *rapid.T, v *View, p *order.Policy, plan Plan) {
 	for _, s := range plan.Starts {
 		v.Nodes = apply(t, v.Nodes, v.Queue.Get(s.Job), 7, s.Slots)
 	}
@@ -324,8 +324,8 @@ func checkMoves(t *rapid.T, v *View, p *Policy, plan Plan) {
 			apply(t, gone(0), c, 8, k.Slots)
 		}
 		for _, x := range k.Victims {
-			r := v.Running[slices.IndexFunc(v.Running, func(r *Running) bool { return r.Job == x.Job })]
-			same := r.Priority == c.Priority && p.Preempt == PreemptService && r.KeepsWork && !r.Final
+			r := v.Running[slices.IndexFunc(v.Running, func(r *order.Running) bool { return r.Job == x.Job })]
+			same := r.Priority == c.Priority && p.Preempt == order.PreemptService && r.KeepsWork && !r.Final
 			switch {
 			case seen[x.Job]:
 				t.Fatalf("job %d makes room twice", x.Job)
@@ -346,7 +346,7 @@ func checkMoves(t *rapid.T, v *View, p *Policy, plan Plan) {
 	}
 }
 
-func fitsOn(nodes []*cluster.Node, c *Candidate, slots []cluster.Slot) (fits bool) {
+func fitsOn(nodes []*cluster.Node, c *order.Candidate, slots []cluster.Slot) (fits bool) {
 	defer func() { _ = recover() }()
 	apply(refuser{}, nodes, c, 8, slots)
 	return true
@@ -373,7 +373,7 @@ func TestPriceOfAPlace(t *testing.T) {
 	wide := victim(3, 10*time.Minute, map[int][]int{1: {0, 1, 2, 3}})
 	wide.at = []int{0, 1} // of a gang on two nodes
 	c := candidate(9, api.Spec{Size: 4, GPUsPerRank: 1})
-	pl := new(Planner).planner(epoch0, &View{Nodes: nodes, Queue: queueOf(c)}, &Policy{})
+	pl := new(Planner).planner(epoch0, &View{Nodes: nodes, Queue: queueOf(c)}, &order.Policy{})
 	sh := pl.fit.classOf(c.Ask)
 	mv := &mover{d: sh.need, base: pl.kept.views[0], on: map[int][]*victimCandidate{0: {half, other}, 1: {wide}}}
 	for _, tt := range []struct {
@@ -394,19 +394,19 @@ func TestPriceOfAPlace(t *testing.T) {
 func TestLostWork(t *testing.T) {
 	hour := func(h int) time.Time { return epoch0.Add(time.Duration(h-10) * time.Hour) }
 	for _, tt := range []struct {
-		r    Running
+		r    order.Running
 		want int
 	}{
-		{Running{}, 0},
-		{Running{KeepsWork: true, Attained: time.Hour}, 0},
-		{Running{Start: hour(4)}, 6},
-		{Running{Start: hour(4), Attained: time.Hour}, 6},
-		{Running{Start: hour(4), KeepsWork: true}, 0},
-		{Running{Start: hour(4), KeepsWork: true, Final: true, Attained: time.Hour}, 7},
-		{Running{Start: hour(4), Final: true, Saved: hour(9)}, 6},
-		{Running{Start: hour(4), Saved: hour(9)}, 1},
-		{Running{Start: hour(4), Saved: hour(3)}, 6},
-		{Running{Final: true, Attained: time.Hour}, 0},
+		{order.Running{}, 0},
+		{order.Running{KeepsWork: true, Attained: time.Hour}, 0},
+		{order.Running{Start: hour(4)}, 6},
+		{order.Running{Start: hour(4), Attained: time.Hour}, 6},
+		{order.Running{Start: hour(4), KeepsWork: true}, 0},
+		{order.Running{Start: hour(4), KeepsWork: true, Final: true, Attained: time.Hour}, 7},
+		{order.Running{Start: hour(4), Final: true, Saved: hour(9)}, 6},
+		{order.Running{Start: hour(4), Saved: hour(9)}, 1},
+		{order.Running{Start: hour(4), Saved: hour(3)}, 6},
+		{order.Running{Final: true, Attained: time.Hour}, 0},
 	} {
 		if got := (&victims{given: &given{now: hour(10)}}).lost(&tt.r); got != time.Duration(tt.want)*time.Hour {
 			t.Errorf("%s: %v, want %d hours", printer.Value(tt.r), got, tt.want)
@@ -416,41 +416,41 @@ func TestLostWork(t *testing.T) {
 
 // TestMayTake: of whom a gang may take the place, one below, at and above each bound.
 func TestMayTake(t *testing.T) {
-	mine := []Account{{Name: "own", Quota: 4}, {Name: "other", Quota: 1}, {Name: "none"}}
-	holds := &Running{Job: 2, Account: "other", Cards: 2}
+	mine := []order.Account{{Name: "own", Quota: 4}, {Name: "other", Quota: 1}, {Name: "none"}}
+	holds := &order.Running{Job: 2, Account: "other", Cards: 2}
 	for _, tt := range []struct {
 		name    string
-		p       Policy
-		c       Terms
-		r       Running
+		p       order.Policy
+		c       order.Terms
+		r       order.Running
 		left    float64
 		service float64
 		want    bool
 	}{
-		{"off", Policy{}, Terms{Tier: 2}, Running{}, 10, 1, false},
-		{"a higher tier", Policy{Preempt: PreemptTier}, Terms{Tier: 1}, Running{}, 0, 0, true},
-		{"a higher tier by service", Policy{Preempt: PreemptService}, Terms{Tier: 1}, Running{Priority: 9}, 0, 0, true},
-		{"a lower tier", Policy{Preempt: PreemptService}, Terms{Priority: 9}, Running{Tier: 1, KeepsWork: true}, 10, 1, false},
-		{"a higher priority", Policy{Preempt: PreemptTier}, Terms{Priority: 1}, Running{}, 0, 0, true},
-		{"a lower priority", Policy{Preempt: PreemptTier}, Terms{}, Running{Priority: 1}, 0, 0, false},
-		{"it is nicer", Policy{Preempt: PreemptTier}, Terms{Priority: 2, Nice: 3}, Running{Priority: 4}, 0, 0, true},
-		{"only the other is nice", Policy{Preempt: PreemptTier}, Terms{Priority: 4}, Running{Priority: 1, Nice: 3}, 0, 0, false},
-		{"equals by tier", Policy{Preempt: PreemptTier}, Terms{}, Running{KeepsWork: true}, 10, 1, false},
-		{"needs much less", Policy{Preempt: PreemptService}, Terms{}, Running{KeepsWork: true}, 12, 10, true},
-		{"needs little less", Policy{Preempt: PreemptService}, Terms{}, Running{KeepsWork: true}, 11.9, 10, false},
-		{"as little as the site says", Policy{Preempt: PreemptService, Hysteresis: 1}, Terms{}, Running{KeepsWork: true}, 10, 10, true},
-		{"and no less", Policy{Preempt: PreemptService, Hysteresis: 3}, Terms{}, Running{KeepsWork: true}, 29, 10, false},
-		{"it is not known what it needs", Policy{Preempt: PreemptService}, Terms{}, Running{KeepsWork: true}, 12, 0, false},
-		{"the other would lose its work", Policy{Preempt: PreemptService}, Terms{}, Running{}, 12, 1, false},
-		{"the other would not run again", Policy{Preempt: PreemptService}, Terms{}, Running{KeepsWork: true, Final: true}, 12, 1, false},
-		{"the other had its turn", Policy{Preempt: PreemptService}, Terms{}, Running{KeepsWork: true, Turn: TurnOwn}, 12, 1, false},
-		{"the other had waited", Policy{Preempt: PreemptService, GuardAfter: time.Hour}, Terms{}, Running{KeepsWork: true, Submit: epoch0, Start: epoch0.Add(time.Hour)}, 12, 1, false},
-		{"not for long", Policy{Preempt: PreemptService, GuardAfter: time.Hour}, Terms{}, Running{KeepsWork: true, Submit: epoch0, Start: epoch0.Add(time.Hour - 1)}, 12, 1, true},
-		{"for it ran before", Policy{Preempt: PreemptService, GuardAfter: time.Hour}, Terms{}, Running{KeepsWork: true, Submit: epoch0, Start: epoch0.Add(time.Hour), Attained: 1}, 12, 1, true},
-		{"what was lent", Policy{Accounts: mine}, Terms{Account: "own"}, Running{Account: "other", Tier: 5}, 0, 0, true},
-		{"what is the other's own", Policy{Accounts: mine}, Terms{Account: "own"}, Running{Account: "own", Tier: 5}, 0, 0, false},
-		{"who has no quota", Policy{Accounts: mine}, Terms{Account: "none"}, Running{Account: "other", Tier: 5}, 0, 0, false},
-		{"who has no account", Policy{Accounts: mine}, Terms{}, Running{Account: "other", Tier: 5}, 0, 0, false},
+		{"off", order.Policy{}, order.Terms{Tier: 2}, order.Running{}, 10, 1, false},
+		{"a higher tier", order.Policy{Preempt: order.PreemptTier}, order.Terms{Tier: 1}, order.Running{}, 0, 0, true},
+		{"a higher tier by service", order.Policy{Preempt: order.PreemptService}, order.Terms{Tier: 1}, order.Running{Priority: 9}, 0, 0, true},
+		{"a lower tier", order.Policy{Preempt: order.PreemptService}, order.Terms{Priority: 9}, order.Running{Tier: 1, KeepsWork: true}, 10, 1, false},
+		{"a higher priority", order.Policy{Preempt: order.PreemptTier}, order.Terms{Priority: 1}, order.Running{}, 0, 0, true},
+		{"a lower priority", order.Policy{Preempt: order.PreemptTier}, order.Terms{}, order.Running{Priority: 1}, 0, 0, false},
+		{"it is nicer", order.Policy{Preempt: order.PreemptTier}, order.Terms{Priority: 2, Nice: 3}, order.Running{Priority: 4}, 0, 0, true},
+		{"only the other is nice", order.Policy{Preempt: order.PreemptTier}, order.Terms{Priority: 4}, order.Running{Priority: 1, Nice: 3}, 0, 0, false},
+		{"equals by tier", order.Policy{Preempt: order.PreemptTier}, order.Terms{}, order.Running{KeepsWork: true}, 10, 1, false},
+		{"needs much less", order.Policy{Preempt: order.PreemptService}, order.Terms{}, order.Running{KeepsWork: true}, 12, 10, true},
+		{"needs little less", order.Policy{Preempt: order.PreemptService}, order.Terms{}, order.Running{KeepsWork: true}, 11.9, 10, false},
+		{"as little as the site says", order.Policy{Preempt: order.PreemptService, Hysteresis: 1}, order.Terms{}, order.Running{KeepsWork: true}, 10, 10, true},
+		{"and no less", order.Policy{Preempt: order.PreemptService, Hysteresis: 3}, order.Terms{}, order.Running{KeepsWork: true}, 29, 10, false},
+		{"it is not known what it needs", order.Policy{Preempt: order.PreemptService}, order.Terms{}, order.Running{KeepsWork: true}, 12, 0, false},
+		{"the other would lose its work", order.Policy{Preempt: order.PreemptService}, order.Terms{}, order.Running{}, 12, 1, false},
+		{"the other would not run again", order.Policy{Preempt: order.PreemptService}, order.Terms{}, order.Running{KeepsWork: true, Final: true}, 12, 1, false},
+		{"the other had its turn", order.Policy{Preempt: order.PreemptService}, order.Terms{}, order.Running{KeepsWork: true, Turn: order.TurnOwn}, 12, 1, false},
+		{"the other had waited", order.Policy{Preempt: order.PreemptService, GuardAfter: time.Hour}, order.Terms{}, order.Running{KeepsWork: true, Submit: epoch0, Start: epoch0.Add(time.Hour)}, 12, 1, false},
+		{"not for long", order.Policy{Preempt: order.PreemptService, GuardAfter: time.Hour}, order.Terms{}, order.Running{KeepsWork: true, Submit: epoch0, Start: epoch0.Add(time.Hour - 1)}, 12, 1, true},
+		{"for it ran before", order.Policy{Preempt: order.PreemptService, GuardAfter: time.Hour}, order.Terms{}, order.Running{KeepsWork: true, Submit: epoch0, Start: epoch0.Add(time.Hour), Attained: 1}, 12, 1, true},
+		{"what was lent", order.Policy{Accounts: mine}, order.Terms{Account: "own"}, order.Running{Account: "other", Tier: 5}, 0, 0, true},
+		{"what is the other's own", order.Policy{Accounts: mine}, order.Terms{Account: "own"}, order.Running{Account: "own", Tier: 5}, 0, 0, false},
+		{"who has no quota", order.Policy{Accounts: mine}, order.Terms{Account: "none"}, order.Running{Account: "other", Tier: 5}, 0, 0, false},
+		{"who has no account", order.Policy{Accounts: mine}, order.Terms{}, order.Running{Account: "other", Tier: 5}, 0, 0, false},
 	} {
 		p := tt.p
 		p.GuardShare = 0.5
@@ -459,7 +459,7 @@ func TestMayTake(t *testing.T) {
 		ask := c.Ask
 		*c.Terms = tt.c
 		c.Size, c.Ask = 4, ask
-		pl := new(Planner).planner(epoch0, &View{Nodes: nodes, Queue: queueOf(), Running: []*Running{holds}}, &p)
+		pl := new(Planner).planner(epoch0, &View{Nodes: nodes, Queue: queueOf(), Running: []*order.Running{holds}}, &p)
 		if got := pl.victims.mayTake(c, tt.service, &victimCandidate{Running: &tt.r, left: tt.left}); got != tt.want {
 			t.Errorf("%s: %t", tt.name, got)
 		}
@@ -468,22 +468,22 @@ func TestMayTake(t *testing.T) {
 
 // TestServiceLeft: the time of all cards that a gang may run yet, of one at least, by what it ran in all.
 func TestServiceLeft(t *testing.T) {
-	l := NewLedger(0)
-	v := &View{Nodes: testNodes(1, 16, 8, 80), Queue: NewQueue(&Policy{}, l)}
-	pl := new(Planner).planner(epoch0, v, &Policy{})
+	l := order.NewLedger(0)
+	v := &View{Nodes: testNodes(1, 16, 8, 80), Queue: order.NewQueue(&order.Policy{}, l)}
+	pl := new(Planner).planner(epoch0, v, &order.Policy{})
 	of := func(ran time.Duration, cards int) float64 {
-		return l.Remaining(10*time.Hour, ran, Peer{Cards: cards}).Seconds() * float64(cards)
+		return l.Remaining(10*time.Hour, ran, order.Peer{Cards: cards}).Seconds() * float64(cards)
 	}
 	for _, tt := range []struct {
-		r    Running
+		r    order.Running
 		want float64
 	}{
-		{Running{Cards: 4}, order.Unknown},
-		{Running{TimeLimit: 10 * time.Hour}, of(0, 1)},
-		{Running{TimeLimit: 10 * time.Hour, Cards: 1}, of(0, 1)},
-		{Running{TimeLimit: 10 * time.Hour, Cards: 4}, of(0, 4)},
-		{Running{TimeLimit: 10 * time.Hour, Cards: 4, Attained: time.Hour}, of(time.Hour, 4)},
-		{Running{TimeLimit: 10 * time.Hour, Cards: 4, Attained: time.Hour, Start: epoch0.Add(-2 * time.Hour)}, of(3*time.Hour, 4)},
+		{order.Running{Cards: 4}, order.Unknown},
+		{order.Running{TimeLimit: 10 * time.Hour}, of(0, 1)},
+		{order.Running{TimeLimit: 10 * time.Hour, Cards: 1}, of(0, 1)},
+		{order.Running{TimeLimit: 10 * time.Hour, Cards: 4}, of(0, 4)},
+		{order.Running{TimeLimit: 10 * time.Hour, Cards: 4, Attained: time.Hour}, of(time.Hour, 4)},
+		{order.Running{TimeLimit: 10 * time.Hour, Cards: 4, Attained: time.Hour, Start: epoch0.Add(-2 * time.Hour)}, of(3*time.Hour, 4)},
 	} {
 		if got := pl.victims.serviceLeft(&tt.r); got != tt.want {
 			t.Errorf("%s: %v, want %v", printer.Value(tt.r), got, tt.want)
@@ -494,21 +494,21 @@ func TestServiceLeft(t *testing.T) {
 // TestVictimsInTurn: the cheapest first, by what each loses, its tier, its priority, whether it runs again, what it needs yet
 // and when it began; neither who is being stopped nor who is protected.
 func TestVictimsInTurn(t *testing.T) {
-	began := func(job int64, hours int, change func(r *Running)) *Running {
-		r := &Running{Job: job, Epoch: 1, Cards: 1, Start: epoch0.Add(-time.Duration(hours) * time.Hour), TimeLimit: 20 * time.Hour}
+	began := func(job int64, hours int, change func(r *order.Running)) *order.Running {
+		r := &order.Running{Job: job, Epoch: 1, Cards: 1, Start: epoch0.Add(-time.Duration(hours) * time.Hour), TimeLimit: 20 * time.Hour}
 		change(r)
 		return r
 	}
-	same := func(*Running) {}
-	running := []*Running{
-		began(1, 5, same), began(2, 5, func(r *Running) { r.Tier = 1 }), began(3, 5, func(r *Running) { r.Priority = 1 }),
-		began(4, 5, func(r *Running) { r.Final = true }), began(5, 5, func(r *Running) { r.Cards = 2 }), began(6, 4, same),
-		began(7, 5, same), began(8, 9, func(r *Running) { r.Saved = epoch0.Add(-5 * time.Hour) }), began(9, 8, func(r *Running) { r.KeepsWork = true }),
-		began(10, 1, func(r *Running) { r.Stopping = true }), began(11, 1, func(r *Running) { r.MinRun = 2 * time.Hour }), began(12, 1, func(r *Running) { r.MinRun = time.Hour }),
-		began(13, 5, func(r *Running) { r.TimeLimit = 0 }), began(14, 3, func(r *Running) { r.KeepsWork = true }),
+	same := func(*order.Running) {}
+	running := []*order.Running{
+		began(1, 5, same), began(2, 5, func(r *order.Running) { r.Tier = 1 }), began(3, 5, func(r *order.Running) { r.Priority = 1 }),
+		began(4, 5, func(r *order.Running) { r.Final = true }), began(5, 5, func(r *order.Running) { r.Cards = 2 }), began(6, 4, same),
+		began(7, 5, same), began(8, 9, func(r *order.Running) { r.Saved = epoch0.Add(-5 * time.Hour) }), began(9, 8, func(r *order.Running) { r.KeepsWork = true }),
+		began(10, 1, func(r *order.Running) { r.Stopping = true }), began(11, 1, func(r *order.Running) { r.MinRun = 2 * time.Hour }), began(12, 1, func(r *order.Running) { r.MinRun = time.Hour }),
+		began(13, 5, func(r *order.Running) { r.TimeLimit = 0 }), began(14, 3, func(r *order.Running) { r.KeepsWork = true }),
 	}
-	p := &Policy{Preempt: PreemptService}
-	pl := new(Planner).planner(epoch0, &View{Nodes: testNodes(1, 16, 8, 80), Queue: NewQueue(p, NewLedger(0)), Running: running}, p)
+	p := &order.Policy{Preempt: order.PreemptService}
+	pl := new(Planner).planner(epoch0, &View{Nodes: testNodes(1, 16, 8, 80), Queue: order.NewQueue(p, order.NewLedger(0)), Running: running}, p)
 	var got []int64
 	for range 2 {
 		got = nil
@@ -527,7 +527,7 @@ func TestVictimsInTurn(t *testing.T) {
 // TestVictimsAreToldInTime: so that all are through with their notice together; who is told already or not yet due is not told.
 func TestVictimsAreToldInTime(t *testing.T) {
 	victim := func(job int64, lead int) *victimCandidate {
-		return &victimCandidate{Running: &Running{Job: job, Epoch: 2, Lead: time.Duration(lead) * time.Second}}
+		return &victimCandidate{Running: &order.Running{Job: job, Epoch: 2, Lead: time.Duration(lead) * time.Second}}
 	}
 	g := &given{now: epoch0}
 	vs := &victims{given: g, kept: &kept{given: g, moved: map[int64]bool{}}}
@@ -546,10 +546,10 @@ func TestVictimsAreToldInTime(t *testing.T) {
 
 // TestVictimsLeft: of those of a move who is gone or came back, is protected now or was stopped by somebody else.
 func TestVictimsLeft(t *testing.T) {
-	running := []*Running{
+	running := []*order.Running{
 		{Job: 1, Epoch: 1}, {Job: 2, Epoch: 2}, {Job: 3, Epoch: 1, Stopping: true}, {Job: 4, Epoch: 1, Done: true}, {Job: 5, Epoch: 1, Done: true, Stopping: true},
 	}
-	pl := new(Planner).planner(epoch0, &View{Nodes: testNodes(1, 8, 4, 80), Queue: queueOf(), Running: running}, &Policy{Preempt: PreemptTier, ProtectDone: true})
+	pl := new(Planner).planner(epoch0, &View{Nodes: testNodes(1, 8, 4, 80), Queue: queueOf(), Running: running}, &order.Policy{Preempt: order.PreemptTier, ProtectDone: true})
 	if pl.kept.victimsLeft(nil) != nil {
 		t.Error("none are left of none")
 	}

@@ -7,11 +7,12 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
 	"gangd/pkg/core/cmdline/when"
+	"gangd/pkg/core/sched/order"
 )
 
 // protectedLines names the gangs that would have to make room for a candidate if they were
 // not protected, by what each is, and until when.
-func (wy *why) protectedLines(c *Candidate, d *cluster.Need) []string {
+func (wy *why) protectedLines(c *order.Candidate, d *cluster.Need) []string {
 	if !wy.mayPreempt() {
 		return nil
 	}
@@ -35,11 +36,11 @@ func (wy *why) protectedLines(c *Candidate, d *cluster.Need) []string {
 	return []string{"could make room, but protected: " + strings.Join(texts, ", ")}
 }
 
-func (wy *why) protectedText(r *Running, by Protection, until time.Time) string {
+func (wy *why) protectedText(r *order.Running, by order.Protection, until time.Time) string {
 	switch by {
-	case ProtectedByItself:
+	case order.ProtectedByItself:
 		return "until " + when.Clock(wy.now, until) + " (its --min-run)"
-	case ProtectedBySite:
+	case order.ProtectedBySite:
 		return "until " + when.Clock(wy.now, until) + " (the least run of the site)"
 	}
 	text := "until it ends"
@@ -50,7 +51,7 @@ func (wy *why) protectedText(r *Running, by Protection, until time.Time) string 
 }
 
 // holdsWhere reports whether a gang holds something of a node that an ask admits.
-func (wy *why) holdsWhere(r *Running, d *cluster.Need) bool {
+func (wy *why) holdsWhere(r *order.Running, d *cluster.Need) bool {
 	for _, n := range wy.kept.views[0].every() {
 		if _, here := n.Grant(api.MemberKey{Job: r.Job, Epoch: r.Epoch}); here && (d.Parts != nil || d.Admits(n)) {
 			return true

@@ -8,6 +8,7 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
 	"gangd/pkg/core/hostlist"
+	"gangd/pkg/core/sched/order"
 )
 
 // The words of the REASON column, as Slurm spells them.
@@ -52,18 +53,20 @@ type verdict struct {
 
 // verdictList are the verdicts of classes, by slot: a map of as many would be made anew in each plan.
 type verdictList []struct {
-	class   *JobClass // whose slot it was
+	class   *order.JobClass // whose slot it was
 	verdict *verdict
 }
 
-func (w verdictList) of(cl *JobClass) *verdict {
+func (w verdictList) of(cl *order.JobClass) *verdict {
 	if cl == nil || cl.Slot() >= len(w) || w[cl.Slot()].class != cl {
 		return nil
 	}
 	return w[cl.Slot()].verdict
 }
 
-func (w verdictList) set(cl *JobClass, v *verdict) { w[cl.Slot()].class, w[cl.Slot()].verdict = cl, v }
+func (w verdictList) set(cl *order.JobClass, v *verdict) {
+	w[cl.Slot()].class, w[cl.Slot()].verdict = cl, v
+}
 
 // whyMemory is what was said of ask classes, by their id.
 type whyMemory struct{ noted []noted }
@@ -98,7 +101,7 @@ func (n *noted) again(v *verdict) *verdict {
 
 // note says why the candidates of a class stay, once for all ask classes and classes that are
 // equal in it.
-func (wy *why) note(c *Candidate, cl *JobClass, sh *askClass) {
+func (wy *why) note(c *order.Candidate, cl *order.JobClass, sh *askClass) {
 	if wy.verdicts.of(cl) != nil {
 		return
 	}

@@ -10,6 +10,7 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
 	"gangd/pkg/core/cmdline/when"
+	"gangd/pkg/core/sched/order"
 )
 
 // Reservation is nodes that from Start to End are only for gangs that asked for it
@@ -79,11 +80,11 @@ func (w *reservations) bars(x *Reservation, own string) bool {
 }
 
 // ownOf is the reservation that a gang asked for.
-func ownOf(c *Candidate) string { return c.Ask.Spec.Reservation }
+func ownOf(c *order.Candidate) string { return c.Ask.Spec.Reservation }
 
 // span is how long the nodes of a gang are not free after its start, at the longest; 0:
 // nobody knows.
-func span(c *Candidate, limit time.Duration) time.Duration {
+func span(c *order.Candidate, limit time.Duration) time.Duration {
 	if limit <= 0 {
 		return 0
 	}
@@ -92,7 +93,7 @@ func span(c *Candidate, limit time.Duration) time.Duration {
 
 // withGrace is when a gang has gone that is stopped by end, when it takes all the grace that
 // it may.
-func withGrace(c *Candidate, end time.Time) time.Time {
+func withGrace(c *order.Candidate, end time.Time) time.Time {
 	if end == never {
 		return end
 	}
@@ -101,7 +102,7 @@ func withGrace(c *Candidate, end time.Time) time.Time {
 
 // closedTo marks the nodes on which a gang that starts now and has ended by then would be, or
 // come, into a reservation of others, and those that its own does not have.
-func (w *reservations) closedTo(c *Candidate, end time.Time) []bool {
+func (w *reservations) closedTo(c *order.Candidate, end time.Time) []bool {
 	end = withGrace(c, end)
 	k := maskKey{own: ownOf(c)}
 	for k.first < len(w.list) && w.list[k.first].ClearBy.Before(end) {
@@ -131,7 +132,7 @@ func (w *reservations) closedTo(c *Candidate, end time.Time) []bool {
 
 // opensAt is the first time from t on at which a gang of this span may start on a node; zero:
 // never.
-func (w *reservations) opensAt(c *Candidate, at int, t time.Time, span time.Duration) time.Time {
+func (w *reservations) opensAt(c *order.Candidate, at int, t time.Time, span time.Duration) time.Time {
 	own := ownOf(c)
 	if i, has := w.byName[own]; own != "" && (!has || !w.on[i][at]) {
 		return time.Time{}
@@ -180,7 +181,7 @@ func (x *Reservation) passes(t time.Time, span time.Duration) time.Time {
 
 // openTo is a view as a gang sees it that starts now and has ended by then: without the
 // nodes that are shut to it.
-func (gv *given) openTo(c *Candidate, l *nodeView, end time.Time) *nodeView {
+func (gv *given) openTo(c *order.Candidate, l *nodeView, end time.Time) *nodeView {
 	if gv.reservations == nil {
 		return l
 	}
@@ -191,7 +192,7 @@ func (gv *given) openTo(c *Candidate, l *nodeView, end time.Time) *nodeView {
 
 // ownView is the nodes as a gang sees them that has a reservation: in its time others' backfills
 // on its nodes do not keep it off, for it is what these wait for. Its own backfill, at a place in backfills, is not in its way either.
-func (kp *kept) ownView(c *Candidate, end time.Time, own int) *nodeView {
+func (kp *kept) ownView(c *order.Candidate, end time.Time, own int) *nodeView {
 	l := kp.fit.pool.clone(kp.views[0])
 	for i := range kp.list {
 		if b := &kp.list[i]; i != own && b.inWayOf(end) && (ownOf(b.c) == ownOf(c) || b.isMove()) {
@@ -204,7 +205,7 @@ func (kp *kept) ownView(c *Candidate, end time.Time, own int) *nodeView {
 }
 
 // around is the names to be avoided, with those of nodes where the gang may not start now.
-func (gv *given) around(c *Candidate) []string {
+func (gv *given) around(c *order.Candidate) []string {
 	if gv.reservations == nil {
 		return c.Avoid
 	}
@@ -219,7 +220,7 @@ func (gv *given) around(c *Candidate) []string {
 
 // mayHave reports whether a backfill of a gang may stand on these nodes, and from when it could
 // start there; zero and true: not known.
-func (gv *given) mayHave(c *Candidate, grants []nodeGrant, at time.Time) (time.Time, bool) {
+func (gv *given) mayHave(c *order.Candidate, grants []nodeGrant, at time.Time) (time.Time, bool) {
 	if gv.reservations == nil {
 		return at, true
 	}
@@ -271,7 +272,7 @@ type nodeEvent struct {
 
 // earliestAround is [kept.earliest] where there are reservations: what is free later may
 // be shut then.
-func (kp *kept) earliestAround(c *Candidate, sh *askClass, avoid []string) ([]cluster.Slot, time.Time) {
+func (kp *kept) earliestAround(c *order.Candidate, sh *askClass, avoid []string) ([]cluster.Slot, time.Time) {
 	d, l, top, length := sh.need, layoutOf(sh.need), kp.topView(), span(c, c.TimeLimit)
 	changed, room := make(map[int]*cluster.Node), make(map[int]int)
 	node := func(at int) *cluster.Node { return cmp.Or(changed[at], top.node(at)) }
@@ -394,7 +395,7 @@ func (kp *kept) nodeEvents(span time.Duration) []nodeEvent {
 
 // reservedVerdict is why a gang stays that would fit were there no reservations; nil: it would
 // not.
-func (wy *why) reservedVerdict(c *Candidate, sh *askClass) *verdict {
+func (wy *why) reservedVerdict(c *order.Candidate, sh *askClass) *verdict {
 	if wy.reservations == nil || sh.bad != nil {
 		return nil
 	}
@@ -411,7 +412,7 @@ func (wy *why) reservedVerdict(c *Candidate, sh *askClass) *verdict {
 	return v
 }
 
-func (wy *why) holdsNow(c *Candidate, sh *askClass, l *nodeView) bool {
+func (wy *why) holdsNow(c *order.Candidate, sh *askClass, l *nodeView) bool {
 	if sh.need.Parts != nil {
 		return wy.kept.placeMixed(c, sh.need, l) != nil
 	}
@@ -420,7 +421,7 @@ func (wy *why) holdsNow(c *Candidate, sh *askClass, l *nodeView) bool {
 
 // reservedText names the reservations in the way of a gang, the first to begin first, and how
 // long it could run before the first of them.
-func (wy *why) reservedText(c *Candidate, sh *askClass) string {
+func (wy *why) reservedText(c *order.Candidate, sh *askClass) string {
 	end := withGrace(c, wy.end(c))
 	var parts []string
 	var longest time.Duration
@@ -490,7 +491,7 @@ func (wy *why) reservedNode(at int) string {
 
 // reservedRoom is how much is reserved for others in the time of a gang that starts
 // then; what two reservations have at once counts twice.
-func (gv *given) reservedRoom(c *Candidate, t time.Time) (r room) {
+func (gv *given) reservedRoom(c *order.Candidate, t time.Time) (r room) {
 	if gv.reservations == nil {
 		return r
 	}

@@ -10,6 +10,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
+	"gangd/pkg/core/sched/order"
 )
 
 // reservation reserves nodes of [testNodes] from so long after epoch0, for so long.
@@ -17,7 +18,7 @@ func window(name string, from, length time.Duration, nodes ...string) Reservatio
 	return Reservation{Name: name, Nodes: nodes, Start: epoch0.Add(from), End: epoch0.Add(from + length), ClearBy: epoch0.Add(from - 30*time.Second)}
 }
 
-func limited(job int64, limit time.Duration, s api.Spec) *Candidate {
+func limited(job int64, limit time.Duration, s api.Spec) *order.Candidate {
 	c := candidate(job, s)
 	c.TimeLimit, c.Stop = limit, 15*time.Second
 	return c
@@ -34,7 +35,7 @@ func TestReservationsAreKept(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
 		windows []Reservation
-		c       *Candidate
+		c       *order.Candidate
 		node    string // where it starts; empty: it does not
 		word    string
 		text    string
@@ -64,7 +65,7 @@ func TestReservationsAreKept(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			v := &View{Nodes: testNodes(1, 8, 2, 80), Queue: queueOf(tt.c), Reservations: tt.windows}
-			plan := planned(t, epoch0, v, &Policy{BackfillDepth: 1})
+			plan := planned(t, epoch0, v, &order.Policy{BackfillDepth: 1})
 			if tt.node != "" {
 				if len(plan.Starts) != 1 || plan.Starts[0].Slots[0].Node != tt.node {
 					t.Fatalf("starts %+v, want %s; %+v", plan.Starts, tt.node, plan.Reasons(v.Queue))
@@ -113,7 +114,7 @@ func TestMaintenanceBesideOthers(t *testing.T) {
 	} {
 		c := limited(1, 9*time.Hour, api.Spec{Size: 1, GPUsPerRank: 1, Reservation: x.asks})
 		v := &View{Nodes: testNodes(1, 8, 2, 80), Queue: queueOf(c), Reservations: []Reservation{x.own, x.other}}
-		if got := len(planned(t, epoch0, v, &Policy{BackfillDepth: 1}).Starts) == 1; got != x.starts {
+		if got := len(planned(t, epoch0, v, &order.Policy{BackfillDepth: 1}).Starts) == 1; got != x.starts {
 			t.Errorf("%s: it starts: %t", name, got)
 		}
 	}
@@ -122,11 +123,11 @@ func TestMaintenanceBesideOthers(t *testing.T) {
 // The rest of a cluster is used around a reservation, and the backfill of a gang that needs the
 // reserved node too is served when that is over.
 func TestPlansAroundAReservation(t *testing.T) {
-	fifo := &Policy{BackfillDepth: 1, Order: OrderFIFO}
+	fifo := &order.Policy{BackfillDepth: 1, Order: order.OrderFIFO}
 	wide, long := limited(1, 3*time.Hour, api.Spec{Size: 4, GPUsPerRank: 1, RanksPerNode: 2}), limited(2, 3*time.Hour, api.Spec{Size: 1, GPUsPerRank: 1})
 	short := limited(3, 30*time.Minute, api.Spec{Size: 1, GPUsPerRank: 2})
-	v := &View{Nodes: testNodes(2, 8, 2, 80), Queue: NewQueue(fifo, nil), Reservations: []Reservation{window("talk", time.Hour, time.Hour, "n00002")}}
-	for _, c := range []*Candidate{wide, long, short} {
+	v := &View{Nodes: testNodes(2, 8, 2, 80), Queue: order.NewQueue(fifo, nil), Reservations: []Reservation{window("talk", time.Hour, time.Hour, "n00002")}}
+	for _, c := range []*order.Candidate{wide, long, short} {
 		v.Queue.Insert(c)
 	}
 	plan := planned(t, epoch0, v, fifo)
@@ -156,7 +157,7 @@ func TestPlansAroundAReservation(t *testing.T) {
 func TestBackfillsYieldToTheReservation(t *testing.T) {
 	v := &View{Nodes: testNodes(1, 8, 2, 80), Queue: queueOf(candidate(1, api.Spec{Size: 1, GPUsPerRank: 1}), candidate(2, api.Spec{Size: 1, GPUsPerRank: 1, Reservation: "talk"})),
 		Reservations: []Reservation{window("talk", -time.Hour, 2*time.Hour, "n00001")}}
-	plan := planned(t, epoch0, v, &Policy{BackfillDepth: 1})
+	plan := planned(t, epoch0, v, &order.Policy{BackfillDepth: 1})
 	if len(plan.Backfills) != 1 || len(plan.Starts) != 1 || plan.Starts[0].Job != 2 {
 		t.Errorf("starts %+v, backfills %+v", plan.Starts, plan.Backfills)
 	}
@@ -167,7 +168,7 @@ func TestLimitsAreCutForReservations(t *testing.T) {
 	c := limited(1, 5*time.Hour, api.Spec{Size: 1, GPUsPerRank: 1})
 	c.TimeMin = 10 * time.Minute
 	v := &View{Nodes: testNodes(1, 8, 2, 80), Queue: queueOf(c), Reservations: []Reservation{window("talk", time.Hour, time.Hour, "n00001")}}
-	plan := planned(t, epoch0, v, &Policy{BackfillDepth: 1})
+	plan := planned(t, epoch0, v, &order.Policy{BackfillDepth: 1})
 	if want := time.Hour - 45*time.Second; len(plan.Starts) != 1 || plan.Starts[0].TimeLimit != want {
 		t.Errorf("%+v, want a limit of %s", plan.Starts, want)
 	}
@@ -178,7 +179,7 @@ func TestNobodyStartsIntoAReservation(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		nodes := genNodes(t)
 		names := nodeNames(nodes)
-		v := &View{Nodes: nodes, Queue: new(Queue)}
+		v := &View{Nodes: nodes, Queue: new(order.Queue)}
 		for i := range rapid.IntRange(1, 3).Draw(t, "reservations") {
 			w := window(string(rune('a'+i)), time.Duration(rapid.IntRange(-60, 120).Draw(t, "from"))*time.Minute,
 				time.Duration(rapid.IntRange(1, 120).Draw(t, "length"))*time.Minute, rapid.SliceOfNDistinct(rapid.SampledFrom(names), 1, len(names), rapid.ID).Draw(t, "on")...)
@@ -197,7 +198,7 @@ func TestNobodyStartsIntoAReservation(t *testing.T) {
 			c.TimeMin = time.Duration(rapid.IntRange(0, 1).Draw(t, "least")) * c.TimeLimit / 4
 			v.Queue.Insert(c)
 		}
-		p := &Policy{BackfillDepth: rapid.IntRange(1, 3).Draw(t, "backfills"), Preempt: rapid.SampledFrom(Preempts).Draw(t, "preempt")}
+		p := &order.Policy{BackfillDepth: rapid.IntRange(1, 3).Draw(t, "backfills"), Preempt: rapid.SampledFrom(order.Preempts).Draw(t, "preempt")}
 		for now := epoch0; now.Before(epoch0.Add(4 * time.Hour)); now = now.Add(time.Duration(rapid.IntRange(20, 90).Draw(t, "later")) * time.Minute) {
 			plan := Make(now, v, p)
 			for _, s := range plan.Starts {
@@ -244,19 +245,19 @@ func TestNobodyStartsIntoAReservation(t *testing.T) {
 // TestAMoveIsNotKeptIntoAReservation: whose victims are being stopped, but whose nodes have been reserved meanwhile, does not get them.
 func TestAMoveIsNotKeptIntoAReservation(t *testing.T) {
 	n := run(testNode("n00001", 32, 4, 80), 90, 600, 0, 1, 2, 3)
-	victim := &Running{Job: 90, Epoch: 1, Cards: 4, Start: epoch0.Add(-time.Hour), TimeLimit: 11 * time.Hour, Stopping: true, StopBy: epoch0.Add(5 * time.Minute)}
-	v := &View{Nodes: []*cluster.Node{n}, Running: []*Running{victim}, Queue: queueOf(lasting(1, 4, 60))}
-	move := planned(t, epoch0, v, &Policy{}).Backfills[0]
+	victim := &order.Running{Job: 90, Epoch: 1, Cards: 4, Start: epoch0.Add(-time.Hour), TimeLimit: 11 * time.Hour, Stopping: true, StopBy: epoch0.Add(5 * time.Minute)}
+	v := &View{Nodes: []*cluster.Node{n}, Running: []*order.Running{victim}, Queue: queueOf(lasting(1, 4, 60))}
+	move := planned(t, epoch0, v, &order.Policy{}).Backfills[0]
 	move.Victims, move.Until = []Victim{{Job: 90, Epoch: 1, Notified: true}}, epoch0.Add(65*time.Minute)
 	v.Backfills = []Backfill{move}
-	if got := planned(t, epoch0, v, &Policy{}).Backfills; len(got) != 1 || got[0].Until.IsZero() {
+	if got := planned(t, epoch0, v, &order.Policy{}).Backfills; len(got) != 1 || got[0].Until.IsZero() {
 		t.Fatalf("without a reservation the move is %+v", got)
 	}
-	if got := Forecast(epoch0, v, &Policy{})[1]; !got.At.Equal(victim.StopBy) || !got.Sure {
+	if got := Forecast(epoch0, v, &order.Policy{})[1]; !got.At.Equal(victim.StopBy) || !got.Sure {
 		t.Errorf("the move is expected to start at %s (%t), want when its victim has stopped", got.At, got.Sure)
 	}
 	v.Reservations = []Reservation{window("talk", 30*time.Minute, time.Hour, "n00001")}
-	if got := planned(t, epoch0, v, &Policy{}).Backfills; len(got) != 1 || !got[0].Until.IsZero() || !got[0].At.Equal(epoch0.Add(90*time.Minute)) {
+	if got := planned(t, epoch0, v, &order.Policy{}).Backfills; len(got) != 1 || !got[0].Until.IsZero() || !got[0].At.Equal(epoch0.Add(90*time.Minute)) {
 		t.Errorf("%+v, want places kept from the end of the reservation on", got)
 	}
 }
@@ -265,13 +266,13 @@ func TestAMoveIsNotKeptIntoAReservation(t *testing.T) {
 func TestPlacesBesideAReservation(t *testing.T) {
 	nodes := []*cluster.Node{run(testNode("n00001", 32, 4, 80), 90, 30, 0), run(testNode("n00002", 32, 4, 80), 91, 60, 0), testNode("n00003", 32, 4, 80)}
 	v := &View{Nodes: nodes, Queue: queueOf(lasting(1, 4, 600)), Reservations: []Reservation{window("talk", time.Hour, 24*time.Hour, "n00003")}}
-	if got := claimed(planned(t, epoch0, v, &Policy{})); got != "[1@n00001+30]" {
+	if got := claimed(planned(t, epoch0, v, &order.Policy{})); got != "[1@n00001+30]" {
 		t.Error(got)
 	}
 	c := lasting(1, 4, 600)
 	c.Avoid = []string{"n00001"}
 	v.Queue = queueOf(c)
-	if got := claimed(planned(t, epoch0, v, &Policy{})); got != "[1@n00002+60]" {
+	if got := claimed(planned(t, epoch0, v, &order.Policy{})); got != "[1@n00002+60]" {
 		t.Errorf("around the node that failed it: %s", got)
 	}
 }

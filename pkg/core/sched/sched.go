@@ -7,15 +7,16 @@ import (
 	"time"
 
 	"gangd/pkg/core/cluster"
+	"gangd/pkg/core/sched/order"
 )
 
 // View is the snapshot a plan is made from.
 type View struct {
 	Nodes []*cluster.Node // by name; the expected end of a grant is its Until
-	Queue *Queue          // what waits
+	Queue *order.Queue    // what waits
 	// Running is what holds nodes, by job. Needed for preemption, caps and quotas; without
 	// it none of these is done.
-	Running []*Running
+	Running []*order.Running
 	// Backfills are those of the plan before, nil at first. A backfill that still holds is kept
 	// where it is: one that moved to whatever looks emptiest now would meet, at each new
 	// place, small gangs that were let in while it stood elsewhere.
@@ -69,7 +70,7 @@ type Plan struct {
 
 // Reason is why a candidate that did not start stays, from this plan; false when it was not
 // looked at. It may be called from any goroutine.
-func (p *Plan) Reason(job int64, cl *JobClass) (Reason, bool) {
+func (p *Plan) Reason(job int64, cl *order.JobClass) (Reason, bool) {
 	v := p.verdicts.of(cl)
 	if v == nil {
 		return Reason{}, false
@@ -79,7 +80,7 @@ func (p *Plan) Reason(job int64, cl *JobClass) (Reason, bool) {
 
 // Word is that of Reason alone: the texts of ten thousand gangs, of which a list shows none,
 // cost more than the plan did.
-func (p *Plan) Word(job int64, cl *JobClass) (string, bool) {
+func (p *Plan) Word(job int64, cl *order.JobClass) (string, bool) {
 	v := p.verdicts.of(cl)
 	if v == nil {
 		return "", false
@@ -88,7 +89,7 @@ func (p *Plan) Word(job int64, cl *JobClass) (string, bool) {
 }
 
 // Reasons are those of all candidates of a queue that stay, in its order.
-func (p *Plan) Reasons(q *Queue) []Reason {
+func (p *Plan) Reasons(q *order.Queue) []Reason {
 	starts := make(map[int64]bool, len(p.Starts))
 	for _, s := range p.Starts {
 		starts[s.Job] = true
@@ -133,7 +134,7 @@ type Start struct {
 	Job       int64
 	Slots     []cluster.Slot // by rank
 	TimeLimit time.Duration  // to what its time limit is cut; 0: it is not
-	Turn      Turn           // why it was at the front of its tier
+	Turn      order.Turn     // why it was at the front of its tier
 }
 
 // Stop is one gang to be preempted.

@@ -8,6 +8,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
+	"gangd/pkg/core/sched/order"
 )
 
 // Three nodes of unlike room, and three roles that fit on them in one way alone: r2 has n2 with
@@ -31,7 +32,7 @@ func TestRolesThatFitInOneWay(t *testing.T) {
 			{Name: "r2", Count: 1, CPUsPerRank: 3},
 		}}
 		c := candidate(1, spec)
-		p := &Policy{Partitions: []api.Partition{{Name: "gpu"}}}
+		p := &order.Policy{Partitions: []api.Partition{{Name: "gpu"}}}
 		if err := Unsatisfiable(nodes, p, c.Ask); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -10,6 +10,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
+	"gangd/pkg/core/sched/order"
 )
 
 // site is a small cluster under a clock, on which whoever is told to stop is gone and
@@ -18,7 +19,7 @@ type site struct {
 	t       testing.TB
 	now     time.Time
 	view    View
-	policy  *Policy
+	policy  *order.Policy
 	planner Planner
 	runs    map[int64]*siteRun
 	ends    map[int64]time.Duration // true durations, by job
@@ -27,14 +28,14 @@ type site struct {
 }
 
 type siteRun struct {
-	c     *Candidate
+	c     *order.Candidate
 	epoch int
-	r     *Running
+	r     *order.Running
 	slots []cluster.Slot
 }
 
-func newSite(t testing.TB, p *Policy, nodes []*cluster.Node) *site {
-	return &site{t: t, now: epoch0, policy: p, view: View{Nodes: nodes, Queue: NewQueue(p, NewLedger(0))},
+func newSite(t testing.TB, p *order.Policy, nodes []*cluster.Node) *site {
+	return &site{t: t, now: epoch0, policy: p, view: View{Nodes: nodes, Queue: order.NewQueue(p, order.NewLedger(0))},
 		runs: map[int64]*siteRun{}, ends: map[int64]time.Duration{}}
 }
 
@@ -92,9 +93,9 @@ func (s *site) start(st Start) {
 		}
 		s.view.Nodes[at] = n
 	}
-	x.r = &Running{Job: st.Job, Epoch: x.epoch, Cards: CardsOf(x.c.Ask), Submit: x.c.Submit,
+	x.r = &order.Running{Job: st.Job, Epoch: x.epoch, Cards: order.CardsOf(x.c.Ask), Submit: x.c.Submit,
 		Start: s.now, TimeLimit: x.c.TimeLimit, Attained: x.c.Attained, KeepsWork: true}
-	at, _ := slices.BinarySearchFunc(s.view.Running, st.Job, func(r *Running, job int64) int { return cmp.Compare(r.Job, job) })
+	at, _ := slices.BinarySearchFunc(s.view.Running, st.Job, func(r *order.Running, job int64) int { return cmp.Compare(r.Job, job) })
 	s.view.Running = slices.Insert(s.view.Running, at, x.r)
 	s.view.Queue.Remove(st.Job)
 }
@@ -104,7 +105,7 @@ type siteGrant struct {
 	cluster.Grant
 }
 
-func grantsBySlots(c *Candidate, slots []cluster.Slot, epoch int, until time.Time) (out []siteGrant) {
+func grantsBySlots(c *order.Candidate, slots []cluster.Slot, epoch int, until time.Time) (out []siteGrant) {
 	for len(slots) > 0 {
 		n := 1
 		for n < len(slots) && slots[n].Node == slots[0].Node {
@@ -122,9 +123,9 @@ func (s *site) leave(job int64) time.Duration {
 	for i, n := range s.view.Nodes {
 		s.view.Nodes[i] = n.Release(api.MemberKey{Job: job, Epoch: x.epoch})
 	}
-	s.view.Running = slices.DeleteFunc(s.view.Running, func(r *Running) bool { return r.Job == job })
+	s.view.Running = slices.DeleteFunc(s.view.Running, func(r *order.Running) bool { return r.Job == job })
 	ran := s.now.Sub(x.r.Start)
-	s.view.Queue.Ledger().Add(Usage{Peer: Peer{Cards: x.r.Cards}, Ran: ran, Ended: s.now})
+	s.view.Queue.Ledger().Add(order.Usage{Peer: order.Peer{Cards: x.r.Cards}, Ran: ran, Ended: s.now})
 	x.r = nil
 	return ran
 }
@@ -167,7 +168,7 @@ func (s *site) end() bool {
 func TestInstantsEnd(t *testing.T) {
 	stopped := 0
 	rapid.Check(t, func(rt *rapid.T) {
-		p := &Policy{Preempt: rapid.SampledFrom([]Preempt{PreemptOff, PreemptService, PreemptService}).Draw(rt, "preempt"),
+		p := &order.Policy{Preempt: rapid.SampledFrom([]order.Preempt{order.PreemptOff, order.PreemptService, order.PreemptService}).Draw(rt, "preempt"),
 			BackfillDepth: rapid.IntRange(1, 4).Draw(rt, "backfills"), GuardAfter: time.Duration(rapid.SampledFrom([]int{0, 1, 5, 48}).Draw(rt, "guard")) * time.Hour}
 		s := newSite(fataler{t, rt}, p, testNodes(rapid.IntRange(2, 6).Draw(rt, "nodes"), 64, 4, 80))
 		s.keeps = rapid.Bool().Draw(rt, "keeps")
@@ -215,7 +216,7 @@ func TestInstantsEnd(t *testing.T) {
 
 // due reports whether something that runs should have ended by now.
 func (s *site) due() bool {
-	return slices.ContainsFunc(s.view.Running, func(r *Running) bool {
+	return slices.ContainsFunc(s.view.Running, func(r *order.Running) bool {
 		return !r.Start.Add(s.ends[r.Job] - r.Attained).After(s.now)
 	})
 }
@@ -232,7 +233,7 @@ func (f fataler) Fatalf(format string, args ...any) { f.rt.Fatalf(format, args..
 // those of a backfill for later and a longer gang with a backfill would fit there. That gang would
 // be the next victim, and the one stopped first the next with a backfill, without end.
 func TestMoveIsNotCrossed(t *testing.T) {
-	s := newSite(t, &Policy{Preempt: PreemptService, BackfillDepth: 2}, testNodes(3, 64, 4, 80))
+	s := newSite(t, &order.Policy{Preempt: order.PreemptService, BackfillDepth: 2}, testNodes(3, 64, 4, 80))
 	one, two := api.Spec{Size: 4, GPUsPerRank: 1, MaxNodes: 1}, api.Spec{Size: 8, GPUsPerRank: 1}
 	s.submit(1, one, 180*time.Hour, 100*time.Hour)
 	s.settle()
@@ -263,17 +264,17 @@ func TestYieldersUseClaimedPlaces(t *testing.T) {
 		name  string
 		keeps bool
 		guard time.Duration
-		order Order
+		order order.Order
 		runs  bool
 	}{
-		{"keeps its work", true, 0, OrderService, true},
-		{"would lose it", false, 0, OrderService, false},
-		{"who waited too long", true, 2 * time.Minute, OrderService, false},
-		{"who waited as long as what waits needs", true, time.Hour, OrderService, true},
-		{"another order", true, 0, OrderFIFO, false},
+		{"keeps its work", true, 0, order.OrderService, true},
+		{"would lose it", false, 0, order.OrderService, false},
+		{"who waited too long", true, 2 * time.Minute, order.OrderService, false},
+		{"who waited as long as what waits needs", true, time.Hour, order.OrderService, true},
+		{"another order", true, 0, order.OrderFIFO, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			s := newSite(t, &Policy{Preempt: PreemptService, BackfillDepth: 1, GuardAfter: tt.guard, Order: tt.order}, testNodes(2, 64, 4, 80))
+			s := newSite(t, &order.Policy{Preempt: order.PreemptService, BackfillDepth: 1, GuardAfter: tt.guard, Order: tt.order}, testNodes(2, 64, 4, 80))
 			s.keeps = tt.keeps
 			one, two := api.Spec{Size: 4, GPUsPerRank: 1, MaxNodes: 1}, api.Spec{Size: 8, GPUsPerRank: 1}
 			s.submit(1, one, 10*time.Hour, 9*time.Hour)

@@ -5,11 +5,12 @@ import (
 	"time"
 
 	"gangd/pkg/core/cluster"
+	"gangd/pkg/core/sched/order"
 )
 
 // startCut starts a gang that would be in the way of a backfill with a time limit after which
 // it is not: the longest with which it fits.
-func (pl *planner) startCut(c *Candidate, sh *askClass, least, end time.Time) bool {
+func (pl *planner) startCut(c *order.Candidate, sh *askClass, least, end time.Time) bool {
 	for _, by := range pl.kept.cuts(c, least, end) {
 		if !pl.start(c, sh, pl.kept.viewFor(c, by), by) {
 			continue
@@ -24,7 +25,7 @@ func (pl *planner) startCut(c *Candidate, sh *askClass, least, end time.Time) bo
 
 // cuts are the times before end by which a gang could have ended so as not to be in the way
 // of somebody, the latest first.
-func (kp *kept) cuts(c *Candidate, least, end time.Time) []time.Time {
+func (kp *kept) cuts(c *order.Candidate, least, end time.Time) []time.Time {
 	if !least.Before(end) {
 		return nil
 	}
@@ -47,7 +48,7 @@ func (kp *kept) cuts(c *Candidate, least, end time.Time) []time.Time {
 }
 
 // start books a gang that has ended by then where it fits, and reports whether it does.
-func (pl *planner) start(c *Candidate, sh *askClass, l *nodeView, end time.Time) bool {
+func (pl *planner) start(c *order.Candidate, sh *askClass, l *nodeView, end time.Time) bool {
 	slots := pl.slots(c, sh, l)
 	if slots == nil {
 		return false
@@ -57,16 +58,16 @@ func (pl *planner) start(c *Candidate, sh *askClass, l *nodeView, end time.Time)
 }
 
 // startAt books a gang that has ended by then at places that are free.
-func (pl *planner) startAt(c *Candidate, slots []cluster.Slot, end time.Time) {
+func (pl *planner) startAt(c *order.Candidate, slots []cluster.Slot, end time.Time) {
 	pl.kept.book(c, slots, end)
 	pl.starts = append(pl.starts, Start{Job: c.Job, Slots: slots, Turn: pl.front[c.Job]})
 	if pl.bounds.holdings != nil {
-		pl.bounds.holdings.add(c.User, c.Account, CardsOf(c.Ask), c.Ask.Spec.Pools)
+		pl.bounds.holdings.add(c.User, c.Account, order.CardsOf(c.Ask), c.Ask.Spec.Pools)
 	}
 }
 
 // book puts what a start takes on all views.
-func (kp *kept) book(c *Candidate, slots []cluster.Slot, end time.Time) {
+func (kp *kept) book(c *order.Candidate, slots []cluster.Slot, end time.Time) {
 	until := end
 	if end.Equal(never) {
 		until = time.Time{}
@@ -85,7 +86,7 @@ func (kp *kept) book(c *Candidate, slots []cluster.Slot, end time.Time) {
 }
 
 // slots is where a gang can start now, by rank; nil: it does not fit.
-func (pl *planner) slots(c *Candidate, sh *askClass, l *nodeView) []cluster.Slot {
+func (pl *planner) slots(c *order.Candidate, sh *askClass, l *nodeView) []cluster.Slot {
 	if sh.need.Parts != nil {
 		return pl.kept.placeMixed(c, sh.need, l)
 	}

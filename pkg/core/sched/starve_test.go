@@ -7,6 +7,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
+	"gangd/pkg/core/sched/order"
 )
 
 // running is a gang of the simulated cluster.
@@ -28,10 +29,10 @@ func TestLargeGangIsNotStarved(t *testing.T) {
 		// Nodes are kept for what it must have; what it would rather have it takes when that is free.
 		must := *large.Ask.Spec
 		must.Prefer = ""
-		if len(Make(epoch0, &View{Nodes: nodes, Queue: queueOf(candidateIn(large, &must))}, &Policy{}).Starts) == 0 {
+		if len(Make(epoch0, &View{Nodes: nodes, Queue: queueOf(candidateIn(large, &must))}, &order.Policy{}).Starts) == 0 {
 			return // would not start on the empty cluster either
 		}
-		s := starve{t: t, nodes: nodes, byJob: make(map[int64]*Candidate)}
+		s := starve{t: t, nodes: nodes, byJob: make(map[int64]*order.Candidate)}
 		for range 6 {
 			s.queue.Insert(s.small())
 		}
@@ -56,7 +57,7 @@ func TestLargeGangIsNotStarved(t *testing.T) {
 }
 
 // candidateIn is a candidate with another ask.
-func candidateIn(c *Candidate, s *api.Spec) *Candidate {
+func candidateIn(c *order.Candidate, s *api.Spec) *order.Candidate {
 	out := c.Apart()
 	out.Ask = cluster.AskOf(s, c.Ask.Partitions)
 	return out
@@ -65,15 +66,15 @@ func candidateIn(c *Candidate, s *api.Spec) *Candidate {
 type starve struct {
 	t         *rapid.T
 	nodes     []*cluster.Node
-	queue     Queue
-	byJob     map[int64]*Candidate
+	queue     order.Queue
+	byJob     map[int64]*order.Candidate
 	runs      []running
 	backfills []Backfill
 	tick      int
 	next      int64
 }
 
-func (s *starve) small() *Candidate {
+func (s *starve) small() *order.Candidate {
 	s.next++
 	c := genCandidate(s.t, 1000+s.next)
 	c.Priority, c.Avoid = 0, nil
@@ -82,7 +83,7 @@ func (s *starve) small() *Candidate {
 }
 
 func (s *starve) plan(original bool) {
-	plan := Make(epoch0, &View{Nodes: s.nodes, Queue: &s.queue, Backfills: s.backfills}, &Policy{})
+	plan := Make(epoch0, &View{Nodes: s.nodes, Queue: &s.queue, Backfills: s.backfills}, &order.Policy{})
 	s.backfills = plan.Backfills
 	for _, start := range plan.Starts {
 		s.nodes = apply(s.t, s.nodes, s.byJob[start.Job], 1, start.Slots)
@@ -121,7 +122,9 @@ func (s *starve) originals() int {
 // large gang waits for gangs that came after it.
 func TestBackfillStaysWhereItIs(t *testing.T) {
 	nodes := testNodes(2, 8, 3, 80)
-	run := func(job int64, gpus int) *Candidate { return candidate(job, api.Spec{Size: 1, GPUsPerRank: gpus}) }
+	run := func(job int64, gpus int) *order.Candidate {
+		return candidate(job, api.Spec{Size: 1, GPUsPerRank: gpus})
+	}
 	place := func(at int, job int64, cards ...string) {
 		n, err := nodes[at].Take(cluster.GrantFor(run(job, len(cards)).Ask, api.MemberKey{Job: job, Epoch: 1},
 			[]cluster.Slot{{Node: nodes[at].Name, Cards: cards}}, epoch0))
@@ -134,12 +137,12 @@ func TestBackfillStaysWhereItIs(t *testing.T) {
 	place(1, 2, "n00002-0", "n00002-1")
 	v := &View{Nodes: nodes}
 	large := run(10, 3)
-	step := func(ended int64, small *Candidate) []Start {
+	step := func(ended int64, small *order.Candidate) []Start {
 		for i, n := range v.Nodes {
 			v.Nodes[i] = n.Release(api.MemberKey{Job: ended, Epoch: 1})
 		}
 		v.Queue = queueOf(large, small)
-		plan := planned(t, epoch0, v, &Policy{})
+		plan := planned(t, epoch0, v, &order.Policy{})
 		v.Backfills = plan.Backfills
 		for _, s := range plan.Starts {
 			if s.Job != large.Job {
@@ -165,16 +168,16 @@ func TestBoundedPlanKeepsBackfills(t *testing.T) {
 	nodes[0], nodes[1] = hold(nodes[0], 900, 0, true, 0), hold(nodes[1], 901, 0, true, 0)
 	large := candidate(10, api.Spec{Size: 1, GPUsPerRank: 2})
 	v := &View{Nodes: nodes, Queue: queueOf(large)}
-	v.Backfills = planned(t, epoch0, v, &Policy{}).Backfills
+	v.Backfills = planned(t, epoch0, v, &order.Policy{}).Backfills
 	urgent := candidate(11, api.Spec{Size: 1, GPUsPerRank: 1})
 	urgent.Priority = 5
 	v.Queue = queueOf(urgent, large)
-	plan := planned(t, epoch0, v, &Policy{MaxStarts: 1})
+	plan := planned(t, epoch0, v, &order.Policy{MaxStarts: 1})
 	if len(plan.Starts) != 1 || len(plan.Backfills) != 1 || plan.Backfills[0].Job != large.Job {
 		t.Fatalf("%+v", plan)
 	}
 	v.Queue = queueOf(urgent)
-	if plan = planned(t, epoch0, v, &Policy{MaxStarts: 1}); len(plan.Backfills) != 0 {
+	if plan = planned(t, epoch0, v, &order.Policy{MaxStarts: 1}); len(plan.Backfills) != 0 {
 		t.Fatalf("the claimant is gone, its claim stays: %+v", plan.Backfills)
 	}
 }

@@ -6,12 +6,13 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
+	"gangd/pkg/core/sched/order"
 )
 
 // ledgerOf has seen so many asks of each spec; job is the last.
-func ledgerOf(asks ...asksOf) (*Ledger, int64) {
-	l, job := NewLedger(0), int64(0)
-	q := NewQueue(&Policy{}, l)
+func ledgerOf(asks ...asksOf) (*order.Ledger, int64) {
+	l, job := order.NewLedger(0), int64(0)
+	q := order.NewQueue(&order.Policy{}, l)
 	for _, a := range asks {
 		for range a.n {
 			job++
@@ -66,9 +67,9 @@ func TestStranding(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			l, job := ledgerOf(tt.asks...)
 			c := candidate(job+1, tt.spec)
-			q := NewQueue(&Policy{}, l)
+			q := order.NewQueue(&order.Policy{}, l)
 			q.Insert(c)
-			plan := planned(t, epoch0, &View{Nodes: tt.nodes, Queue: q}, &Policy{})
+			plan := planned(t, epoch0, &View{Nodes: tt.nodes, Queue: q}, &order.Policy{})
 			if len(plan.Starts) != 1 || plan.Starts[0].Slots[0].Node != tt.want {
 				t.Errorf("started %+v, want it on %s", plan.Starts, tt.want)
 			}

@@ -14,19 +14,19 @@ import (
 // stream is a cluster of single cards under gangs of one size that never stop coming.
 type stream struct {
 	t         *testing.T
-	policy    *Policy
-	queue     *Queue
+	policy    *order.Policy
+	queue     *order.Queue
 	planner   Planner
 	nodes     []*cluster.Node
 	backfills []Backfill
 	ends      map[int64]int // tick
-	asks      map[int64]*Candidate
+	asks      map[int64]*order.Candidate
 	tick      int
 	next      int64
 }
 
-func newStream(t *testing.T, nodes int, p *Policy) *stream {
-	return &stream{t: t, policy: p, queue: NewQueue(p, nil), nodes: testNodes(nodes, 4, 1, 80), ends: map[int64]int{}, asks: map[int64]*Candidate{}}
+func newStream(t *testing.T, nodes int, p *order.Policy) *stream {
+	return &stream{t: t, policy: p, queue: order.NewQueue(p, nil), nodes: testNodes(nodes, 4, 1, 80), ends: map[int64]int{}, asks: map[int64]*order.Candidate{}}
 }
 
 func (s *stream) now() time.Time { return epoch0.Add(time.Duration(s.tick) * time.Second) }
@@ -68,7 +68,7 @@ func (s *stream) step() (started []int64) {
 // TestUnderAStream: a gang of 4 under an endless stream of gangs of 2, and an urgent one of
 // 2 under a stream of gangs of 3, start as soon as what ran at their submission has ended.
 func TestUnderAStream(t *testing.T) {
-	for _, order := range Orders {
+	for _, by := range order.Orders {
 		for _, tt := range []struct {
 			name         string
 			nodes        int
@@ -85,19 +85,19 @@ func TestUnderAStream(t *testing.T) {
 			{name: "urgent 2 under 3s", nodes: 4, flow: 3, size: 2, priority: 1, perStep: 2},
 			{name: "urgent 2 under 3s of an hour", nodes: 4, flow: 3, size: 2, priority: 1, perStep: 2, limit: time.Hour},
 		} {
-			if order == OrderLargest && tt.priority > 0 {
+			if by == order.OrderLargest && tt.priority > 0 {
 				continue // there size is the key
 			}
-			t.Run(fmt.Sprintf("%s/%s", order, tt.name), func(t *testing.T) {
-				shorter := order == OrderService && tt.priority == 0
-				s := newStream(t, tt.nodes, &Policy{Order: order, BackfillDepth: 4, GuardAfter: time.Minute})
+			t.Run(fmt.Sprintf("%s/%s", by, tt.name), func(t *testing.T) {
+				shorter := by == order.OrderService && tt.priority == 0
+				s := newStream(t, tt.nodes, &order.Policy{Order: by, BackfillDepth: 4, GuardAfter: time.Minute})
 				for range tt.waitingFirst {
 					s.submit(tt.flow, 0, tt.limit)
 				}
 				for range 20 {
 					s.submit(tt.flow, 0, tt.limit)
 					s.step()
-					if order == OrderFIFO || order == OrderFair {
+					if by == order.OrderFIFO || by == order.OrderFair {
 						tt.perStep = 1 // who came before may go before
 					}
 				}
@@ -110,7 +110,7 @@ func TestUnderAStream(t *testing.T) {
 				switch {
 				case shorter:
 					last += 60 // gangs that need half as much, or of which nothing is known, go first until it has waited too long
-				case order == OrderFIFO || order == OrderFair && tt.priority == 0:
+				case by == order.OrderFIFO || by == order.OrderFair && tt.priority == 0:
 					last += 10 * (ahead + 1) // those rightly before it come first
 				}
 				for {
@@ -137,7 +137,7 @@ func TestUnderAStream(t *testing.T) {
 // at all, once it has a backfill. No wait is long enough here for a gang to go to the front.
 func TestUnderAStreamOfShorter(t *testing.T) {
 	const limit = 10 * time.Second
-	wait := int(giveWay * (*Ledger)(nil).Average(limit, 0, Peer{}) / time.Second)
+	wait := int(giveWay * (*order.Ledger)(nil).Average(limit, 0, order.Peer{}) / time.Second)
 	for _, tt := range []struct {
 		limit time.Duration
 		held  int // for so many seconds
@@ -145,7 +145,7 @@ func TestUnderAStreamOfShorter(t *testing.T) {
 		{limit, 0},
 		{limit / 2, wait},
 	} {
-		s := newStream(t, 4, &Policy{BackfillDepth: 4})
+		s := newStream(t, 4, &order.Policy{BackfillDepth: 4})
 		s.submit(4, 1, limit)
 		s.step()
 		ours := s.submit(4, 0, limit)
@@ -171,7 +171,7 @@ func TestUnderAStreamOfShorter(t *testing.T) {
 // before it have had theirs.
 func TestUnderAStreamOfSmaller(t *testing.T) {
 	const limit = 10 * time.Second
-	s := newStream(t, 4, &Policy{BackfillDepth: 4, GuardAfter: 48 * time.Hour})
+	s := newStream(t, 4, &order.Policy{BackfillDepth: 4, GuardAfter: 48 * time.Hour})
 	for range 20 {
 		s.submit(2, 0, limit)
 	}
@@ -197,8 +197,8 @@ func TestUnderAStreamOfSmaller(t *testing.T) {
 // limit start on what is free, in each order; when it has ended, none that would hold the gang up.
 func TestUnderAStreamBesideOneWithoutALimit(t *testing.T) {
 	const limit, ends = 10, 40
-	for _, order := range Orders {
-		s := newStream(t, 4, &Policy{Order: order, BackfillDepth: 4, GuardAfter: time.Hour})
+	for _, by := range order.Orders {
+		s := newStream(t, 4, &order.Policy{Order: by, BackfillDepth: 4, GuardAfter: time.Hour})
 		first := s.submit(1, 0, 0)
 		s.step()
 		s.ends[first] = ends
@@ -208,14 +208,14 @@ func TestUnderAStreamBesideOneWithoutALimit(t *testing.T) {
 				s.submit(1, 0, limit*time.Second)
 			}
 			if s.tick > 1 && s.tick < ends && len(s.ends) < 4 {
-				t.Fatalf("%s: %d of 4 cards are used at second %d", order, len(s.ends), s.tick)
+				t.Fatalf("%s: %d of 4 cards are used at second %d", by, len(s.ends), s.tick)
 			}
 			if s.tick > ends+limit {
-				t.Fatalf("%s: not started at second %d", order, s.tick)
+				t.Fatalf("%s: not started at second %d", by, s.tick)
 			}
 		}
 		if s.tick < ends {
-			t.Errorf("%s: started at second %d", order, s.tick)
+			t.Errorf("%s: started at second %d", by, s.tick)
 		}
 	}
 }

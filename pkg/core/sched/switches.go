@@ -1,9 +1,13 @@
 package sched
 
-import "time"
+import (
+	"time"
+
+	"gangd/pkg/core/sched/order"
+)
 
 // switchLimit is below how many switches a gang has to be now; 0: any number.
-func (gv *given) switchLimit(c *Candidate) int {
+func (gv *given) switchLimit(c *order.Candidate) int {
 	if len(gv.policy.Switches) == 0 || c.Ask.Spec.Switches <= 0 {
 		return 0
 	}
@@ -16,7 +20,7 @@ func (gv *given) switchLimit(c *Candidate) int {
 }
 
 // switchUntil is until when a gang waits for its number of switches.
-func (gv *given) switchUntil(c *Candidate) time.Time {
+func (gv *given) switchUntil(c *order.Candidate) time.Time {
 	wait := gv.policy.MaxSwitchWait
 	if w := c.Ask.Spec.SwitchWait; w != nil && *w < wait {
 		wait = *w

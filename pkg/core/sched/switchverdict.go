@@ -2,13 +2,15 @@ package sched
 
 import (
 	"fmt"
+	"slices"
+
 	"gangd/pkg/api"
 	"gangd/pkg/core/cmdline/when"
-	"slices"
+	"gangd/pkg/core/sched/order"
 )
 
 // switchVerdict is why a gang stays that would fit below more switches; nil: that is not why.
-func (wy *why) switchVerdict(c *Candidate, sh *askClass) *verdict {
+func (wy *why) switchVerdict(c *order.Candidate, sh *askClass) *verdict {
 	limit, t := wy.switchLimit(c), wy.fit.topology()
 	if limit == 0 || t == nil || sh.need == nil || sh.need.Packed() {
 		return nil

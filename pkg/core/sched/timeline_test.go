@@ -11,6 +11,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
+	"gangd/pkg/core/sched/order"
 )
 
 // TestTimelineIsEveryEnd: whatever came, went and was stopped between plans, a plan goes
@@ -19,7 +20,7 @@ func TestTimelineIsEveryEnd(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var m Planner
 		nodes := testNodes(rapid.IntRange(1, 4).Draw(t, "nodes"), 8, 0, 0)
-		var running []*Running
+		var running []*order.Running
 		minute := func(what string, low, high int) time.Time {
 			return epoch0.Add(time.Duration(rapid.IntRange(low, high).Draw(t, what)) * time.Minute)
 		}
@@ -44,7 +45,7 @@ func TestTimelineIsEveryEnd(t *testing.T) {
 						g.Until = minute("until", 0, 20)
 					}
 					n = *n.Restore(g)
-					running = append(running, &Running{Job: job, Epoch: 1})
+					running = append(running, &order.Running{Job: job, Epoch: 1})
 				}
 				nodes[at] = &n
 			}
@@ -55,7 +56,7 @@ func TestTimelineIsEveryEnd(t *testing.T) {
 					running[i] = &stopped
 				}
 			}
-			pl := m.planner(epoch0.Add(time.Duration(step)*time.Minute), &View{Nodes: nodes, Queue: queueOf(), Running: running}, &Policy{})
+			pl := m.planner(epoch0.Add(time.Duration(step)*time.Minute), &View{Nodes: nodes, Queue: queueOf(), Running: running}, &order.Policy{})
 			if nodes[0].Ready && rapid.Bool().Draw(t, "start") {
 				c := candidate(1000000, api.Spec{Size: 1})
 				pl.startAt(c, []cluster.Slot{{Node: nodes[0].Name}}, minute("end", 10, 30))

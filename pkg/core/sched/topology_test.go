@@ -11,6 +11,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
+	"gangd/pkg/core/sched/order"
 	"gangd/pkg/lab/transcript"
 )
 
@@ -71,7 +72,7 @@ func TestNearNodes(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			v := &View{Nodes: busy(testNodes(16, 8, 2, 80), tt.busy...), Queue: queueOf(candidate(1, tt.ask))}
-			plan := planned(t, epoch0, v, &Policy{BackfillDepth: 1, Switches: sw, MaxSwitchWait: time.Hour})
+			plan := planned(t, epoch0, v, &order.Policy{BackfillDepth: 1, Switches: sw, MaxSwitchWait: time.Hour})
 			if len(plan.Starts) != 1 {
 				t.Fatal("not started")
 			}
@@ -90,7 +91,7 @@ func TestNearNodes(t *testing.T) {
 func TestSwitchesAreWaitedFor(t *testing.T) {
 	sw := fabric(8, 2)
 	wait := 2 * time.Minute
-	p := &Policy{BackfillDepth: 1, Switches: sw, MaxSwitchWait: 5 * time.Minute}
+	p := &order.Policy{BackfillDepth: 1, Switches: sw, MaxSwitchWait: 5 * time.Minute}
 	c := candidate(0, api.Spec{Size: 4, GPUsPerRank: 1, RanksPerNode: 2, Switches: 1, SwitchWait: &wait})
 	c.Job = 1
 	v := &View{Nodes: busy(testNodes(8, 8, 2, 80), 1, 3, 5, 7), Queue: queueOf(c)}
@@ -117,12 +118,12 @@ func TestSwitchesAreWaitedFor(t *testing.T) {
 		t.Errorf("with room below one: %+v", plan.Starts)
 	}
 	// The site's bound counts, too, and without switches nothing is waited for.
-	short := &Policy{BackfillDepth: 1, Switches: sw, MaxSwitchWait: time.Minute}
+	short := &order.Policy{BackfillDepth: 1, Switches: sw, MaxSwitchWait: time.Minute}
 	v.Nodes = busy(testNodes(8, 8, 2, 80), 1, 3, 5, 7)
 	if plan := planned(t, epoch0.Add(time.Minute), v, short); len(plan.Starts) != 1 {
 		t.Error("it waits for longer than the site allows")
 	}
-	if plan := planned(t, epoch0, v, &Policy{BackfillDepth: 1}); len(plan.Starts) != 1 {
+	if plan := planned(t, epoch0, v, &order.Policy{BackfillDepth: 1}); len(plan.Starts) != 1 {
 		t.Error("it waits for switches that are not known")
 	}
 }
@@ -130,8 +131,8 @@ func TestSwitchesAreWaitedFor(t *testing.T) {
 // A gang that waits for its switches does not hold another up that has waited for them.
 func TestSwitchesAreWaitedForAlone(t *testing.T) {
 	wait := 2 * time.Minute
-	p := &Policy{Order: OrderFIFO, BackfillDepth: 1, Switches: fabric(4, 2), MaxSwitchWait: 5 * time.Minute}
-	q := NewQueue(p, nil)
+	p := &order.Policy{Order: order.OrderFIFO, BackfillDepth: 1, Switches: fabric(4, 2), MaxSwitchWait: 5 * time.Minute}
+	q := order.NewQueue(p, nil)
 	for job, waited := range []time.Duration{0, wait} {
 		c := candidate(int64(job+1), api.Spec{Size: 4, GPUsPerRank: 1, RanksPerNode: 2, Switches: 1, SwitchWait: &wait})
 		c.Submit, c.Priority, c.TimeLimit = epoch0.Add(-waited), int64(-job), time.Duration(job+1)*time.Hour
@@ -169,8 +170,8 @@ func TestSwitchesOnlyChoose(t *testing.T) {
 		s := *c.Ask.Spec
 		s.Switches = limit
 		c.Ask = cluster.AskOf(&s, c.Ask.Partitions)
-		plain := Make(epoch0, &View{Nodes: nodes, Queue: queueOf(c)}, &Policy{BackfillDepth: 1})
-		plan := Make(epoch0, &View{Nodes: nodes, Queue: queueOf(c)}, &Policy{BackfillDepth: 1, Switches: sw, MaxSwitchWait: time.Hour})
+		plain := Make(epoch0, &View{Nodes: nodes, Queue: queueOf(c)}, &order.Policy{BackfillDepth: 1})
+		plan := Make(epoch0, &View{Nodes: nodes, Queue: queueOf(c)}, &order.Policy{BackfillDepth: 1, Switches: sw, MaxSwitchWait: time.Hour})
 		if len(plan.Starts) > len(plain.Starts) || limit == 0 && len(plan.Starts) < len(plain.Starts) {
 			t.Fatalf("without switches %+v, with them %+v", plain.Starts, plan.Starts)
 		}

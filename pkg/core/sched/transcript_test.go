@@ -12,6 +12,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
+	"gangd/pkg/core/sched/order"
 	"gangd/pkg/lab/transcript"
 )
 
@@ -21,13 +22,13 @@ var printer = transcript.Printer{Since: epoch0, Skip: []reflect.Type{reflect.Typ
 
 // rankType is of what follows from the rest of the terms.
 func rankType() reflect.Type {
-	f, _ := reflect.TypeFor[Terms]().FieldByName("rank")
+	f, _ := reflect.TypeFor[order.Terms]().FieldByName("rank")
 	return f.Type
 }
 
 // planned makes a plan and writes it down: the view, what the plan decides, and what is said of each gang that waits. See
 // package transcript.
-func planned(t testing.TB, now time.Time, v *View, p *Policy) Plan {
+func planned(t testing.TB, now time.Time, v *View, p *order.Policy) Plan {
 	t.Helper()
 	plan := Make(now, v, p)
 	tr := transcript.Of(t, *update).Part()

@@ -7,12 +7,13 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
+	"gangd/pkg/core/sched/order"
 )
 
 // Unsatisfiable says why the cluster could never hold an ask, nil when it could: with
 // every known node in service and nothing on it, neither gangs nor strangers. The hint is
 // the nearest ask that could be met.
-func Unsatisfiable(nodes []*cluster.Node, p *Policy, ask *cluster.Ask) *api.Error {
+func Unsatisfiable(nodes []*cluster.Node, p *order.Policy, ask *cluster.Ask) *api.Error {
 	if err := checkNames(nodes, p, ask); err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
+	"gangd/pkg/core/sched/order"
 )
 
 func TestUnsatisfiable(t *testing.T) {
@@ -30,7 +31,7 @@ func TestUnsatisfiable(t *testing.T) {
 	cpu.Shape = api.CPUShape{Sockets: 2, Cores: 64, Threads: 1}
 	cpu.Partitions, cpu.Features = []string{"cpu"}, []string{"fast"}
 	nodes = append([]*cluster.Node{cpu}, nodes...)
-	p := &Policy{Partitions: []api.Partition{{Name: "gpu"}, {Name: "cpu"}, {Name: "empty"}}}
+	p := &order.Policy{Partitions: []api.Partition{{Name: "gpu"}, {Name: "cpu"}, {Name: "empty"}}}
 	in := func(names ...string) []string { return names }
 	for _, tt := range []struct {
 		name       string
@@ -120,7 +121,7 @@ func TestUnsatisfiable(t *testing.T) {
 func TestUnsatisfiableAgreesWithPlanning(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		v := genView(t)
-		p := &Policy{Partitions: []api.Partition{{Name: "gpu"}, {Name: "short"}}}
+		p := &order.Policy{Partitions: []api.Partition{{Name: "gpu"}, {Name: "short"}}}
 		whole := pristine(v.Nodes)
 		for _, c := range v.Queue.Slice() {
 			c := c.Apart()
@@ -128,7 +129,7 @@ func TestUnsatisfiableAgreesWithPlanning(t *testing.T) {
 			spec := *c.Ask.Spec
 			spec.Prefer = "" // what is preferred is no reason to accept what can't be had without
 			c.Ask = cluster.AskOf(&spec, c.Ask.Partitions)
-			plan := Make(epoch0, &View{Nodes: whole, Queue: queueOf(c)}, &Policy{})
+			plan := Make(epoch0, &View{Nodes: whole, Queue: queueOf(c)}, &order.Policy{})
 			err := Unsatisfiable(v.Nodes, p, c.Ask)
 			if err != nil && strings.Contains(err.Message, "unknown ") {
 				continue // a name that may be misspelt is refused, whether or not the rest would do
@@ -146,7 +147,7 @@ func TestUnsatisfiableAgreesWithPlanning(t *testing.T) {
 func BenchmarkUnsatisfiable(b *testing.B) {
 	nodes := testNodes(10000, 64, 8, 80)
 	fill(nodes, nil)
-	p := &Policy{Partitions: []api.Partition{{Name: "gpu"}}}
+	p := &order.Policy{Partitions: []api.Partition{{Name: "gpu"}}}
 	for name, spec := range map[string]api.Spec{
 		"accepted": {Size: 64, GPUsPerRank: 1, VRAMBytes: 80 * gib},
 		"refused":  {Size: 64, GPUsPerRank: 1, VRAMBytes: 96 * gib},
@@ -166,13 +167,13 @@ func BenchmarkExplain(b *testing.B) {
 	nodes := testNodes(10000, 64, 8, 80)
 	fill(nodes, func(n, c int) bool { return (n*8+c)%40 == 0 })
 	v := &View{Nodes: nodes, Queue: queueOf(benchQueue(100000, 500)...)}
-	for _, s := range Make(epoch0, v, &Policy{}).Starts {
+	for _, s := range Make(epoch0, v, &order.Policy{}).Starts {
 		v.Nodes = apply(b, v.Nodes, v.Queue.Get(s.Job), 1, s.Slots)
 	}
 	start := time.Now()
 	n := 0
 	for b.Loop() {
-		Explain(epoch0, v, &Policy{}, 99999)
+		Explain(epoch0, v, &order.Policy{}, 99999)
 		n++
 	}
 	b.ReportMetric(float64(time.Since(start).Milliseconds())/float64(n), "ms/explain")
@@ -180,7 +181,7 @@ func BenchmarkExplain(b *testing.B) {
 
 // TestAboveCap: an ask that is above what its user or account may ever hold is refused at once.
 func TestAboveCap(t *testing.T) {
-	p := &Policy{UserCards: 6, Accounts: []Account{{Name: "small", Cards: 4}, {Name: "free"}}}
+	p := &order.Policy{UserCards: 6, Accounts: []order.Account{{Name: "small", Cards: 4}, {Name: "free"}}}
 	for _, tt := range []struct {
 		account string
 		size    int
@@ -204,7 +205,7 @@ func TestAboveCap(t *testing.T) {
 
 // TestAdviceInTheWordsThatWereUsed: the nearest ask is written with the option that asked.
 func TestAdviceInTheWordsThatWereUsed(t *testing.T) {
-	nodes, p := testNodes(2, 16, 4, 80), &Policy{Partitions: []api.Partition{{Name: "gpu"}}}
+	nodes, p := testNodes(2, 16, 4, 80), &order.Policy{Partitions: []api.Partition{{Name: "gpu"}}}
 	by := func(option string) *api.Asked { return &api.Asked{CardsBy: option} }
 	for want, s := range map[string]api.Spec{
 		"--gpus-per-rank=4":     {Size: 2, GPUsPerRank: 8},
@@ -244,9 +245,9 @@ func TestFitsEmptyIsPlannedEmpty(t *testing.T) {
 				continue
 			}
 			p := new(Planner)
-			pl := p.planner(epoch0, &View{Nodes: v.Nodes, Queue: queueOf(c)}, &Policy{})
+			pl := p.planner(epoch0, &View{Nodes: v.Nodes, Queue: queueOf(c)}, &order.Policy{})
 			fits := pl.fit.fitsEmpty(pl.fit.classOf(c.Ask))
-			if plan := Make(epoch0, &View{Nodes: empty, Queue: queueOf(c)}, &Policy{}); fits != (len(plan.Starts) == 1) {
+			if plan := Make(epoch0, &View{Nodes: empty, Queue: queueOf(c)}, &order.Policy{}); fits != (len(plan.Starts) == 1) {
 				t.Fatalf("%+v: fits %t, but %d starts", spec, fits, len(plan.Starts))
 			}
 		}

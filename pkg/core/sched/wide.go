@@ -1,8 +1,9 @@
 package sched
 
 import (
-	"gangd/pkg/core/sched/order"
 	"slices"
+
+	"gangd/pkg/core/sched/order"
 )
 
 // A gang of half of all cards finds room all at once, when one as large ends, or hardly ever: what is free for it is taken within the
@@ -10,7 +11,7 @@ import (
 // waited for four times its own time limit starts where it fits now, before them: see docs/decisions/0209.
 
 // wide reports whether a gang asks for half of all cards or more.
-func (gv *given) wide(c *Candidate) bool { return 2*order.Weight(c.Ask) >= gv.cards() }
+func (gv *given) wide(c *order.Candidate) bool { return 2*order.Weight(c.Ask) >= gv.cards() }
 
 // listWide lists wide gangs that have waited so long, by tier, the longest wait first.
 func (gd *guard) listWide() {
@@ -28,7 +29,7 @@ func (gd *guard) listWide() {
 			gd.waitingWide = append(gd.waitingWide, c)
 		}
 	}
-	slices.SortFunc(gd.waitingWide, func(a, b *Candidate) int {
+	slices.SortFunc(gd.waitingWide, func(a, b *order.Candidate) int {
 		switch {
 		case gd.policy.Below(b, a):
 			return -1
@@ -40,7 +41,7 @@ func (gd *guard) listWide() {
 }
 
 // startWide starts those of them that fit now, as soon as the plan comes to their tier.
-func (pl *planner) startWide(head *Candidate) {
+func (pl *planner) startWide(head *order.Candidate) {
 	for len(pl.guard.waitingWide) > 0 && !pl.full() && !pl.policy.Below(pl.guard.waitingWide[0], head) {
 		c := pl.guard.waitingWide[0]
 		pl.guard.waitingWide = pl.guard.waitingWide[1:]
@@ -49,7 +50,7 @@ func (pl *planner) startWide(head *Candidate) {
 			!pl.startNow(c, sh, true) {
 			continue
 		}
-		pl.starts[len(pl.starts)-1].Turn = TurnLong
+		pl.starts[len(pl.starts)-1].Turn = order.TurnLong
 		pl.visited[c.Job] = true
 		pl.kept.later = slices.DeleteFunc(pl.kept.later, func(b backfill) bool { return b.Job == c.Job })
 	}

@@ -8,6 +8,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
+	"gangd/pkg/core/sched/order"
 )
 
 // A gang of half of all cards that has waited for four times its time limit starts where it fits, before kept places.
@@ -17,7 +18,7 @@ func TestWideGangStartsWhereItFits(t *testing.T) {
 		waited  time.Duration
 		ranks   int
 		limit   time.Duration
-		preempt Preempt
+		preempt order.Preempt
 		noTurns bool
 		wide    bool
 	}{
@@ -26,10 +27,10 @@ func TestWideGangStartsWhereItFits(t *testing.T) {
 		"without a limit":         {waited: 4 * limit, ranks: 2},
 		"less than half":          {waited: 4 * limit, ranks: 1, limit: limit},
 		"in a site without turns": {waited: 4 * limit, ranks: 2, limit: limit, noTurns: true},
-		"where others give way":   {waited: 4 * limit, ranks: 2, limit: limit, preempt: PreemptService},
+		"where others give way":   {waited: 4 * limit, ranks: 2, limit: limit, preempt: order.PreemptService},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := &Policy{Order: OrderService, GuardAfter: 48 * time.Hour, BackfillDepth: 8, Preempt: c.preempt}
+			p := &order.Policy{Order: order.OrderService, GuardAfter: 48 * time.Hour, BackfillDepth: 8, Preempt: c.preempt}
 			if c.noTurns {
 				p.GuardAfter = 0
 			}
@@ -39,7 +40,7 @@ func TestWideGangStartsWhereItFits(t *testing.T) {
 			} else {
 				fill(nodes, func(n, _ int) bool { return n == 0 })
 			}
-			q := NewQueue(p, NewLedger(0))
+			q := order.NewQueue(p, order.NewLedger(0))
 			small := candidate(1, api.Spec{Size: 1, GPUsPerRank: 2})
 			small.TimeLimit, small.Submit = time.Hour, epoch0
 			big := candidate(2, api.Spec{Size: c.ranks, GPUsPerRank: 4})
@@ -61,8 +62,8 @@ func TestWideGangStartsWhereItFits(t *testing.T) {
 
 // It is started in its time, and keeps no places then.
 func TestWideGangIsLookedAtInTime(t *testing.T) {
-	p := &Policy{Order: OrderService, GuardAfter: 48 * time.Hour, BackfillDepth: 8}
-	q := NewQueue(p, NewLedger(0))
+	p := &order.Policy{Order: order.OrderService, GuardAfter: 48 * time.Hour, BackfillDepth: 8}
+	q := order.NewQueue(p, order.NewLedger(0))
 	big := candidate(2, api.Spec{Size: 2, GPUsPerRank: 4})
 	big.TimeLimit, big.Submit = 13*time.Hour, epoch0.Add(-51*time.Hour) // the guard's time is over
 	q.Insert(big)
@@ -70,7 +71,7 @@ func TestWideGangIsLookedAtInTime(t *testing.T) {
 	slots := []cluster.Slot{{Node: "n00002", Cards: []string{"n00002-0", "n00002-1", "n00002-2", "n00002-3"}}, {Node: "n00003", Cards: []string{"n00003-0", "n00003-1", "n00003-2", "n00003-3"}}}
 	v := &View{Nodes: nodes, Queue: q, Backfills: []Backfill{{Job: 2, Slots: slots, SearchedAt: epoch0}}}
 	plan := planned(t, epoch0.Add(2*time.Hour), v, p)
-	if len(plan.Starts) != 1 || len(plan.Backfills) != 0 || plan.Starts[0].Turn != TurnLong {
+	if len(plan.Starts) != 1 || len(plan.Backfills) != 0 || plan.Starts[0].Turn != order.TurnLong {
 		t.Fatalf("%+v, %+v", plan.Starts, plan.Backfills)
 	}
 }
@@ -78,7 +79,7 @@ func TestWideGangIsLookedAtInTime(t *testing.T) {
 // TestWideGangsInTurn: who is wide and waited long, by tier and then by the longest wait, where half of the cards are free; the
 // turn of another is told.
 func TestWideGangsInTurn(t *testing.T) {
-	wide := func(job int64, cards, hours int, change func(c *Candidate)) *Candidate {
+	wide := func(job int64, cards, hours int, change func(c *order.Candidate)) *order.Candidate {
 		c := candidate(job, api.Spec{Size: cards, GPUsPerRank: 1})
 		c.TimeLimit, c.Submit = time.Hour, epoch0.Add(-time.Duration(hours)*time.Hour)
 		if change != nil {
@@ -86,30 +87,30 @@ func TestWideGangsInTurn(t *testing.T) {
 		}
 		return c
 	}
-	lower := func(c *Candidate) { c.Priority = -1 }
+	lower := func(c *order.Candidate) { c.Priority = -1 }
 	for _, tt := range []struct {
 		name string
 		free int // of 8 cards
-		p    Policy
-		wait []*Candidate
+		p    order.Policy
+		wait []*order.Candidate
 		want string
 		next time.Duration
 	}{
-		{"the longest wait", 8, Policy{}, []*Candidate{wide(1, 4, 5, nil), wide(2, 5, 6, nil), wide(3, 8, 4, nil)}, "[2 1 3]", 0},
-		{"by tier", 8, Policy{}, []*Candidate{wide(1, 4, 9, lower), wide(2, 5, 6, nil), wide(3, 8, 7, nil)}, "[3 2 1]", 0},
-		{"less than half", 8, Policy{}, []*Candidate{wide(1, 3, 9, nil)}, "[]", 0},
-		{"without a limit", 8, Policy{}, []*Candidate{wide(1, 8, 9, func(c *Candidate) { c.TimeLimit = 0 })}, "[]", 0},
-		{"soon", 8, Policy{}, []*Candidate{wide(1, 4, 3, nil), wide(2, 5, 2, nil)}, "[]", time.Hour},
-		{"since it could have started", 8, Policy{}, []*Candidate{wide(1, 4, 9, func(c *Candidate) { c.Eligible = epoch0.Add(-time.Hour) })}, "[]", 3 * time.Hour},
-		{"half is free", 4, Policy{}, []*Candidate{wide(1, 4, 4, nil)}, "[1]", 0},
-		{"in another order", 8, Policy{Order: OrderFair}, []*Candidate{wide(1, 4, 5, nil)}, "[]", 0},
-		{"with preemption", 8, Policy{Preempt: PreemptTier}, []*Candidate{wide(1, 4, 5, nil), wide(2, 5, 2, nil)}, "[]", 0},
-		{"without turns", 8, Policy{GuardAfter: -1}, []*Candidate{wide(1, 4, 5, nil)}, "[]", 0},
-		{"less is free", 3, Policy{}, []*Candidate{wide(1, 4, 4, nil), wide(2, 5, 2, nil)}, "[]", 0},
+		{"the longest wait", 8, order.Policy{}, []*order.Candidate{wide(1, 4, 5, nil), wide(2, 5, 6, nil), wide(3, 8, 4, nil)}, "[2 1 3]", 0},
+		{"by tier", 8, order.Policy{}, []*order.Candidate{wide(1, 4, 9, lower), wide(2, 5, 6, nil), wide(3, 8, 7, nil)}, "[3 2 1]", 0},
+		{"less than half", 8, order.Policy{}, []*order.Candidate{wide(1, 3, 9, nil)}, "[]", 0},
+		{"without a limit", 8, order.Policy{}, []*order.Candidate{wide(1, 8, 9, func(c *order.Candidate) { c.TimeLimit = 0 })}, "[]", 0},
+		{"soon", 8, order.Policy{}, []*order.Candidate{wide(1, 4, 3, nil), wide(2, 5, 2, nil)}, "[]", time.Hour},
+		{"since it could have started", 8, order.Policy{}, []*order.Candidate{wide(1, 4, 9, func(c *order.Candidate) { c.Eligible = epoch0.Add(-time.Hour) })}, "[]", 3 * time.Hour},
+		{"half is free", 4, order.Policy{}, []*order.Candidate{wide(1, 4, 4, nil)}, "[1]", 0},
+		{"in another order", 8, order.Policy{Order: order.OrderFair}, []*order.Candidate{wide(1, 4, 5, nil)}, "[]", 0},
+		{"with preemption", 8, order.Policy{Preempt: order.PreemptTier}, []*order.Candidate{wide(1, 4, 5, nil), wide(2, 5, 2, nil)}, "[]", 0},
+		{"without turns", 8, order.Policy{GuardAfter: -1}, []*order.Candidate{wide(1, 4, 5, nil)}, "[]", 0},
+		{"less is free", 3, order.Policy{}, []*order.Candidate{wide(1, 4, 4, nil), wide(2, 5, 2, nil)}, "[]", 0},
 	} {
 		p := &tt.p
 		p.GuardAfter = max(0, cmp.Or(p.GuardAfter, 1000*time.Hour))
-		q := NewQueue(p, NewLedger(0))
+		q := order.NewQueue(p, order.NewLedger(0))
 		for _, c := range tt.wait {
 			q.Insert(c)
 		}

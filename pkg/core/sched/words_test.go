@@ -11,6 +11,7 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
 	"gangd/pkg/core/cmdline/when"
+	"gangd/pkg/core/sched/order"
 )
 
 // TestLayoutsThatContradictThemselves: one below, at and above each bound, in words.
@@ -97,7 +98,7 @@ func TestConditionsBeforeACount(t *testing.T) {
 // TestCountsThatNodesLack: how many have it, and can hold a rank, is said.
 func TestCountsThatNodesLack(t *testing.T) {
 	nodes := []*cluster.Node{within("ib", testNode("n1", 8, 0, 0)), within("ib", testNode("n2", 2, 0, 0)), within("big", testNode("n3", 8, 0, 0)), testNode("n4", 8, 0, 0)}
-	p := &Policy{Partitions: []api.Partition{{Name: "gpu"}}}
+	p := &order.Policy{Partitions: []api.Partition{{Name: "gpu"}}}
 	for _, tt := range []struct {
 		spec api.Spec
 		want string
@@ -147,15 +148,15 @@ func TestOpenTo(t *testing.T) {
 		users []string
 		want  bool
 	}{{nil, true}, {[]string{"ada"}, true}, {[]string{"bob", "ada"}, true}, {[]string{"bob"}, false}} {
-		if got := (&Account{Users: tt.users}).OpenTo("ada"); got != tt.want {
+		if got := (&order.Account{Users: tt.users}).OpenTo("ada"); got != tt.want {
 			t.Errorf("%v: %t", tt.users, got)
 		}
 	}
 }
 
 func TestDefaultBackfillDepth(t *testing.T) {
-	for p, want := range map[Preempt]int{PreemptOff: 8, PreemptTier: 8, PreemptService: 1, "": 8} {
-		if got := DefaultBackfillDepth(p); got != want {
+	for p, want := range map[order.Preempt]int{order.PreemptOff: 8, order.PreemptTier: 8, order.PreemptService: 1, "": 8} {
+		if got := order.DefaultBackfillDepth(p); got != want {
 			t.Errorf("%s: %d", p, got)
 		}
 	}
@@ -231,17 +232,17 @@ func TestClock(t *testing.T) {
 // TestExplainWhenItStartsAtTheLatest: in each case that makes it known or not.
 func TestExplainWhenItStartsAtTheLatest(t *testing.T) {
 	for _, limits := range [][3]int{{90, 30, 30}, {90, 30, 0}, {0, 30, 30}, {90, 200, 30}} {
-		for _, order := range []Order{OrderFIFO, OrderService} {
+		for _, by := range []order.Order{order.OrderFIFO, order.OrderService} {
 			for _, ago := range []int{10, 70, 300} {
-				p := &Policy{Order: order, BackfillDepth: 1, GuardAfter: time.Hour, GuardShare: 0.5}
-				q := NewQueue(p, nil)
+				p := &order.Policy{Order: by, BackfillDepth: 1, GuardAfter: time.Hour, GuardShare: 0.5}
+				q := order.NewQueue(p, nil)
 				for job, size := range []int{3, 3, 2} {
 					c := lasting(int64(job+1), size, limits[min(job+1, 2)])
 					c.Submit = epoch0.Add(-time.Duration(ago-job) * time.Minute)
 					q.Insert(c)
 				}
 				n := run(testNode("n1", 16, 4, 80), 7, limits[0], 0, 1, 2)
-				v := &View{Nodes: []*cluster.Node{n}, Queue: q, Running: []*Running{{Job: 7, Epoch: 1, Cards: 3, Start: epoch0, TimeLimit: time.Duration(limits[0]) * time.Minute}}}
+				v := &View{Nodes: []*cluster.Node{n}, Queue: q, Running: []*order.Running{{Job: 7, Epoch: 1, Cards: 3, Start: epoch0, TimeLimit: time.Duration(limits[0]) * time.Minute}}}
 				q.Refresh(epoch0)
 				planned(t, epoch0, v, p)
 			}
@@ -252,14 +253,14 @@ func TestExplainWhenItStartsAtTheLatest(t *testing.T) {
 // TestNoCapIsNone, and the cap itself may be asked for.
 func TestNoCapIsNone(t *testing.T) {
 	ask := cluster.AskOf(&api.Spec{Size: 3, GPUsPerRank: 1}, []string{"gpu"})
-	lab := func(cards int) []Account { return []Account{{Name: "lab", Cards: cards}} }
+	lab := func(cards int) []order.Account { return []order.Account{{Name: "lab", Cards: cards}} }
 	for _, tt := range []struct {
-		p    Policy
+		p    order.Policy
 		want string
 	}{
-		{Policy{}, ""}, {Policy{UserCards: 3}, ""}, {Policy{Accounts: lab(0)}, ""}, {Policy{Accounts: lab(3)}, ""},
-		{Policy{UserCards: 2}, "3 cards are asked for, and a user may hold at most 2 at a time; ask for 2 cards or fewer"},
-		{Policy{Accounts: lab(1)}, "3 cards are asked for, and account lab may hold at most 1 at a time; ask for 1 card or fewer"},
+		{order.Policy{}, ""}, {order.Policy{UserCards: 3}, ""}, {order.Policy{Accounts: lab(0)}, ""}, {order.Policy{Accounts: lab(3)}, ""},
+		{order.Policy{UserCards: 2}, "3 cards are asked for, and a user may hold at most 2 at a time; ask for 2 cards or fewer"},
+		{order.Policy{Accounts: lab(1)}, "3 cards are asked for, and account lab may hold at most 1 at a time; ask for 1 card or fewer"},
 	} {
 		got := ""
 		if err := tt.p.AboveCap("lab", ask); err != nil {
@@ -319,7 +320,7 @@ func TestKeptPlacesAreWhatWasAskedFor(t *testing.T) {
 				if minutes == 0 {
 					want = want[:len(want)-len("+60]")] + "]"
 				}
-				if got := claimed(planned(t, epoch0, &View{Nodes: nodes, Queue: queueOf(c)}, &Policy{BackfillDepth: 1})); got != want {
+				if got := claimed(planned(t, epoch0, &View{Nodes: nodes, Queue: queueOf(c)}, &order.Policy{BackfillDepth: 1})); got != want {
 					t.Errorf("%d minutes: %s, want %s", minutes, got, want)
 				}
 			}
@@ -329,8 +330,8 @@ func TestKeptPlacesAreWhatWasAskedFor(t *testing.T) {
 
 // TestTurnBesideAReservation: when it starts at the latest is not said where a reservation may keep the nodes.
 func TestTurnBesideAReservation(t *testing.T) {
-	p := &Policy{Order: OrderFIFO, BackfillDepth: 1, GuardAfter: time.Hour, GuardShare: 0.5}
-	q := NewQueue(p, nil)
+	p := &order.Policy{Order: order.OrderFIFO, BackfillDepth: 1, GuardAfter: time.Hour, GuardShare: 0.5}
+	q := order.NewQueue(p, nil)
 	for job := range 3 {
 		q.Insert(lasting(int64(job+1), 3-job/2, 30))
 	}
@@ -381,6 +382,6 @@ func TestNodesOutOfService(t *testing.T) {
 			}
 			nodes[i] = &n
 		}
-		planned(t, epoch0, &View{Nodes: nodes, Queue: queueOf(candidate(1, api.Spec{Size: 1, GPUsPerRank: 1}))}, &Policy{})
+		planned(t, epoch0, &View{Nodes: nodes, Queue: queueOf(candidate(1, api.Spec{Size: 1, GPUsPerRank: 1}))}, &order.Policy{})
 	}
 }

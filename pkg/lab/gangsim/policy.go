@@ -11,7 +11,7 @@ import (
 	"gangd/pkg/client/program"
 	"gangd/pkg/controller/config"
 	"gangd/pkg/core/nearest"
-	"gangd/pkg/core/sched"
+	"gangd/pkg/core/sched/order"
 	"gangd/pkg/lab/replay"
 	"gangd/pkg/lab/replay/reference"
 )
@@ -72,6 +72,6 @@ func readPolicy(what string, set []string) (*policy, error) {
 			p.Partitions = []api.Partition{part}
 		}
 	}
-	return &policy{name: name, settings: c.Settings, partitions: p.Partitions, preempts: p.Preempt != sched.PreemptOff,
+	return &policy{name: name, settings: c.Settings, partitions: p.Partitions, preempts: p.Preempt != order.PreemptOff,
 		planner: func(func() replay.Truth) replay.Planner { return replay.NewProduct(p) }}, nil
 }

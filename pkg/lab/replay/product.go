@@ -5,21 +5,22 @@ import (
 
 	"gangd/pkg/core/cluster"
 	"gangd/pkg/core/sched"
+	"gangd/pkg/core/sched/order"
 )
 
 // Product is the production scheduler, called as the engine calls it.
 type Product struct {
-	policy  sched.Policy
+	policy  order.Policy
 	planner sched.Planner
-	ledger  *sched.Ledger
+	ledger  *order.Ledger
 	view    sched.View
 	next    time.Time
 }
 
 // NewProduct plans with a site's policy.
-func NewProduct(policy sched.Policy) *Product {
-	p := &Product{policy: policy, ledger: sched.NewLedger(policy.HalfLife)}
-	p.view.Queue = sched.NewQueue(&p.policy, p.ledger)
+func NewProduct(policy order.Policy) *Product {
+	p := &Product{policy: policy, ledger: order.NewLedger(policy.HalfLife)}
+	p.view.Queue = order.NewQueue(&p.policy, p.ledger)
 	return p
 }
 
@@ -27,18 +28,18 @@ func NewProduct(policy sched.Policy) *Product {
 func (p *Product) Begin(nodes []*cluster.Node) { p.view.Nodes = nodes }
 
 // Waits is part of [Planner].
-func (p *Product) Waits(c *sched.Candidate) { p.view.Queue.Insert(c) }
+func (p *Product) Waits(c *order.Candidate) { p.view.Queue.Insert(c) }
 
 // Leaves is part of [Planner].
 func (p *Product) Leaves(job int64) { p.view.Queue.Remove(job) }
 
 // Runs is part of [Planner].
-func (p *Product) Runs(job int64, r *sched.Running) {
-	p.view.Running = sched.PutRunning(p.view.Running, job, r)
+func (p *Product) Runs(job int64, r *order.Running) {
+	p.view.Running = order.PutRunning(p.view.Running, job, r)
 }
 
 // Learns is part of [Planner].
-func (p *Product) Learns(u *sched.Usage) { p.ledger.Add(*u) }
+func (p *Product) Learns(u *order.Usage) { p.ledger.Add(*u) }
 
 // Next is part of [Planner].
 func (p *Product) Next() time.Time { return p.next }

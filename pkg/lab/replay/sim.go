@@ -12,6 +12,7 @@ import (
 	"gangd/pkg/core/cluster"
 	"gangd/pkg/core/gang"
 	"gangd/pkg/core/sched"
+	"gangd/pkg/core/sched/order"
 	"gangd/pkg/lab/trace"
 )
 
@@ -34,13 +35,13 @@ type Planner interface {
 	// each newer form of a node in its place.
 	Begin(nodes []*cluster.Node)
 	// Waits: the job may be admitted now, or in another form than before.
-	Waits(c *sched.Candidate)
+	Waits(c *order.Candidate)
 	// Leaves: it may not be admitted any more.
 	Leaves(job int64)
 	// Runs: a job holds nodes, or holds them in another way than before; nil: it does not.
-	Runs(job int64, r *sched.Running)
+	Runs(job int64, r *order.Running)
 	// Learns: an attempt is over.
-	Learns(u *sched.Usage)
+	Learns(u *order.Usage)
 	// Plan is asked when something changed, and until a decision does not say Again.
 	Plan(now time.Time) Decision
 	// Next is when it wants to be asked without a change; zero: not at all.
@@ -413,9 +414,9 @@ func (s *Sim) endDue() {
 }
 
 // used is what the controller learns from an attempt that is over.
-func (s *Sim) used(id int64, ran time.Duration) *sched.Usage {
+func (s *Sim) used(id int64, ran time.Duration) *order.Usage {
 	j := s.job(id)
-	return &sched.Usage{Peer: sched.Peer{User: j.User, Name: cmp.Or(j.Name, "trace"), Cards: j.GPUs(), Job: id}, Account: j.Account, Ran: ran,
+	return &order.Usage{Peer: order.Peer{User: j.User, Name: cmp.Or(j.Name, "trace"), Cards: j.GPUs(), Job: id}, Account: j.Account, Ran: ran,
 		Ended: s.start.Add(s.now)}
 }
 

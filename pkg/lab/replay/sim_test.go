@@ -9,7 +9,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
-	"gangd/pkg/core/sched"
+	"gangd/pkg/core/sched/order"
 	"gangd/pkg/lab/trace"
 )
 
@@ -35,14 +35,14 @@ func run(t testing.TB, jobs []trace.Job, nodes int, p Planner, opt Options) *Res
 	return r
 }
 
-func product(preempt sched.Preempt) Planner {
-	return NewProduct(sched.Policy{BackfillDepth: 1, Order: sched.OrderFIFO, Preempt: preempt})
+func product(preempt order.Preempt) Planner {
+	return NewProduct(order.Policy{BackfillDepth: 1, Order: order.OrderFIFO, Preempt: preempt})
 }
 
 // TestPlays: two whole-node jobs on one node, one after the other; the third ends by its
 // limit.
 func TestPlays(t *testing.T) {
-	r := run(t, []trace.Job{job("a", 0, 100, 200, 1, 8), job("b", 10, 50, 200, 1, 8), job("c", 20, 500, 30, 1, 8)}, 1, product(sched.PreemptOff), Options{})
+	r := run(t, []trace.Job{job("a", 0, 100, 200, 1, 8), job("b", 10, 50, 200, 1, 8), job("c", 20, 500, 30, 1, 8)}, 1, product(order.PreemptOff), Options{})
 	want := []Outcome{
 		{ID: "a", End: 100 * time.Second, Epochs: 1, GPUs: 8},
 		{ID: "b", Submit: 10 * time.Second, Start: 100 * time.Second, End: 150 * time.Second, Delay: 90 * time.Second, Epochs: 1, GPUs: 8},
@@ -61,7 +61,7 @@ func TestPlays(t *testing.T) {
 func TestPreempts(t *testing.T) {
 	urgent := job("urgent", 100, 50, 60, 1, 8)
 	urgent.Priority = 10
-	r := run(t, []trace.Job{job("long", 0, 300, 400, 1, 8), urgent}, 1, product(sched.PreemptTier),
+	r := run(t, []trace.Job{job("long", 0, 300, 400, 1, 8), urgent}, 1, product(order.PreemptTier),
 		Options{Costs: Costs{Restart: func(cards int) time.Duration { return time.Duration(cards) * time.Second }, Lost: 20 * time.Second}})
 	want := []Outcome{
 		{ID: "long", End: 378 * time.Second, Delay: 78 * time.Second, Epochs: 2, GPUs: 8},
@@ -77,7 +77,7 @@ func TestPreempts(t *testing.T) {
 
 // TestFragmentation: three of four cards of a node lie idle beside one that is used.
 func TestFragmentation(t *testing.T) {
-	r := run(t, []trace.Job{job("a", 0, 100, 0, 1, 2)}, 2, product(sched.PreemptOff), Options{})
+	r := run(t, []trace.Job{job("a", 0, 100, 0, 1, 2)}, 2, product(order.PreemptOff), Options{})
 	if r.Utilisation != 2.0/16 || r.Fragmentation != 6.0/14 {
 		t.Errorf("utilisation %v, fragmentation %v", r.Utilisation, r.Fragmentation)
 	}
@@ -85,7 +85,7 @@ func TestFragmentation(t *testing.T) {
 
 func TestNamesWhatNeverFits(t *testing.T) {
 	s, err := New(&trace.Trace{Jobs: []trace.Job{job("small", 0, 5, 0, 1, 1), job("large", 0, 5, 0, 3, 8)}},
-		Uniform(2, Node{CPUs: 8, Cards: 8}), product(sched.PreemptOff), Options{Settings: api.DefaultSettings()})
+		Uniform(2, Node{CPUs: 8, Cards: 8}), product(order.PreemptOff), Options{Settings: api.DefaultSettings()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +108,7 @@ func (r *restless) Plan(now time.Time) Decision {
 
 func TestNamesAnEndlessMove(t *testing.T) {
 	s, err := New(&trace.Trace{Jobs: []trace.Job{job("a", 0, 5, 0, 1, 8), job("b", 0, 5, 0, 1, 8)}}, Uniform(1, Node{CPUs: 8, Cards: 8}),
-		&restless{*NewProduct(sched.Policy{BackfillDepth: 1})}, Options{Settings: api.DefaultSettings()})
+		&restless{*NewProduct(order.Policy{BackfillDepth: 1})}, Options{Settings: api.DefaultSettings()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,7 +125,7 @@ type blind struct {
 	jobs map[int64]trace.Job
 }
 
-func (b *blind) Waits(c *sched.Candidate) {
+func (b *blind) Waits(c *order.Candidate) {
 	if j := b.jobs[c.Job]; c.TimeLimit != j.Limit || c.Ask.Spec.TimeLimit != 0 {
 		b.t.Fatalf("job %d was submitted with limit %v: it is shown with %v", c.Job, j.Limit, c.TimeLimit)
 	}
@@ -151,7 +151,7 @@ func TestAnyTrace(t *testing.T) {
 			jobs[i].Priority = int64(rapid.IntRange(0, 2).Draw(rt, "priority"))
 			shown[int64(i+1)] = jobs[i]
 		}
-		preempt := rapid.SampledFrom([]sched.Preempt{sched.PreemptOff, sched.PreemptTier}).Draw(rt, "preempt")
+		preempt := rapid.SampledFrom([]order.Preempt{order.PreemptOff, order.PreemptTier}).Draw(rt, "preempt")
 		once := func() *Result {
 			return run(t, jobs, 3, &blind{product(preempt).(*Product), rt, shown}, Options{Costs: Costs{Restart: RestartOfTraces}})
 		}
@@ -184,7 +184,7 @@ type yielders struct {
 	yes, no int
 }
 
-func (y *yielders) Waits(c *sched.Candidate) {
+func (y *yielders) Waits(c *order.Candidate) {
 	if c.KeepsWork {
 		y.yes++
 	} else {
@@ -196,7 +196,7 @@ func (y *yielders) Waits(c *sched.Candidate) {
 // TestSimulatedJobsYield: jobs of a trace hand their work over and may run again without
 // bound, and the core tells the scheduler so while they wait.
 func TestSimulatedJobsYield(t *testing.T) {
-	y := &yielders{Product: *NewProduct(sched.Policy{BackfillDepth: 1})}
+	y := &yielders{Product: *NewProduct(order.Policy{BackfillDepth: 1})}
 	sim, err := New(&trace.Trace{Jobs: []trace.Job{job("a", 0, 5, 0, 1, 8)}}, Uniform(1, Node{CPUs: 8, Cards: 8}), y,
 		Options{Settings: api.DefaultSettings()})
 	if err != nil {

@@ -11,12 +11,12 @@ import (
 	"gangd/pkg/controller/engine"
 	"gangd/pkg/controller/leader"
 	"gangd/pkg/core/gang"
-	"gangd/pkg/core/sched"
+	"gangd/pkg/core/sched/order"
 	"gangd/pkg/wire/session"
 )
 
 // policy is the site's.
-var policy = sched.Policy{Partitions: []api.Partition{{Name: "main", Default: true}}, MaxStarts: 100, BackfillDepth: 1}
+var policy = order.Policy{Partitions: []api.Partition{{Name: "main", Default: true}}, MaxStarts: 100, BackfillDepth: 1}
 
 // gangd is one process of the controller.
 type gangd struct {

@@ -21,7 +21,7 @@ import (
 	"gangd/pkg/controller/notify"
 	"gangd/pkg/controller/rpc"
 	"gangd/pkg/core/gang"
-	"gangd/pkg/core/sched"
+	"gangd/pkg/core/sched/order"
 	"gangd/pkg/lab/disk"
 	"gangd/pkg/wire/auth"
 	"gangd/pkg/wire/people"
@@ -81,7 +81,7 @@ func begin(t testing.TB, first int64, rows ...*gang.Changes) *Site {
 	t.Helper()
 	set := api.DefaultSettings()
 	set.NodeTimeout, set.KeepEnded = time.Minute, 24*time.Hour
-	policy := sched.Policy{BackfillDepth: 1, Preempt: sched.PreemptTier, MinRun: time.Minute, Partitions: []api.Partition{
+	policy := order.Policy{BackfillDepth: 1, Preempt: order.PreemptTier, MinRun: time.Minute, Partitions: []api.Partition{
 		{Name: "gpu", Default: true, DefaultTime: 24 * time.Hour, MaxTime: 24 * time.Hour}, {Name: "long", Nodes: []string{"n2", "n3", "n4"}}}}
 	s := &Site{t: t, disk: disk.New(t), nodes: map[string]*node{}, caller: Ada, end: func() {}, Followed: make(chan struct{}, 64)}
 	s.clock.now = Begun

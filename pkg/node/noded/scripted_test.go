@@ -25,7 +25,7 @@ import (
 	"gangd/pkg/controller/rpc"
 	"gangd/pkg/controller/store"
 	"gangd/pkg/core/gang"
-	"gangd/pkg/core/sched"
+	queueorder "gangd/pkg/core/sched/order"
 	"gangd/pkg/node/gpu"
 	"gangd/pkg/node/proc"
 	"gangd/pkg/wire/auth"
@@ -193,7 +193,7 @@ func newScriptedSite(t *testing.T, st store.Store, nodes, cards int) *site {
 	quiet, m := slog.New(slog.DiscardHandler), metrics.New("test")
 	var err error
 	s.engine, err = engine.New(t.Context(), engine.Options{Store: st, Clock: s, Log: quiet, Settings: api.DefaultSettings(), Record: m, Version: "test",
-		Policy: sched.Policy{Partitions: []api.Partition{{Name: "main", Default: true}}, BackfillDepth: 1, MaxStarts: 1000}})
+		Policy: queueorder.Policy{Partitions: []api.Partition{{Name: "main", Default: true}}, BackfillDepth: 1, MaxStarts: 1000}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"gangd/pkg/core/sched"
+	"gangd/pkg/core/sched/order"
 	"gangd/pkg/lab/replay"
 )
 
@@ -59,7 +60,7 @@ func (q *Easy) Plan(now time.Time) replay.Decision {
 
 // promise is when the head can start by the limits of what runs, and the room there is
 // then, before it does.
-func (q *Easy) promise(head *sched.Candidate) (time.Time, room) {
+func (q *Easy) promise(head *order.Candidate) (time.Time, room) {
 	type release struct {
 		at    time.Time
 		node  int
@@ -89,7 +90,7 @@ func (q *Easy) promise(head *sched.Candidate) (time.Time, room) {
 }
 
 // spare takes cards from the room at the promised moment if the head fits all the same.
-func (r room) spare(shares []share, per int, head *sched.Candidate) bool {
+func (r room) spare(shares []share, per int, head *order.Candidate) bool {
 	for _, s := range shares {
 		r[s.at] -= s.ranks * per
 	}

@@ -2,7 +2,7 @@ package reference
 
 import (
 	"gangd/pkg/core/cluster"
-	"gangd/pkg/core/sched"
+	"gangd/pkg/core/sched/order"
 )
 
 // room is how many cards are free on each node. The orders know whole cards only, as the
@@ -22,7 +22,7 @@ type share struct{ at, ranks int }
 
 // place gives each rank of a gang the node that keeps the fewest free cards (best fit),
 // the first by name of equals. It takes the cards, or nothing and gives nil.
-func (r room) place(c *sched.Candidate) []share {
+func (r room) place(c *order.Candidate) []share {
 	size, cards := c.Size, c.Ask.Spec.GPUsPerRank
 	var out []share
 	for placed := 0; placed < size; placed++ {
@@ -53,7 +53,7 @@ func (r room) giveBack(shares []share, cards int) {
 }
 
 // slots names the cards of shares on the nodes as they are now.
-func slots(nodes []*cluster.Node, c *sched.Candidate, shares []share) []cluster.Slot {
+func slots(nodes []*cluster.Node, c *order.Candidate, shares []share) []cluster.Slot {
 	d, err := cluster.NewNeed(c.Ask)
 	if err != nil {
 		return nil // traces have no constraint that could be wrong

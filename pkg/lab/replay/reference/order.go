@@ -8,15 +8,16 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
 	"gangd/pkg/core/sched"
+	"gangd/pkg/core/sched/order"
 	"gangd/pkg/lab/replay"
 )
 
 // Queue starts waiting jobs in order; the first that does not fit blocks the rest.
 type Queue struct {
 	truth   func() replay.Truth
-	compare func(t replay.Truth, a, b *sched.Candidate) int
+	compare func(t replay.Truth, a, b *order.Candidate) int
 	nodes   []*cluster.Node
-	queue   []*sched.Candidate
+	queue   []*order.Candidate
 }
 
 // FIFO is strict first in, first out. Of those that came in the same second the larger
@@ -26,16 +27,16 @@ func FIFO(truth func() replay.Truth) replay.Planner {
 	return &Queue{truth: truth, compare: firstIn}
 }
 
-func firstIn(_ replay.Truth, a, b *sched.Candidate) int {
+func firstIn(_ replay.Truth, a, b *order.Candidate) int {
 	return cmp.Or(a.Submit.Compare(b.Submit), cmp.Compare(cards(b), cards(a)), cmp.Compare(a.TimeLimit, b.TimeLimit),
 		cmp.Compare(a.Job, b.Job))
 }
 
-func cards(c *sched.Candidate) int { return c.Size * c.Ask.Spec.GPUsPerRank }
+func cards(c *order.Candidate) int { return c.Size * c.Ask.Spec.GPUsPerRank }
 
 // SJF* is shortest job first, without preemption.
 func SJF(truth func() replay.Truth) replay.Planner {
-	return &Queue{truth: truth, compare: func(t replay.Truth, a, b *sched.Candidate) int {
+	return &Queue{truth: truth, compare: func(t replay.Truth, a, b *order.Candidate) int {
 		return cmp.Or(cmp.Compare(t.Job(a.Job).Duration, t.Job(b.Job).Duration), cmp.Compare(a.Job, b.Job))
 	}}
 }
@@ -44,29 +45,29 @@ func SJF(truth func() replay.Truth) replay.Planner {
 func (q *Queue) Begin(nodes []*cluster.Node) { q.nodes = nodes }
 
 // Waits is part of [replay.Planner].
-func (q *Queue) Waits(c *sched.Candidate) {
+func (q *Queue) Waits(c *order.Candidate) {
 	if at, found := q.find(c); !found {
 		q.queue = slices.Insert(q.queue, at, c)
 	}
 }
 
-func (q *Queue) find(c *sched.Candidate) (int, bool) {
+func (q *Queue) find(c *order.Candidate) (int, bool) {
 	t := q.truth()
-	return slices.BinarySearchFunc(q.queue, c, func(a, b *sched.Candidate) int { return q.compare(t, a, b) })
+	return slices.BinarySearchFunc(q.queue, c, func(a, b *order.Candidate) int { return q.compare(t, a, b) })
 }
 
 // Leaves is part of [replay.Planner].
 func (q *Queue) Leaves(job int64) {
-	if i := slices.IndexFunc(q.queue, func(c *sched.Candidate) bool { return c.Job == job }); i >= 0 {
+	if i := slices.IndexFunc(q.queue, func(c *order.Candidate) bool { return c.Job == job }); i >= 0 {
 		q.queue = slices.Delete(q.queue, i, i+1)
 	}
 }
 
 // Runs is part of [replay.Planner].
-func (q *Queue) Runs(int64, *sched.Running) {}
+func (q *Queue) Runs(int64, *order.Running) {}
 
 // Learns is part of [replay.Planner].
-func (q *Queue) Learns(*sched.Usage) {}
+func (q *Queue) Learns(*order.Usage) {}
 
 // Next is part of [replay.Planner].
 func (q *Queue) Next() time.Time { return time.Time{} }
@@ -96,7 +97,7 @@ func (q *Queue) Plan(time.Time) replay.Decision {
 
 // book puts a start on a planner's own copy of the nodes, so that the next one takes
 // other cards.
-func book(nodes []*cluster.Node, c *sched.Candidate, slots []cluster.Slot, shares []share) {
+func book(nodes []*cluster.Node, c *order.Candidate, slots []cluster.Slot, shares []share) {
 	for _, s := range shares {
 		g := cluster.GrantFor(c.Ask, api.MemberKey{Job: c.Job, Epoch: -1}, slots[:s.ranks], time.Time{})
 		nodes[s.at] = nodes[s.at].Restore(g)

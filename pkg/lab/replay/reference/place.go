@@ -10,6 +10,7 @@ import (
 
 	"gangd/pkg/core/cluster"
 	"gangd/pkg/core/sched"
+	"gangd/pkg/core/sched/order"
 	"gangd/pkg/lab/replay"
 	"gangd/pkg/lab/trace"
 )
@@ -20,7 +21,7 @@ type Placer struct {
 	rule  rule
 	nodes []*cluster.Node
 	needs map[string]*cluster.Need
-	turn  *sched.Candidate
+	turn  *order.Candidate
 }
 
 // rule chooses a node and its cards for a gang that fits on all the nodes listed in fit.
@@ -32,16 +33,16 @@ type rule interface {
 func (p *Placer) Begin(nodes []*cluster.Node) { p.nodes, p.needs = nodes, map[string]*cluster.Need{} }
 
 // Waits is part of [replay.Planner].
-func (p *Placer) Waits(c *sched.Candidate) { p.turn = c }
+func (p *Placer) Waits(c *order.Candidate) { p.turn = c }
 
 // Leaves is part of [replay.Planner].
 func (p *Placer) Leaves(int64) { p.turn = nil }
 
 // Runs is part of [replay.Planner].
-func (p *Placer) Runs(int64, *sched.Running) {}
+func (p *Placer) Runs(int64, *order.Running) {}
 
 // Learns is part of [replay.Planner].
-func (p *Placer) Learns(*sched.Usage) {}
+func (p *Placer) Learns(*order.Usage) {}
 
 // Next is part of [replay.Planner].
 func (p *Placer) Next() time.Time { return time.Time{} }

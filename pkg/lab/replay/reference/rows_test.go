@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"gangd/pkg/api"
-	"gangd/pkg/core/sched"
+	"gangd/pkg/core/sched/order"
 	"gangd/pkg/lab/replay"
 	"gangd/pkg/lab/trace"
 )
@@ -72,7 +72,7 @@ func BenchmarkFIFO(b *testing.B) { benchTen(b, FIFO) }
 // BenchmarkProduct is the production scheduler with backfill, in the default order.
 func BenchmarkProduct(b *testing.B) {
 	benchTen(b, func(func() replay.Truth) replay.Planner {
-		return replay.NewProduct(sched.Policy{BackfillDepth: 4, GuardAfter: 48 * 3600e9})
+		return replay.NewProduct(order.Policy{BackfillDepth: 4, GuardAfter: 48 * 3600e9})
 	})
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"gangd/pkg/core/cluster"
 	"gangd/pkg/core/sched"
+	"gangd/pkg/core/sched/order"
 	"gangd/pkg/lab/replay"
 )
 
@@ -19,7 +20,7 @@ type Dealer struct {
 	truth   func() replay.Truth
 	key     func(t replay.Truth, id int64) float64
 	nodes   []*cluster.Node
-	known   map[int64]*sched.Candidate // waiting and running
+	known   map[int64]*order.Candidate // waiting and running
 	waiting map[int64]bool
 	now     time.Time
 	starts  []sched.Start
@@ -61,20 +62,20 @@ func LAS(truth func() replay.Truth) replay.Planner {
 
 // Begin is part of [replay.Planner].
 func (q *Dealer) Begin(nodes []*cluster.Node) {
-	q.nodes, q.known, q.waiting = nodes, map[int64]*sched.Candidate{}, map[int64]bool{}
+	q.nodes, q.known, q.waiting = nodes, map[int64]*order.Candidate{}, map[int64]bool{}
 }
 
 // Waits is part of [replay.Planner].
-func (q *Dealer) Waits(c *sched.Candidate) { q.known[c.Job], q.waiting[c.Job] = c, true }
+func (q *Dealer) Waits(c *order.Candidate) { q.known[c.Job], q.waiting[c.Job] = c, true }
 
 // Leaves is part of [replay.Planner].
 func (q *Dealer) Leaves(job int64) { delete(q.waiting, job) }
 
 // Runs is part of [replay.Planner].
-func (q *Dealer) Runs(int64, *sched.Running) {}
+func (q *Dealer) Runs(int64, *order.Running) {}
 
 // Learns is part of [replay.Planner].
-func (q *Dealer) Learns(*sched.Usage) {}
+func (q *Dealer) Learns(*order.Usage) {}
 
 // Next is part of [replay.Planner].
 func (q *Dealer) Next() time.Time { return time.Time{} }
@@ -161,7 +162,7 @@ func (t table) keep(on []hand) bool {
 
 // place gives a gang the first free cards of the nodes that best fit chooses; nil when it
 // does not fit.
-func (t table) place(nodes []*cluster.Node, c *sched.Candidate) []cluster.Slot {
+func (t table) place(nodes []*cluster.Node, c *order.Candidate) []cluster.Slot {
 	r := make(room, len(t))
 	for i := range t {
 		r[i] = bits.OnesCount64(t[i])

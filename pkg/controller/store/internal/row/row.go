@@ -20,7 +20,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/gang"
-	"gangd/pkg/core/sched"
+	"gangd/pkg/core/sched/order"
 )
 
 type job struct {
@@ -45,7 +45,7 @@ type job struct {
 	TimeLimit    time.Duration     `json:"time_limit,omitempty"`
 	Deadline     time.Time         `json:"deadline,omitzero"`
 	CutTo        time.Duration     `json:"cut_to,omitempty"`
-	Turn         sched.Turn        `json:"turn,omitempty"`
+	Turn         order.Turn        `json:"turn,omitempty"`
 	Submit       time.Time         `json:"submit,omitzero"`
 	Eligible     time.Time         `json:"eligible,omitzero"`
 	Start        time.Time         `json:"start,omitzero"`
