@@ -3,7 +3,6 @@ package sched
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -12,6 +11,7 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
 	"gangd/pkg/core/sched/order"
+	"gangd/pkg/lab/plantest"
 )
 
 // mayBeOn says of the constraints that genSpec draws, without the code that reads them,
@@ -99,7 +99,7 @@ func TestJointConstraintsAreExact(t *testing.T) {
 		if rapid.Bool().Draw(t, "switches") {
 			p = treeOf(nodes)
 		}
-		plan := Make(epoch0, &View{Nodes: nodes, Queue: queueOf(c)}, p)
+		plan := Make(plantest.Epoch0, &View{Nodes: nodes, Queue: plantest.QueueOf(c)}, p)
 		if want := bruteForce(c, nodes); (len(plan.Starts) == 1) != want {
 			t.Fatalf("started %t, brute force %t: %+v", len(plan.Starts) == 1, want, *c.Ask.Spec)
 		}
@@ -109,10 +109,10 @@ func TestJointConstraintsAreExact(t *testing.T) {
 		spec := *c.Ask.Spec
 		spec.Switches = 1
 		one := c.Apart()
-		one.Ask, one.Eligible = cluster.AskOf(&spec, c.Ask.Partitions), epoch0
+		one.Ask, one.Eligible = cluster.AskOf(&spec, c.Ask.Partitions), plantest.Epoch0
 		p = treeOf(nodes)
 		p.MaxSwitchWait = time.Hour
-		plan = Make(epoch0, &View{Nodes: nodes, Queue: queueOf(one)}, p)
+		plan = Make(plantest.Epoch0, &View{Nodes: nodes, Queue: plantest.QueueOf(one)}, p)
 		if want := bruteForce(c, nodes[:len(nodes)/2]) || bruteForce(c, nodes[len(nodes)/2:]); (len(plan.Starts) == 1) != want {
 			t.Fatalf("below one switch: started %t, brute force %t: %+v", len(plan.Starts) == 1, want, spec)
 		}
@@ -147,14 +147,14 @@ func TestJointClaims(t *testing.T) {
 			}
 			g := cluster.Grant{MemberKey: api.MemberKey{Job: int64(100 + i), Epoch: 1}, Ranks: 1, Takes: cluster.Amounts{cluster.CPUs: nodes[i].Has[cluster.CPUs]}}
 			if rapid.Bool().Draw(t, "limited") {
-				g.Until = epoch0.Add(time.Duration(rapid.IntRange(1, 9).Draw(t, "ends")) * time.Minute)
+				g.Until = plantest.Epoch0.Add(time.Duration(rapid.IntRange(1, 9).Draw(t, "ends")) * time.Minute)
 			}
 			nodes[i] = nodes[i].Restore(g)
-			running = append(running, &order.Running{Job: g.Job, Epoch: 1, Start: epoch0.Add(-time.Hour)})
+			running = append(running, &order.Running{Job: g.Job, Epoch: 1, Start: plantest.Epoch0.Add(-time.Hour)})
 		}
 		c.Priority = 5
-		v := &View{Nodes: nodes, Queue: queueOf(c), Running: running}
-		plan := Make(epoch0, v, p)
+		v := &View{Nodes: nodes, Queue: plantest.QueueOf(c), Running: running}
+		plan := Make(plantest.Epoch0, v, p)
 		if len(plan.Starts)+len(plan.Backfills) != 1 {
 			t.Fatalf("%d starts, %d backfills: %+v", len(plan.Starts), len(plan.Backfills), *c.Ask.Spec)
 		}
@@ -168,10 +168,10 @@ func TestJointClaims(t *testing.T) {
 		if want := earliestOf(c, nodes); p.Preempt == "" && !plan.Backfills[0].At.Equal(want) {
 			t.Fatalf("starts at %v, could at %v", plan.Backfills[0].At, want)
 		}
-		if text := Explain(epoch0, &View{Nodes: nodes, Queue: v.Queue, Running: running, Backfills: plan.Backfills}, p, 1).Text; text == "" {
+		if text := Explain(plantest.Epoch0, &View{Nodes: nodes, Queue: v.Queue, Running: running, Backfills: plan.Backfills}, p, 1).Text; text == "" {
 			t.Fatal("nothing to say")
 		}
-		next := Make(epoch0.Add(time.Minute), &View{Nodes: empty, Queue: v.Queue, Backfills: plan.Backfills}, p)
+		next := Make(plantest.Epoch0.Add(time.Minute), &View{Nodes: empty, Queue: v.Queue, Backfills: plan.Backfills}, p)
 		if len(next.Starts) != 1 {
 			t.Fatalf("claimed %v and did not start there", plan.Backfills[0].Slots)
 		}
@@ -193,8 +193,8 @@ func TestJointConstraintsAroundReservations(t *testing.T) {
 				rest = append(rest, n)
 			}
 		}
-		v := &View{Nodes: nodes, Queue: queueOf(c), Reservations: []Reservation{window("talk", -time.Minute, 20*time.Minute, reserved...)}}
-		plan := Make(epoch0, v, &order.Policy{BackfillDepth: 1})
+		v := &View{Nodes: nodes, Queue: plantest.QueueOf(c), Reservations: []Reservation{window("talk", -time.Minute, 20*time.Minute, reserved...)}}
+		plan := Make(plantest.Epoch0, v, &order.Policy{BackfillDepth: 1})
 		if want := bruteForce(c, rest); (len(plan.Starts) == 1) != want {
 			t.Fatalf("started %t, brute force on what is not reserved %t: %+v", len(plan.Starts) == 1, want, *c.Ask.Spec)
 		}
@@ -207,7 +207,7 @@ func TestJointConstraintsAroundReservations(t *testing.T) {
 		}
 		for _, k := range plan.Backfills {
 			checkPlaces(t, c, k.Slots, nodes)
-			if !k.At.Equal(epoch0.Add(19 * time.Minute)) {
+			if !k.At.Equal(plantest.Epoch0.Add(19 * time.Minute)) {
 				t.Fatalf("claimed for %v", k.At)
 			}
 		}
@@ -217,7 +217,7 @@ func TestJointConstraintsAroundReservations(t *testing.T) {
 // earliestOf tries the ends that are known one after the other; zero: none makes room.
 func earliestOf(c *order.Candidate, nodes []*cluster.Node) time.Time {
 	for minute := range 10 {
-		at, by := epoch0.Add(time.Duration(minute)*time.Minute), slices.Clone(nodes)
+		at, by := plantest.Epoch0.Add(time.Duration(minute)*time.Minute), slices.Clone(nodes)
 		for i, n := range by {
 			for _, g := range n.Grants {
 				if !g.Until.IsZero() && !g.Until.After(at) {
@@ -237,7 +237,7 @@ func earliestOf(c *order.Candidate, nodes []*cluster.Node) time.Time {
 func TestPreferredComesFirst(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		v := genView(t)
-		c := genCandidate(t, 1)
+		c := plantest.DrawCandidate(t, 1)
 		s := *c.Ask.Spec
 		if s.Prefer == "" || s.Roles != nil || c.Avoid != nil {
 			return
@@ -245,8 +245,8 @@ func TestPreferredComesFirst(t *testing.T) {
 		starts := func(constraint, prefer string) []Start {
 			one := s
 			one.Constraint, one.Prefer = constraint, prefer
-			v.Queue = queueOf(&order.Candidate{Job: 1, Terms: &order.Terms{Size: s.Size, Ask: cluster.AskOf(&one, c.Ask.Partitions)}})
-			return Make(epoch0, v, &order.Policy{}).Starts
+			v.Queue = plantest.QueueOf(&order.Candidate{Job: 1, Terms: &order.Terms{Size: s.Size, Ask: cluster.AskOf(&one, c.Ask.Partitions)}})
+			return Make(plantest.Epoch0, v, &order.Policy{}).Starts
 		}
 		both, soft, hard := starts(s.Constraint, s.Prefer), starts(s.Prefer, ""), starts(s.Constraint, "")
 		if (len(both) == 1) != (len(soft)+len(hard) > 0) {
@@ -274,8 +274,8 @@ func TestBackfillsKeepToOneWay(t *testing.T) {
 		for _, c := range v.Queue.Slice() {
 			c.Priority += 5 * rapid.Int64Range(0, 1).Draw(t, "higher")
 		}
-		v.Queue = queueOf(v.Queue.Slice()...)
-		plan := Make(epoch0, v, p)
+		v.Queue = plantest.QueueOf(v.Queue.Slice()...)
+		plan := Make(plantest.Epoch0, v, p)
 		for _, k := range plan.Backfills {
 			c := find(v.Queue, k.Job)
 			per := map[string]int{}
@@ -294,7 +294,7 @@ func TestBackfillsKeepToOneWay(t *testing.T) {
 func runningOn(nodes []*cluster.Node) (out []*order.Running) {
 	for _, n := range nodes {
 		for _, g := range n.Grants {
-			r := &order.Running{Job: g.Job, Epoch: g.Epoch, Cards: len(g.Cards), Start: epoch0.Add(-1e12)}
+			r := &order.Running{Job: g.Job, Epoch: g.Epoch, Cards: len(g.Cards), Start: plantest.Epoch0.Add(-1e12)}
 			if !slices.ContainsFunc(out, func(o *order.Running) bool { return o.Job == r.Job }) {
 				out = order.PutRunning(out, r.Job, r)
 			}
@@ -321,7 +321,7 @@ func TestRolesShareTheirAlternative(t *testing.T) {
 	} {
 		s := &api.Spec{Size: 2, Prefer: tt.prefer, Roles: []api.Role{
 			{Name: "a", Count: 1, CPUsPerRank: 1, Constraint: tt.a}, {Name: "b", Count: 1, CPUsPerRank: 1, Constraint: tt.b}}}
-		plan := planned(t, epoch0, &View{Nodes: nodes, Queue: queueOf(&order.Candidate{Job: 1, Terms: &order.Terms{Size: 2, Ask: cluster.AskOf(s, []string{"gpu"})}})}, &order.Policy{BackfillDepth: 1})
+		plan := planned(t, plantest.Epoch0, &View{Nodes: nodes, Queue: plantest.QueueOf(&order.Candidate{Job: 1, Terms: &order.Terms{Size: 2, Ask: cluster.AskOf(s, []string{"gpu"})}})}, &order.Policy{BackfillDepth: 1})
 		on := ""
 		for _, start := range plan.Starts {
 			on = start.Slots[0].Node + " " + start.Slots[1].Node
@@ -372,73 +372,5 @@ func TestManyAlternativesAreShortened(t *testing.T) {
 		if got := shortened(all[:n]); got != want {
 			t.Errorf("%d: %q, want %q", n, got, want)
 		}
-	}
-}
-
-// TestAdmitsCountsNodes: places on fewer nodes with a feature than a gang counts are none for it.
-func TestAdmitsCountsNodes(t *testing.T) {
-	nodes := []*cluster.Node{within("ib", testNode("n1", 8, 4, 80)), within("ib", testNode("n2", 8, 4, 80)), testNode("n3", 8, 4, 80)}
-	pl := new(Planner).planner(epoch0, &View{Nodes: nodes, Queue: queueOf()}, &order.Policy{})
-	d, err := cluster.NewNeed(cluster.AskOf(&api.Spec{Size: 2, Constraint: "ib*2"}, []string{"gpu"}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, tt := range []struct {
-		on   []string
-		want bool
-	}{
-		{[]string{"n1", "n2"}, true}, {[]string{"n1", "n1"}, false}, {[]string{"n1", "n3"}, false}, {[]string{"n1", "gone"}, false},
-	} {
-		var slots []cluster.Slot
-		for _, n := range tt.on {
-			slots = append(slots, cluster.Slot{Node: n})
-		}
-		if got := pl.fit.admits(d.Alternatives, slots); got != tt.want {
-			t.Errorf("on %v: %t", tt.on, got)
-		}
-	}
-}
-
-// TestReadings: parts that say the same have the same alternative, and all else is combined, the last to change first.
-func TestReadings(t *testing.T) {
-	of := func(prefer string, constraints ...string) *cluster.Need {
-		s := api.Spec{Prefer: prefer}
-		for i, c := range constraints {
-			s.Roles = append(s.Roles, api.Role{Name: fmt.Sprint("r", i), Count: 1, CPUsPerRank: 1, Constraint: c})
-			s.Size++
-		}
-		return needOf(t, s)
-	}
-	many := []string{}
-	for i := range 4 {
-		many = append(many, fmt.Sprintf("[a%d|b%d|c%d]", i, i, i))
-	}
-	for _, tt := range []struct {
-		d    *cluster.Need
-		want string
-	}{
-		{of("", "", "ib"), "--"},
-		{of("", "[a|b]", "", "[c|d|e]"), "0-0 0-1 0-2 1-0 1-1 1-2"},
-		{of("", "[a|b]", "[a|b]", "[c|d]"), "000 001 110 111"},
-		{of("", "[a|b]", "[c|d]", "[e|f]"), "000 001 010 011 100 101 110 111"},
-	} {
-		var got []string
-		for _, parts := range readings(tt.d, false) {
-			text := ""
-			for i, p := range parts {
-				if at := slices.Index(tt.d.Parts[i].Alternatives, p); at >= 0 {
-					text += fmt.Sprint(at)
-				} else {
-					text += "-"
-				}
-			}
-			got = append(got, text)
-		}
-		if strings.Join(got, " ") != tt.want {
-			t.Errorf("%q, want %q", got, tt.want)
-		}
-	}
-	if got := len(readings(of("", many...), false)); got != maxReadings {
-		t.Errorf("%d readings of 81", got)
 	}
 }

@@ -66,7 +66,7 @@ func (f *finder) classOf(ask *cluster.Ask) *askClass {
 		}
 		f.askClasses[ask.Key] = sh
 	}
-	f.begin(sh)
+	f.renew(sh)
 	return sh
 }
 
@@ -77,12 +77,12 @@ func (f *finder) classOfAll(cl *order.JobClass, c *order.Candidate) *askClass {
 	if k.class != cl {
 		k.class, k.askClass = cl, f.classOf(c.Ask)
 	}
-	f.begin(k.askClass)
+	f.renew(k.askClass)
 	return k.askClass
 }
 
-// begin forgets what an ask class was found to be in an earlier plan.
-func (f *finder) begin(sh *askClass) {
+// renew forgets what an ask class was found to be in an earlier plan.
+func (f *finder) renew(sh *askClass) {
 	if sh.planNumber != f.planNumber {
 		sh.planNumber, sh.inPlan = f.planNumber, inPlan{}
 	}
@@ -136,6 +136,9 @@ type amount struct {
 	cards int
 	of    cluster.Amounts
 }
+
+// needsMore reports whether a rank needs more of anything.
+func (sh *askClass) needsMore(than *amount) bool { return sh.rank.above(than) }
 
 // above reports whether it is more of anything.
 func (a *amount) above(b *amount) bool {

@@ -164,7 +164,7 @@ func (kp *kept) keep(b backfill) bool {
 		return false
 	}
 	b.grants = kp.grantsOf(&b)
-	kp.mem.backfillGrants[b.Job].heldAt = kp.fit.capacity
+	kp.mem.backfillGrants[b.Job].heldAt = kp.fit.atCapacity()
 	away := false
 	for _, g := range b.grants {
 		if n := kp.views[0].node(g.at); !n.Ready && n.Away {
@@ -280,7 +280,7 @@ func (kp *kept) viewWith(n int) *nodeView {
 		below--
 	}
 	if below < n {
-		kp.views[n] = kp.fit.pool.clone(kp.views[below])
+		kp.views[n] = kp.fit.clone(kp.views[below])
 		for i := below; i < n; i++ {
 			kp.views[n].putAll(kp.list[i].grants)
 		}
@@ -363,7 +363,7 @@ func (kp *kept) viewWithout(c *order.Candidate, own int, end time.Time) *nodeVie
 	if len(kp.list) == 1 {
 		return kp.views[0]
 	}
-	l := kp.fit.pool.clone(kp.views[0])
+	l := kp.fit.clone(kp.views[0])
 	for i := range kp.list {
 		if b := &kp.list[i]; i != own && b.inWayOf(end) {
 			l.putAll(b.grants)

@@ -10,14 +10,15 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
 	"gangd/pkg/core/sched/order"
+	"gangd/pkg/lab/plantest"
 )
 
-// run gives cards of a node to a job that ends so many minutes after epoch0; 0: nobody
+// run gives cards of a node to a job that ends so many minutes after plantest.Epoch0; 0: nobody
 // knows when.
 func run(n *cluster.Node, job int64, minutes int, cards ...int) *cluster.Node {
 	g := cluster.Grant{MemberKey: api.MemberKey{Job: job, Epoch: 1}, Ranks: 1, Takes: cluster.Amounts{cluster.CPUs: 1}}
 	if minutes != 0 {
-		g.Until = epoch0.Add(time.Duration(minutes) * time.Minute)
+		g.Until = plantest.Epoch0.Add(time.Duration(minutes) * time.Minute)
 	}
 	for _, i := range cards {
 		g.Cards = append(g.Cards, cluster.CardGrant{UUID: n.Cards[i].UUID, Exclusive: true})
@@ -26,7 +27,7 @@ func run(n *cluster.Node, job int64, minutes int, cards ...int) *cluster.Node {
 }
 
 func lasting(job int64, gpus, minutes int) *order.Candidate {
-	c := candidate(job, api.Spec{Size: 1, GPUsPerRank: gpus})
+	c := plantest.Candidate(job, api.Spec{Size: 1, GPUsPerRank: gpus})
 	c.TimeLimit = time.Duration(minutes) * time.Minute
 	return c
 }
@@ -48,7 +49,7 @@ func claimed(p Plan) string {
 	for _, c := range p.Backfills {
 		text := fmt.Sprintf("%d@%s", c.Job, c.Slots[0].Node)
 		if !c.At.IsZero() {
-			text += fmt.Sprintf("+%g", c.At.Sub(epoch0).Minutes())
+			text += fmt.Sprintf("+%g", c.At.Sub(plantest.Epoch0).Minutes())
 		}
 		out = append(out, text)
 	}
@@ -57,7 +58,7 @@ func claimed(p Plan) string {
 
 func TestBackfill(t *testing.T) {
 	nodes := func(list ...*cluster.Node) []*cluster.Node { return list }
-	n := func(name string) *cluster.Node { return testNode(name, 32, 4, 80) }
+	n := func(name string) *cluster.Node { return plantest.Node(name, 32, 4, 80) }
 	fifo := func(backfills int) *order.Policy {
 		return &order.Policy{Order: order.OrderFIFO, BackfillDepth: backfills}
 	}
@@ -102,9 +103,9 @@ func TestBackfill(t *testing.T) {
 			}
 			v := &View{Nodes: tt.nodes, Queue: q}
 			if strings.Contains(tt.name, "stopped") {
-				v.Running = []*order.Running{{Job: 90, Epoch: 1, Cards: 1, Stopping: true, StopBy: epoch0.Add(5 * time.Minute)}}
+				v.Running = []*order.Running{{Job: 90, Epoch: 1, Cards: 1, Stopping: true, StopBy: plantest.Epoch0.Add(5 * time.Minute)}}
 			}
-			plan := planned(t, epoch0, v, tt.policy)
+			plan := planned(t, plantest.Epoch0, v, tt.policy)
 			if s, c := started(plan), claimed(plan); s != tt.starts || c != tt.claimed {
 				t.Errorf("starts %s, backfills %s; want %s, %s", s, c, tt.starts, tt.claimed)
 			}
@@ -115,7 +116,10 @@ func TestBackfill(t *testing.T) {
 // TestBackfillsGiveWay: with order=service a gang that comes later and is expected to run shorter
 // may start on places that are kept for another one, but no other may, and not for ever.
 func TestBackfillsGiveWay(t *testing.T) {
-	ago := func(c *order.Candidate, d time.Duration) *order.Candidate { c.Submit = epoch0.Add(-d); return c }
+	ago := func(c *order.Candidate, d time.Duration) *order.Candidate {
+		c.Submit = plantest.Epoch0.Add(-d)
+		return c
+	}
 	expected := (*order.Ledger)(nil).Average(600*time.Minute, 0, order.Peer{})
 	urgent := lasting(4, 2, 100)
 	urgent.Priority = 1
@@ -150,18 +154,18 @@ func TestBackfillsGiveWay(t *testing.T) {
 			p := tt.policy
 			q := order.NewQueue(&p, nil)
 			q.Insert(tt.claimant)
-			v := &View{Nodes: []*cluster.Node{run(testNode("n1", 32, 4, 80), 90, 60, 0, 1)}, Queue: q}
-			v.Backfills = planned(t, epoch0, v, &p).Backfills
+			v := &View{Nodes: []*cluster.Node{run(plantest.Node("n1", 32, 4, 80), 90, 60, 0, 1)}, Queue: q}
+			v.Backfills = planned(t, plantest.Epoch0, v, &p).Backfills
 			if len(v.Backfills) != 1 {
 				t.Fatalf("backfills %+v", v.Backfills)
 			}
 			for _, c := range tt.later {
 				if c.Submit.IsZero() {
-					c.Submit = epoch0
+					c.Submit = plantest.Epoch0
 				}
 				q.Insert(c)
 			}
-			plan := planned(t, epoch0, v, &p)
+			plan := planned(t, plantest.Epoch0, v, &p)
 			if s, c := started(plan), claimed(plan); s != tt.starts || c != tt.claimed {
 				t.Errorf("starts %s, backfills %s; want %s, %s", s, c, tt.starts, tt.claimed)
 			}
@@ -172,7 +176,10 @@ func TestBackfillsGiveWay(t *testing.T) {
 // TestPlacesOfWhichNoEndIsKnown: a gang without a limit starts on places that are kept for another one while it is not known when
 // these are free, as long as no such gang has ended, and until that one comes to the front.
 func TestPlacesOfWhichNoEndIsKnown(t *testing.T) {
-	ago := func(c *order.Candidate, d time.Duration) *order.Candidate { c.Submit = epoch0.Add(-d); return c }
+	ago := func(c *order.Candidate, d time.Duration) *order.Candidate {
+		c.Submit = plantest.Epoch0.Add(-d)
+		return c
+	}
 	nice := lasting(2, 2, 0)
 	nice.Priority = -1
 	guard := order.Policy{GuardAfter: 48 * time.Hour}
@@ -192,13 +199,13 @@ func TestPlacesOfWhichNoEndIsKnown(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			q := order.NewQueue(&tt.policy, nil)
-			v := &View{Nodes: []*cluster.Node{run(testNode("n1", 32, 4, 80), 90, 0, 0)}, Queue: q}
+			v := &View{Nodes: []*cluster.Node{run(plantest.Node("n1", 32, 4, 80), 90, 0, 0)}, Queue: q}
 			for _, c := range []*order.Candidate{tt.claimant, tt.later} {
 				if c.Submit.IsZero() {
-					c.Submit = epoch0
+					c.Submit = plantest.Epoch0
 				}
 				q.Insert(c)
-				plan := planned(t, epoch0, v, &tt.policy)
+				plan := planned(t, plantest.Epoch0, v, &tt.policy)
 				if v.Backfills = plan.Backfills; c == tt.later && started(plan) != tt.starts {
 					t.Errorf("starts %s, want %s", started(plan), tt.starts)
 				}
@@ -219,10 +226,10 @@ func TestBackfillsBesideLongerOnes(t *testing.T) {
 		{order.Policy{BackfillDepth: 1, Preempt: order.PreemptService}, []string{"[1@n1+60]", "[1@n1+60]", "[1@n1+60]"}},
 	} {
 		q := order.NewQueue(&tt.policy, nil)
-		v := &View{Nodes: []*cluster.Node{run(testNode("n1", 32, 4, 80), 90, 60, 0, 1, 2, 3)}, Queue: q}
+		v := &View{Nodes: []*cluster.Node{run(plantest.Node("n1", 32, 4, 80), 90, 60, 0, 1, 2, 3)}, Queue: q}
 		for i, c := range []*order.Candidate{lasting(1, 2, 600), lasting(2, 1, 300), lasting(3, 1, 100)} {
 			q.Insert(c)
-			plan := planned(t, epoch0, v, &tt.policy)
+			plan := planned(t, plantest.Epoch0, v, &tt.policy)
 			if v.Backfills = plan.Backfills; claimed(plan) != tt.want[i] {
 				t.Errorf("%+v: after job %d backfills %s, want %s", tt.policy, c.Job, claimed(plan), tt.want[i])
 			}
@@ -232,24 +239,24 @@ func TestBackfillsBesideLongerOnes(t *testing.T) {
 
 // TestBackfillMovesToWhereItIsServedEarlier, and nowhere else.
 func TestBackfillMovesToWhereItIsServedEarlier(t *testing.T) {
-	n1, n2 := run(testNode("n1", 32, 4, 80), 90, 60, 0, 1, 2, 3), run(testNode("n2", 32, 4, 80), 91, 120, 0, 1, 2, 3)
+	n1, n2 := run(plantest.Node("n1", 32, 4, 80), 90, 60, 0, 1, 2, 3), run(plantest.Node("n2", 32, 4, 80), 91, 120, 0, 1, 2, 3)
 	p := &order.Policy{}
-	v := &View{Nodes: []*cluster.Node{n1, n2}, Queue: queueOf(lasting(1, 4, 600))}
-	v.Backfills = planned(t, epoch0, v, p).Backfills
+	v := &View{Nodes: []*cluster.Node{n1, n2}, Queue: plantest.QueueOf(lasting(1, 4, 600))}
+	v.Backfills = planned(t, plantest.Epoch0, v, p).Backfills
 	v.Nodes = []*cluster.Node{run(n1, 90, 90, 0, 1, 2, 3), run(n2, 91, 90, 0, 1, 2, 3)}
-	plan := planned(t, epoch0, v, p)
+	plan := planned(t, plantest.Epoch0, v, p)
 	if got := claimed(plan); got != "[1@n1+90]" {
 		t.Errorf("equally early elsewhere: %s", got)
 	}
 	v.Nodes[1] = run(n2, 91, 150, 0, 1, 2, 3)
 	v.Backfills = plan.Backfills
-	plan = planned(t, epoch0, v, p)
+	plan = planned(t, plantest.Epoch0, v, p)
 	if got := claimed(plan); got != "[1@n1+90]" {
 		t.Errorf("later elsewhere: %s", got)
 	}
 	v.Nodes[1] = run(n2, 91, 30, 0, 1, 2, 3)
 	v.Backfills = plan.Backfills
-	if got := claimed(planned(t, epoch0, v, p)); got != "[1@n2+30]" {
+	if got := claimed(planned(t, plantest.Epoch0, v, p)); got != "[1@n2+30]" {
 		t.Errorf("earlier elsewhere: %s", got)
 	}
 }
@@ -263,10 +270,10 @@ func TestCardsOfNodesThatOneGangHas(t *testing.T) {
 		g.Exclusive = true
 		return n.Restore(g)
 	}
-	all, none := alone(run(testNode("n1", 16, 4, 80), 7, 120, 0, 1, 2, 3)), alone(run(testNode("n2", 16, 4, 80), 8, 60))
+	all, none := alone(run(plantest.Node("n1", 16, 4, 80), 7, 120, 0, 1, 2, 3)), alone(run(plantest.Node("n2", 16, 4, 80), 8, 60))
 	for _, nodes := range [][]*cluster.Node{{all, none}, {none, all}} {
-		v := &View{Nodes: nodes, Queue: queueOf(lasting(1, 4, 30))}
-		if got := claimed(planned(t, epoch0, v, &order.Policy{BackfillDepth: 1})); got != "[1@n2+60]" {
+		v := &View{Nodes: nodes, Queue: plantest.QueueOf(lasting(1, 4, 30))}
+		if got := claimed(planned(t, plantest.Epoch0, v, &order.Policy{BackfillDepth: 1})); got != "[1@n2+60]" {
 			t.Errorf("kept: %s", got)
 		}
 	}
@@ -284,16 +291,16 @@ func TestStoredBackfillsAreRead(t *testing.T) {
 // A move whose victim was not stopped after all waits for its places as any backfill does:
 // until they are free by the limits of what is there, not with the lead of a move.
 func TestARefusedMoveIsAPlainBackfill(t *testing.T) {
-	n1 := run(testNode("n1", 32, 4, 80), 90, 60, 0, 1, 2, 3)
-	v := &View{Nodes: []*cluster.Node{n1}, Queue: queueOf(lasting(1, 4, 600))}
-	v.Backfills = planned(t, epoch0, v, &order.Policy{}).Backfills
+	n1 := run(plantest.Node("n1", 32, 4, 80), 90, 60, 0, 1, 2, 3)
+	v := &View{Nodes: []*cluster.Node{n1}, Queue: plantest.QueueOf(lasting(1, 4, 600))}
+	v.Backfills = planned(t, plantest.Epoch0, v, &order.Policy{}).Backfills
 	if got := claimed(Plan{Backfills: v.Backfills}); got != "[1@n1+60]" {
 		t.Fatal(got)
 	}
 	move := v.Backfills[0]
-	move.At, move.Until = epoch0.Add(time.Minute), epoch0.Add(601*time.Minute)
+	move.At, move.Until = plantest.Epoch0.Add(time.Minute), plantest.Epoch0.Add(601*time.Minute)
 	v.Backfills = []Backfill{move}
-	plan := planned(t, epoch0, v, &order.Policy{})
+	plan := planned(t, plantest.Epoch0, v, &order.Policy{})
 	if got := claimed(plan); got != "[1@n1+60]" || !plan.Backfills[0].Until.IsZero() {
 		t.Errorf("%s, until %v", got, plan.Backfills[0].Until)
 	}
@@ -305,16 +312,16 @@ func TestTwoBackfillsHaveNotOnePlace(t *testing.T) {
 	p := &order.Policy{Order: order.OrderFIFO, BackfillDepth: 2}
 	q := order.NewQueue(p, nil)
 	q.Insert(lasting(1, 4, 600))
-	v := &View{Nodes: []*cluster.Node{run(testNode("n1", 32, 4, 80), 90, 60, 0, 1, 2, 3), run(testNode("n2", 32, 4, 80), 91, 120, 0, 1, 2, 3)}, Queue: q}
-	same := planned(t, epoch0, v, p).Backfills[0]
+	v := &View{Nodes: []*cluster.Node{run(plantest.Node("n1", 32, 4, 80), 90, 60, 0, 1, 2, 3), run(plantest.Node("n2", 32, 4, 80), 91, 120, 0, 1, 2, 3)}, Queue: q}
+	same := planned(t, plantest.Epoch0, v, p).Backfills[0]
 	q.Insert(lasting(2, 4, 600))
 	v.Backfills = []Backfill{same, same}
 	v.Backfills[1].Job = 2
-	if got := claimed(planned(t, epoch0, v, p)); got != "[1@n1+60 2@n2+120]" {
+	if got := claimed(planned(t, plantest.Epoch0, v, p)); got != "[1@n1+60 2@n2+120]" {
 		t.Error(got)
 	}
 	v.Nodes = v.Nodes[:1]
-	if got := claimed(planned(t, epoch0, v, p)); got != "[1@n1+60]" {
+	if got := claimed(planned(t, plantest.Epoch0, v, p)); got != "[1@n1+60]" {
 		t.Error(got)
 	}
 }
@@ -322,28 +329,28 @@ func TestTwoBackfillsHaveNotOnePlace(t *testing.T) {
 // TestABackfillOnOneNodeIsOnAWholeOne: places that are to be on one node are not begun where most is free now, when that node never
 // holds them.
 func TestABackfillOnOneNodeIsOnAWholeOne(t *testing.T) {
-	v := &View{Nodes: []*cluster.Node{run(testNode("n1", 32, 2, 80), 90, 0, 0), run(testNode("n2", 32, 4, 80), 91, 0, 0, 1, 2, 3)},
-		Queue: queueOf(candidate(1, api.Spec{Size: 4, GPUsPerRank: 1, MaxNodes: 1}))}
-	if got := planned(t, epoch0, v, &order.Policy{}).Backfills; len(got) != 1 || len(got[0].Slots) != 4 || got[0].Slots[0].Node != "n2" || got[0].Slots[3].Node != "n2" {
+	v := &View{Nodes: []*cluster.Node{run(plantest.Node("n1", 32, 2, 80), 90, 0, 0), run(plantest.Node("n2", 32, 4, 80), 91, 0, 0, 1, 2, 3)},
+		Queue: plantest.QueueOf(plantest.Candidate(1, api.Spec{Size: 4, GPUsPerRank: 1, MaxNodes: 1}))}
+	if got := planned(t, plantest.Epoch0, v, &order.Policy{}).Backfills; len(got) != 1 || len(got[0].Slots) != 4 || got[0].Slots[0].Node != "n2" || got[0].Slots[3].Node != "n2" {
 		t.Errorf("%+v", got)
 	}
 }
 
 // TestAMoveWaitsForANodeThatIsAway: its victims are gone, but so is the node for now: the places stay kept, and nothing starts there.
 func TestAMoveWaitsForANodeThatIsAway(t *testing.T) {
-	v := &View{Nodes: []*cluster.Node{run(testNode("n1", 32, 4, 80), 90, 60, 0, 1, 2, 3)}, Queue: queueOf(lasting(1, 4, 600))}
-	move := planned(t, epoch0, v, &order.Policy{}).Backfills[0]
-	move.Until = epoch0.Add(10 * time.Hour)
-	away := testNode("n1", 32, 4, 80)
+	v := &View{Nodes: []*cluster.Node{run(plantest.Node("n1", 32, 4, 80), 90, 60, 0, 1, 2, 3)}, Queue: plantest.QueueOf(lasting(1, 4, 600))}
+	move := planned(t, plantest.Epoch0, v, &order.Policy{}).Backfills[0]
+	move.Until = plantest.Epoch0.Add(10 * time.Hour)
+	away := plantest.Node("n1", 32, 4, 80)
 	v.Backfills = []Backfill{move}
 	v.Nodes = []*cluster.Node{away}
-	if got := started(planned(t, epoch0, v, &order.Policy{})); got != "[1@n1]" {
+	if got := started(planned(t, plantest.Epoch0, v, &order.Policy{})); got != "[1@n1]" {
 		t.Fatalf("on its node: %s", got)
 	}
 	gone := *away
 	gone.Ready, gone.Away = false, true
 	v.Nodes = []*cluster.Node{&gone}
-	if plan := planned(t, epoch0, v, &order.Policy{}); len(plan.Starts) != 0 || claimed(plan) != "[1@n1]" {
+	if plan := planned(t, plantest.Epoch0, v, &order.Policy{}); len(plan.Starts) != 0 || claimed(plan) != "[1@n1]" {
 		t.Errorf("starts %s, keeps %s", started(plan), claimed(plan))
 	}
 }
@@ -352,15 +359,15 @@ func TestAMoveWaitsForANodeThatIsAway(t *testing.T) {
 // the places meanwhile.
 func TestPlacesBesideANodeThatIsAway(t *testing.T) {
 	p := &order.Policy{Order: order.OrderFIFO}
-	large := candidate(1, api.Spec{Size: 2, GPUsPerRank: 4})
-	v := &View{Nodes: []*cluster.Node{run(testNode("n1", 32, 4, 80), 90, 60, 0), testNode("n2", 32, 4, 80)}, Queue: order.NewQueue(p, nil)}
+	large := plantest.Candidate(1, api.Spec{Size: 2, GPUsPerRank: 4})
+	v := &View{Nodes: []*cluster.Node{run(plantest.Node("n1", 32, 4, 80), 90, 60, 0), plantest.Node("n2", 32, 4, 80)}, Queue: order.NewQueue(p, nil)}
 	v.Queue.Insert(large)
-	v.Backfills = planned(t, epoch0, v, p).Backfills
+	v.Backfills = planned(t, plantest.Epoch0, v, p).Backfills
 	v.Queue.Insert(lasting(2, 1, 10))
 	away := *v.Nodes[0]
 	away.Ready, away.Away = false, true
 	v.Nodes = []*cluster.Node{&away, v.Nodes[1]}
-	plan := planned(t, epoch0, v, p)
+	plan := planned(t, plantest.Epoch0, v, p)
 	if s, c := started(plan), claimed(plan); s != "[]" || c != "[1@n1]" {
 		t.Errorf("starts %s, backfills %s", s, c)
 	}
@@ -376,11 +383,11 @@ func TestTakersOfOneNode(t *testing.T) {
 			c.Avoid = avoid
 			waiting = append(waiting, c)
 			if i < 2 {
-				kept = append(kept, Backfill{Job: c.Job, SearchedAt: epoch0, Slots: []cluster.Slot{{Node: "n00001", Cards: []string{fmt.Sprintf("n00001-%d", 2*i), fmt.Sprintf("n00001-%d", 2*i+1)}}}})
+				kept = append(kept, Backfill{Job: c.Job, SearchedAt: plantest.Epoch0, Slots: []cluster.Slot{{Node: "n00001", Cards: []string{fmt.Sprintf("n00001-%d", 2*i), fmt.Sprintf("n00001-%d", 2*i+1)}}}})
 			}
 		}
 		t.Run(name, func(t *testing.T) {
-			plan := planned(t, epoch0, &View{Nodes: testNodes(1, 8, 4, 80), Queue: queueOf(waiting...), Backfills: kept}, &order.Policy{BackfillDepth: 4})
+			plan := planned(t, plantest.Epoch0, &View{Nodes: plantest.Nodes(1, 8, 4, 80), Queue: plantest.QueueOf(waiting...), Backfills: kept}, &order.Policy{BackfillDepth: 4})
 			if got := started(plan); got != "[1@n00001 2@n00001]" {
 				t.Errorf("started %s", got)
 			}
@@ -390,18 +397,18 @@ func TestTakersOfOneNode(t *testing.T) {
 
 // TestGrantsAreOfTheirBackfill: what is remembered of one is not said of it when it has other places, ends at another time or its gang asks for something else.
 func TestGrantsAreOfTheirBackfill(t *testing.T) {
-	pl := new(Planner).planner(epoch0, &View{Nodes: testNodes(2, 8, 4, 80), Queue: queueOf()}, &order.Policy{})
+	pl := new(Planner).planner(plantest.Epoch0, &View{Nodes: plantest.Nodes(2, 8, 4, 80), Queue: plantest.QueueOf()}, &order.Policy{})
 	slots := []cluster.Slot{{Node: "n00001"}, {Node: "n00002"}}
 	of := func(cpus, n int, until time.Time) backfill {
-		return backfill{Backfill: Backfill{Job: 1, Slots: slots[:n], Until: until}, c: candidate(1, api.Spec{Size: n, CPUsPerRank: cpus})}
+		return backfill{Backfill: Backfill{Job: 1, Slots: slots[:n], Until: until}, c: plantest.Candidate(1, api.Spec{Size: n, CPUsPerRank: cpus})}
 	}
 	first := of(1, 2, time.Time{})
 	was := pl.kept.grantsOf(&first)
-	pl.kept.mem.backfillGrants[1].heldAt = pl.fit.capacity
+	pl.kept.mem.backfillGrants[1].heldAt = pl.fit.atCapacity()
 	if again := pl.kept.grantsOf(&first); &again[0] != &was[0] || !pl.kept.stands(&first) {
 		t.Error("the same backfill is not known again")
 	}
-	for name, b := range map[string]backfill{"other CPUs": of(2, 2, time.Time{}), "fewer places": of(1, 1, time.Time{}), "another end": of(1, 2, epoch0.Add(time.Hour))} {
+	for name, b := range map[string]backfill{"other CPUs": of(2, 2, time.Time{}), "fewer places": of(1, 1, time.Time{}), "another end": of(1, 2, plantest.Epoch0.Add(time.Hour))} {
 		pl.kept.grantsOf(&first)
 		got := pl.kept.grantsOf(&b)
 		if len(got) != len(b.Slots) || got[0].Takes[cluster.CPUs] != int64(b.c.Ask.Spec.CPUsPerRank) || !got[0].Until.Equal(b.Until) {
@@ -414,35 +421,15 @@ func TestGrantsAreOfTheirBackfill(t *testing.T) {
 	if got := pl.kept.grantsOf(&moved); got[0].at != 1 || pl.kept.stands(&moved) {
 		t.Errorf("other places: %+v", got)
 	}
-	pl.kept.mem.backfillGrants[1].heldAt = pl.fit.capacity
-	if pl.fit.capacity++; pl.kept.stands(&moved) {
+	pl.kept.mem.backfillGrants[1].heldAt = pl.fit.atCapacity()
+	if pl.kept.mem.backfillGrants[1].heldAt--; pl.kept.stands(&moved) {
 		t.Error("it stands though the nodes are others")
-	}
-}
-
-// TestChoiceGroups: nodes that are alike are one choice, in their order, as often as it is asked.
-func TestChoiceGroups(t *testing.T) {
-	var gs choiceGroups
-	for range 2 {
-		gs.reset()
-		gs.add([]int32{5}, 1, 4, 2, 1)
-		gs.add([]int32{7, 9}, 20, 4, 2, 2)
-		gs.add([]int32{1, 3}, 6, 4, 2, 1)
-		gs.add([]int32{8}, 1, 4, 1, 2)
-		gs.add([]int32{0}, 1, 3, 2, 2)
-		text := ""
-		for _, c := range gs.made() {
-			text += fmt.Sprintf("%d %v of %d: %d %d %d; ", c.at, c.like.runs, c.like.count, c.ranks, c.now, c.free)
-		}
-		if want := "1 [[1 3 5]] of 7: 4 2 1; 7 [[7 9]] of 20: 4 2 2; 8 [[8]] of 1: 4 1 2; 0 [[0]] of 1: 3 2 2; "; text != want {
-			t.Errorf("%s, want %s", text, want)
-		}
 	}
 }
 
 // TestTimesOfABackfill: from when it is in the way, and of whom.
 func TestTimesOfABackfill(t *testing.T) {
-	at := func(minutes int) time.Time { return epoch0.Add(time.Duration(minutes) * time.Minute) }
+	at := func(minutes int) time.Time { return plantest.Epoch0.Add(time.Duration(minutes) * time.Minute) }
 	plain, move, open, away := backfill{Backfill: Backfill{At: at(10)}}, backfill{Backfill: Backfill{At: at(10), Until: at(60)}}, backfill{}, backfill{away: true}
 	for _, tt := range []struct {
 		name           string
@@ -473,7 +460,7 @@ func TestTimesOfABackfill(t *testing.T) {
 	}
 	c := lasting(1, 1, 60)
 	c.Stop, c.TimeMin = time.Minute, 10*time.Minute
-	pl := &planner{given: given{now: epoch0}}
+	pl := &planner{given: given{now: plantest.Epoch0}}
 	for _, tt := range []struct {
 		change     func(c *order.Candidate)
 		end, least time.Time
@@ -490,7 +477,7 @@ func TestTimesOfABackfill(t *testing.T) {
 		own := c.Apart()
 		tt.change(own)
 		if end, least := pl.end(own), pl.leastEnd(own); !end.Equal(tt.end) || !least.Equal(tt.least) {
-			t.Errorf("%s: ends by %v, %v at the least", printer.Value(own), end.Sub(epoch0), least.Sub(epoch0))
+			t.Errorf("%s: ends by %v, %v at the least", printer.Value(own), end.Sub(plantest.Epoch0), least.Sub(plantest.Epoch0))
 		}
 	}
 }
@@ -499,7 +486,7 @@ func TestTimesOfABackfill(t *testing.T) {
 // reservation only what others of that have, and moves.
 func TestViewsOfATaker(t *testing.T) {
 	in := func(job int64, reservation string) *order.Candidate {
-		return queueOf(candidate(job, api.Spec{Size: 1, CPUsPerRank: 2, Reservation: reservation})).Get(job)
+		return plantest.QueueOf(plantest.Candidate(job, api.Spec{Size: 1, CPUsPerRank: 2, Reservation: reservation})).Get(job)
 	}
 	for _, tt := range []struct {
 		name         string
@@ -521,23 +508,23 @@ func TestViewsOfATaker(t *testing.T) {
 		{"the taker of a reservation", in(3, "w"), true, 4, 3, 11, "2"},
 		{"of a reservation that is gone", in(9, "w"), false, 4, 0, 5, "1 2 3"},
 	} {
-		v := &View{Nodes: testNodes(4, 2, 0, 0), Queue: queueOf()}
+		v := &View{Nodes: plantest.Nodes(4, 2, 0, 0), Queue: plantest.QueueOf()}
 		if tt.reservations {
 			v.Reservations = []Reservation{window("w", 0, time.Hour, "n00001", "n00002", "n00003", "n00004")}
 		}
-		pl := new(Planner).planner(epoch0, v, &order.Policy{})
+		pl := new(Planner).planner(plantest.Epoch0, v, &order.Policy{})
 		for i, c := range []*order.Candidate{in(1, ""), in(2, ""), in(3, "w"), in(4, "")}[:tt.kept] {
-			b := backfill{Backfill: Backfill{Job: c.Job, At: epoch0, Slots: []cluster.Slot{{Node: v.Nodes[i].Name}}}, c: c}
+			b := backfill{Backfill: Backfill{Job: c.Job, At: plantest.Epoch0, Slots: []cluster.Slot{{Node: v.Nodes[i].Name}}}, c: c}
 			switch c.Job {
 			case 2:
-				b.Until = epoch0.Add(time.Hour)
+				b.Until = plantest.Epoch0.Add(time.Hour)
 			case 4:
-				b.At = epoch0.Add(10 * time.Minute)
+				b.At = plantest.Epoch0.Add(10 * time.Minute)
 			}
 			b.grants = pl.kept.grantsOf(&b)
 			pl.kept.add(b)
 		}
-		end := epoch0.Add(time.Duration(tt.minutes) * time.Minute)
+		end := plantest.Epoch0.Add(time.Duration(tt.minutes) * time.Minute)
 		full := func(l *nodeView) string {
 			var out []string
 			for at := range v.Nodes {
@@ -566,16 +553,16 @@ func TestViewsOfATaker(t *testing.T) {
 // are given up for others that are free before; in an order that promises starts they are not.
 func TestKeptPlacesWithoutAnEndMove(t *testing.T) {
 	for by, want := range map[order.Order]string{order.OrderService: "[1@n2]", order.OrderFIFO: "[1@n1]"} {
-		one, two := run(testNode("n1", 32, 4, 80), 90, 0, 0, 1, 2), run(testNode("n2", 32, 4, 80), 91, 0, 0)
+		one, two := run(plantest.Node("n1", 32, 4, 80), 90, 0, 0, 1, 2), run(plantest.Node("n2", 32, 4, 80), 91, 0, 0)
 		kept := Backfill{Job: 1, Slots: []cluster.Slot{{Node: "n1"}}}
 		for _, c := range one.Cards {
 			kept.Slots[0].Cards = append(kept.Slots[0].Cards, c.UUID)
 		}
 		l := order.NewLedger(0)
-		l.Add(order.Usage{Peer: order.Peer{User: "max", Name: "y", Cards: 1, Job: 1}, Ended: epoch0, Ran: time.Hour, Whole: time.Hour})
+		l.Add(order.Usage{Peer: order.Peer{User: "max", Name: "y", Cards: 1, Job: 1}, Ended: plantest.Epoch0, Ran: time.Hour, Whole: time.Hour})
 		q := order.NewQueue(&order.Policy{Order: by}, l)
 		q.Insert(lasting(1, 4, 0))
-		plan := planned(t, epoch0, &View{Nodes: []*cluster.Node{one, two}, Queue: q, Backfills: []Backfill{kept}}, &order.Policy{Order: by})
+		plan := planned(t, plantest.Epoch0, &View{Nodes: []*cluster.Node{one, two}, Queue: q, Backfills: []Backfill{kept}}, &order.Policy{Order: by})
 		if got := claimed(plan); got != want {
 			t.Errorf("order %s: kept %s, want %s", by, got, want)
 		}

@@ -14,10 +14,10 @@ type backfillClass struct {
 // are brought up to date when a backfill is asked for, not at each change.
 type backfillClasses struct {
 	list  []*backfillClass
-	by    map[[2]int]*backfillClass // by the ids of the classes
-	of    []*backfillClass          // of each node, nil: it is not ready
-	known bool                      // of all nodes but the dirty ones
-	dirty []int32                   // nodes that changed since
+	by    map[[2]*nodeClass]*backfillClass
+	of    []*backfillClass // of each node, nil: it is not ready
+	known bool             // of all nodes but the dirty ones
+	dirty []int32          // nodes that changed since
 }
 
 // changed notes that a node may be of another class now.
@@ -34,7 +34,7 @@ func (ps *backfillClasses) changed(at int) {
 func (kp *kept) classes() []*backfillClass {
 	ps := &kp.mem.backfillClasses
 	if !ps.known {
-		*ps = backfillClasses{by: map[[2]int]*backfillClass{}, of: make([]*backfillClass, kp.fit.base.size), known: true}
+		*ps = backfillClasses{by: map[[2]*nodeClass]*backfillClass{}, of: make([]*backfillClass, kp.fit.asGiven().size), known: true}
 		for at := range ps.of {
 			ps.dirty = append(ps.dirty, int32(at))
 		}
@@ -42,8 +42,8 @@ func (kp *kept) classes() []*backfillClass {
 	left := false
 	for _, at := range ps.dirty {
 		var is *backfillClass
-		if k := kp.fit.base.class(int(at)); k != nil {
-			is = ps.class(k, kp.fit.emptied(int(at), kp.fit.base.node(int(at))))
+		if k := kp.fit.asGiven().class(int(at)); k != nil {
+			is = ps.class(k, kp.fit.emptied(int(at), kp.fit.asGiven().node(int(at))))
 		}
 		was := ps.of[at]
 		if was == is {
@@ -64,7 +64,7 @@ func (kp *kept) classes() []*backfillClass {
 	if left {
 		ps.list = slices.DeleteFunc(ps.list, func(p *backfillClass) bool {
 			if len(p.nodes) == 0 {
-				delete(ps.by, [2]int{p.class.id, p.emptiedClass.id})
+				delete(ps.by, [2]*nodeClass{p.class, p.emptiedClass})
 			}
 			return len(p.nodes) == 0
 		})
@@ -73,7 +73,7 @@ func (kp *kept) classes() []*backfillClass {
 }
 
 func (ps *backfillClasses) class(k, empty *nodeClass) *backfillClass {
-	key := [2]int{k.id, empty.id}
+	key := [2]*nodeClass{k, empty}
 	p := ps.by[key]
 	if p == nil {
 		p = &backfillClass{class: k, emptiedClass: empty}

@@ -13,19 +13,20 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
 	"gangd/pkg/core/sched/order"
+	"gangd/pkg/lab/plantest"
 )
 
 // benchQueue is waiting gangs of so many different asks.
 func benchQueue(waiting, shapes int) []*order.Candidate {
 	specs := make([]*api.Spec, shapes)
 	for i := range specs {
-		specs[i] = &api.Spec{Size: 1 + i%64, CPUsPerRank: 1 + i%7, GPUsPerRank: 1 + i%8, VRAMBytes: int64(i%5) * 16 * gib,
+		specs[i] = &api.Spec{Size: 1 + i%64, CPUsPerRank: 1 + i%7, GPUsPerRank: 1 + i%8, VRAMBytes: int64(i%5) * 16 * plantest.GiB,
 			MemoryPerRank: int64(i) << 20}
 	}
 	queue := make([]*order.Candidate, waiting)
 	for i := range queue {
 		s := specs[i%shapes]
-		queue[i] = &order.Candidate{Job: int64(i + 1), Submit: epoch0, Terms: &order.Terms{Priority: int64(waiting - i), Size: s.Size, Ask: cluster.AskOf(s, []string{"gpu"})}}
+		queue[i] = &order.Candidate{Job: int64(i + 1), Submit: plantest.Epoch0, Terms: &order.Terms{Priority: int64(waiting - i), Size: s.Size, Ask: cluster.AskOf(s, []string{"gpu"})}}
 	}
 	return queue
 }
@@ -46,7 +47,7 @@ func fill(nodes []*cluster.Node, keep func(node, card int) bool) {
 func benchMake(b *testing.B, v *View, p *order.Policy, starts int) {
 	b.ReportAllocs()
 	for b.Loop() {
-		plan := Make(epoch0, v, p)
+		plan := Make(plantest.Epoch0, v, p)
 		if len(plan.Starts) != starts {
 			b.Fatalf("%d starts, want %d", len(plan.Starts), starts)
 		}
@@ -56,14 +57,14 @@ func benchMake(b *testing.B, v *View, p *order.Policy, starts int) {
 }
 
 func BenchmarkFullCluster(b *testing.B) {
-	nodes := testNodes(10000, 64, 8, 80)
+	nodes := plantest.Nodes(10000, 64, 8, 80)
 	fill(nodes, nil)
-	benchMake(b, &View{Nodes: nodes, Queue: queueOf(benchQueue(100000, 500)...)}, &order.Policy{}, 0)
+	benchMake(b, &View{Nodes: nodes, Queue: plantest.QueueOf(benchQueue(100000, 500)...)}, &order.Policy{}, 0)
 }
 
 // One card in 40 free: every ask looks at a quarter of the nodes, the large ones in vain.
 func BenchmarkFragmentedCluster(b *testing.B) {
-	nodes := testNodes(10000, 64, 8, 80)
+	nodes := plantest.Nodes(10000, 64, 8, 80)
 	fill(nodes, func(n, c int) bool { return (n*8+c)%40 == 0 })
 	queue := benchQueue(100000, 500)
 	for _, c := range queue {
@@ -71,28 +72,28 @@ func BenchmarkFragmentedCluster(b *testing.B) {
 		s.GPUsPerRank = max(2, s.GPUsPerRank)
 		c.Ask = cluster.AskOf(&s, c.Ask.Partitions)
 	}
-	benchMake(b, &View{Nodes: nodes, Queue: queueOf(queue...)}, &order.Policy{}, 0)
+	benchMake(b, &View{Nodes: nodes, Queue: plantest.QueueOf(queue...)}, &order.Policy{}, 0)
 }
 
 func BenchmarkOneStart(b *testing.B) {
-	nodes := testNodes(4, 16, 8, 80)
+	nodes := plantest.Nodes(4, 16, 8, 80)
 	fill(nodes, func(n, c int) bool { return n == 2 && c == 5 })
 	for _, waiting := range []int{1, 5000} {
 		b.Run(fmt.Sprint(waiting), func(b *testing.B) {
 			queue := make([]*order.Candidate, waiting)
 			ask := cluster.AskOf(&api.Spec{Size: 1, GPUsPerRank: 1}, []string{"gpu"})
 			for i := range queue {
-				queue[i] = &order.Candidate{Job: int64(i + 1), Submit: epoch0.Add(time.Duration(i)), Terms: &order.Terms{Size: 1, Ask: ask}}
+				queue[i] = &order.Candidate{Job: int64(i + 1), Submit: plantest.Epoch0.Add(time.Duration(i)), Terms: &order.Terms{Size: 1, Ask: ask}}
 			}
-			benchMake(b, &View{Nodes: nodes, Queue: queueOf(queue...)}, &order.Policy{}, 1)
+			benchMake(b, &View{Nodes: nodes, Queue: plantest.QueueOf(queue...)}, &order.Policy{}, 1)
 		})
 	}
 }
 
 // A hundred gangs of 1 to 64 ranks start on a large, empty cluster.
 func BenchmarkHundredStarts(b *testing.B) {
-	nodes := testNodes(10000, 64, 8, 80)
-	benchMake(b, &View{Nodes: nodes, Queue: queueOf(benchQueue(100000, 500)...)}, &order.Policy{MaxStarts: 100}, 100)
+	nodes := plantest.Nodes(10000, 64, 8, 80)
+	benchMake(b, &View{Nodes: nodes, Queue: plantest.QueueOf(benchQueue(100000, 500)...)}, &order.Policy{MaxStarts: 100}, 100)
 }
 
 func BenchmarkQueueChange(b *testing.B) {
@@ -109,7 +110,7 @@ func BenchmarkQueueChange(b *testing.B) {
 
 // BenchmarkQueueClone is what a question to the engine costs those that wait for it.
 func BenchmarkQueueClone(b *testing.B) {
-	q := queueOf(benchQueue(100000, 500)...)
+	q := plantest.QueueOf(benchQueue(100000, 500)...)
 	b.ReportAllocs()
 	for b.Loop() {
 		q.Clone()
@@ -134,12 +135,12 @@ func BenchmarkOneGang(b *testing.B) {
 		q := order.NewQueue(p, nil)
 		for _, c := range v.Queue.Slice() {
 			own := *c
-			own.Submit = epoch0.Add(-200 * time.Hour)
+			own.Submit = plantest.Epoch0.Add(-200 * time.Hour)
 			q.Insert(&own)
 		}
 		v.Queue = q
 		for i := range 10000 {
-			v.Running = append(v.Running, &order.Running{Job: int64(2e6 + i), Cards: 8, TimeLimit: 24 * time.Hour, Submit: epoch0.Add(-time.Hour), Start: epoch0})
+			v.Running = append(v.Running, &order.Running{Job: int64(2e6 + i), Cards: 8, TimeLimit: 24 * time.Hour, Submit: plantest.Epoch0.Add(-time.Hour), Start: plantest.Epoch0})
 		}
 		benchOneGang(b, p, v)
 	})
@@ -147,20 +148,20 @@ func BenchmarkOneGang(b *testing.B) {
 
 // benchSite is a full cluster and a long queue of so many different asks, all with time limits or none.
 func benchSite(limits bool, shapes int) *View {
-	nodes := testNodes(10000, 64, 8, 80)
+	nodes := plantest.Nodes(10000, 64, 8, 80)
 	fill(nodes, nil)
 	queue := benchQueue(100000, shapes)
 	if limits {
 		for i, n := range nodes {
 			for j := range n.Grants {
-				n.Grants[j].Until = epoch0.Add(time.Duration((i*8+j)*7919%80000) * time.Second)
+				n.Grants[j].Until = plantest.Epoch0.Add(time.Duration((i*8+j)*7919%80000) * time.Second)
 			}
 		}
 		for i, c := range queue {
 			c.TimeLimit = time.Duration(1+i%5) * 6 * time.Hour
 		}
 	}
-	return &View{Nodes: nodes, Queue: queueOf(queue...)}
+	return &View{Nodes: nodes, Queue: plantest.QueueOf(queue...)}
 }
 
 // BenchmarkNewBackfill: one of eight backfills is made anew.
@@ -169,11 +170,11 @@ func BenchmarkNewBackfill(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			p, v := &order.Policy{MaxStarts: 100, BackfillDepth: 8}, benchSite(limits, 500)
 			var planner Planner
-			v.Backfills = planner.Make(epoch0, v, p).Backfills
+			v.Backfills = planner.Make(plantest.Epoch0, v, p).Backfills
 			b.ReportAllocs()
 			for i := 0; b.Loop(); i++ {
 				v.Backfills = slices.Delete(slices.Clone(v.Backfills), i%8, i%8+1)
-				v.Backfills = planner.Make(epoch0, v, p).Backfills
+				v.Backfills = planner.Make(plantest.Epoch0, v, p).Backfills
 			}
 		})
 	}
@@ -187,7 +188,7 @@ func BenchmarkFirstPlan(b *testing.B) {
 				p, v := &order.Policy{MaxStarts: 100, BackfillDepth: 8}, benchSite(limits, shapes)
 				b.ReportAllocs()
 				for b.Loop() {
-					Make(epoch0, v, p)
+					Make(plantest.Epoch0, v, p)
 				}
 			})
 		}
@@ -208,13 +209,13 @@ func BenchmarkFill(b *testing.B) {
 			runtime.LockOSThread()
 			defer runtime.UnlockOSThread()
 			for b.Loop() {
-				p, v := &order.Policy{MaxStarts: 100, BackfillDepth: 8}, &View{Nodes: testNodes(10000, 64, 8, 80), Queue: queueOf(queue...)}
+				p, v := &order.Policy{MaxStarts: 100, BackfillDepth: 8}, &View{Nodes: plantest.Nodes(10000, 64, 8, 80), Queue: plantest.QueueOf(queue...)}
 				var planner Planner
 				var all, longest time.Duration
 				starts, ranks := 0, 0
 				for {
 					cpu := threadTime(b)
-					plan := planner.Make(epoch0, v, p)
+					plan := planner.Make(plantest.Epoch0, v, p)
 					took := threadTime(b) - cpu
 					all, longest = all+took, max(longest, took)
 					v.Backfills = plan.Backfills
@@ -240,7 +241,7 @@ func BenchmarkFill(b *testing.B) {
 func (v *View) take(starts []Start) {
 	for _, s := range starts {
 		c := v.Queue.Get(s.Job)
-		for _, g := range grantsBySlots(c, s.Slots, 1, epoch0.Add(c.TimeLimit)) {
+		for _, g := range grantsBySlots(c, s.Slots, 1, plantest.Epoch0.Add(c.TimeLimit)) {
 			i, _ := slices.BinarySearchFunc(v.Nodes, g.node, func(n *cluster.Node, name string) int { return cmp.Compare(n.Name, name) })
 			if c.TimeLimit == 0 {
 				g.Until = time.Time{}
@@ -257,7 +258,7 @@ func benchOneGang(b *testing.B, p *order.Policy, v *View) {
 	defer runtime.UnlockOSThread()
 	make1 := func() (Plan, spent) {
 		cpu, begin := threadTime(b), time.Now()
-		plan := planner.Make(epoch0, v, p)
+		plan := planner.Make(plantest.Epoch0, v, p)
 		took := spent{time.Since(begin), threadTime(b) - cpu}
 		v.Backfills = plan.Backfills
 		return plan, took
@@ -310,7 +311,7 @@ func threadTime(b *testing.B) time.Duration {
 func BenchmarkPreemption(b *testing.B) {
 	for name, per := range map[string]int{"whole-node victims": 8, "single-card victims": 1} {
 		b.Run(name, func(b *testing.B) {
-			nodes := testNodes(500, 64, 8, 80)
+			nodes := plantest.Nodes(500, 64, 8, 80)
 			var running []*order.Running
 			for at := range nodes {
 				for card := 0; card < 8; card += per {
@@ -322,13 +323,13 @@ func BenchmarkPreemption(b *testing.B) {
 					running = append(running, ran(nodes, job, int(job*7919%600), map[int][]int{at: cards}))
 				}
 			}
-			c := candidate(1, api.Spec{Size: 250, GPUsPerRank: 8})
+			c := plantest.Candidate(1, api.Spec{Size: 250, GPUsPerRank: 8})
 			c.Priority = 5
 			p := &order.Policy{Preempt: order.PreemptTier, BackfillDepth: 4}
-			v := &View{Nodes: nodes, Queue: queueOf(c), Running: running}
+			v := &View{Nodes: nodes, Queue: plantest.QueueOf(c), Running: running}
 			b.ReportAllocs()
 			for b.Loop() {
-				if plan := Make(epoch0, v, p); len(plan.Stops) != 2000/per {
+				if plan := Make(plantest.Epoch0, v, p); len(plan.Stops) != 2000/per {
 					b.Fatalf("%d are stopped", len(plan.Stops))
 				}
 			}

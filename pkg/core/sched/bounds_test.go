@@ -8,6 +8,7 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
 	"gangd/pkg/core/sched/order"
+	"gangd/pkg/lab/plantest"
 )
 
 // TestPartitionsBoundNodes: a gang has as many nodes as the partition that it is in allows, of several the one in which it fits; no
@@ -33,7 +34,7 @@ func TestPartitionsBoundNodes(t *testing.T) {
 		"roles, more than one holds":          {roled(1, 2), []cluster.In{short}, nil, ""},
 		"roles, on at least two":              {roled(1, 1), []cluster.In{least}, nil, "n3 n4"},
 	} {
-		nodes := testNodes(4, 2, 0, 0)
+		nodes := plantest.Nodes(4, 2, 0, 0)
 		for i, n := range nodes {
 			n.Name = "n" + string(rune('1'+i))
 			if n.Partitions = []string{"short"}; i >= 2 {
@@ -45,8 +46,8 @@ func TestPartitionsBoundNodes(t *testing.T) {
 		}
 		spec := c.spec
 		ask := cluster.AskIn(&spec, c.in)
-		v := &View{Nodes: nodes, Queue: queueOf(&order.Candidate{Job: 1, Submit: epoch0, Terms: &order.Terms{Size: spec.Size, Ask: ask}})}
-		plan := Make(epoch0, v, &order.Policy{BackfillDepth: 1})
+		v := &View{Nodes: nodes, Queue: plantest.QueueOf(&order.Candidate{Job: 1, Submit: plantest.Epoch0, Terms: &order.Terms{Size: spec.Size, Ask: ask}})}
+		plan := Make(plantest.Epoch0, v, &order.Policy{BackfillDepth: 1})
 		on := ""
 		for _, s := range plan.Starts {
 			on = strings.Join(slices.Compact(cluster.NodesOf(s.Slots)), " ")
@@ -60,7 +61,7 @@ func TestPartitionsBoundNodes(t *testing.T) {
 		if c.on != "" {
 			continue
 		}
-		if text := Explain(epoch0, v, &order.Policy{BackfillDepth: 1}, 1).Text; strings.Contains(text, "without --nodes") {
+		if text := Explain(plantest.Epoch0, v, &order.Policy{BackfillDepth: 1}, 1).Text; strings.Contains(text, "without --nodes") {
 			t.Errorf("%s: advised against what nobody asked for: %s", name, text)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/sched/order"
+	"gangd/pkg/lab/plantest"
 )
 
 // Who waits under an account that is not there any more, or not open to him any more, waits on, and is told so.
@@ -20,14 +21,14 @@ func TestAccountsThatWereClosed(t *testing.T) {
 		"not there any more":      {[]order.Account{{Name: "rest"}}, "1st of 1 in the queue; account proj is not there any more; submit it again under another"},
 		"closed, with room in it": {[]order.Account{{Name: "proj", Cards: 8, Users: []string{"bob"}}}, "1st of 1 in the queue; account proj is not open to ada any more; submit it again under another"},
 	} {
-		c := candidate(1, api.Spec{Size: 1, GPUsPerRank: 1})
+		c := plantest.Candidate(1, api.Spec{Size: 1, GPUsPerRank: 1})
 		terms := *c.Terms
 		terms.User, terms.Account = "ada", "proj"
 		c.Terms = &terms
 		p := &order.Policy{BackfillDepth: 1, Accounts: x.accounts}
-		v := &View{Nodes: testNodes(1, 8, 2, 80), Queue: order.NewQueue(p, nil)}
+		v := &View{Nodes: plantest.Nodes(1, 8, 2, 80), Queue: order.NewQueue(p, nil)}
 		v.Queue.Insert(c)
-		plan := planned(t, epoch0, v, p)
+		plan := planned(t, plantest.Epoch0, v, p)
 		if got := len(plan.Starts) == 1; got != (x.want == "") {
 			t.Errorf("%s: it starts: %t", name, got)
 		}
@@ -37,7 +38,7 @@ func TestAccountsThatWereClosed(t *testing.T) {
 		if r, _ := plan.Reason(1, v.Queue.JobClass(1)); r.Word != WordNoAccount {
 			t.Errorf("%s: %s %q", name, r.Word, r.Text)
 		}
-		if r := Explain(epoch0, v, p, 1); r.Word != WordNoAccount || r.Text != x.want {
+		if r := Explain(plantest.Epoch0, v, p, 1); r.Word != WordNoAccount || r.Text != x.want {
 			t.Errorf("%s: %s %q", name, r.Word, r.Text)
 		}
 	}
@@ -52,7 +53,7 @@ func TestABoundHoldsItsAccountAlone(t *testing.T) {
 		c.Account = account
 		q.Insert(c)
 	}
-	if got := started(planned(t, epoch0, &View{Nodes: testNodes(1, 8, 4, 80), Queue: q}, p)); got != "[2@n00001]" {
+	if got := started(planned(t, plantest.Epoch0, &View{Nodes: plantest.Nodes(1, 8, 4, 80), Queue: q}, p)); got != "[2@n00001]" {
 		t.Errorf("started %s", got)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
 	"gangd/pkg/core/sched/order"
+	"gangd/pkg/lab/plantest"
 )
 
 // Components of a heterogeneous job are on nodes of their own, in their order where that is possible,
@@ -31,19 +32,19 @@ func TestComponentsAreApart(t *testing.T) {
 		{"one that fits nowhere", []api.Role{part(0, 1, api.Component{}), part(1, 99, api.Component{})}, "component 1: the whole cluster, empty, has room for 6 of 99 ranks"},
 		{"a node that is not there", []api.Role{part(0, 1, api.Component{}), part(1, 1, api.Component{NodeList: []string{"n9"}})}, "component 1: unknown node \"n9\""},
 	} {
-		nodes := []*cluster.Node{testNode("n1", 2, 2, 40), testNode("n2", 2, 2, 40), testNode("n3", 2, 2, 40)}
+		nodes := []*cluster.Node{plantest.Node("n1", 2, 2, 40), plantest.Node("n2", 2, 2, 40), plantest.Node("n3", 2, 2, 40)}
 		nodes[2].Partitions = append(nodes[2].Partitions, "cpu")
 		spec := api.Spec{Launch: api.LaunchBatch, Roles: c.roles}
 		for i := range c.roles {
 			spec.Size += c.roles[i].Count
 		}
-		job := candidate(1, spec)
+		job := plantest.Candidate(1, spec)
 		job.Ask = cluster.AskOf(&spec, []string{"gpu", "cpu"})
 		p := &order.Policy{Partitions: []api.Partition{{Name: "gpu"}, {Name: "cpu"}}}
 		got := ""
 		if err := Unsatisfiable(nodes, p, job.Ask); err != nil {
 			got = err.Message
-		} else if plan := planned(t, epoch0, &View{Nodes: nodes, Queue: queueOf(job)}, p); len(plan.Starts) == 1 {
+		} else if plan := planned(t, plantest.Epoch0, &View{Nodes: nodes, Queue: plantest.QueueOf(job)}, p); len(plan.Starts) == 1 {
 			var at []string
 			for _, s := range plan.Starts[0].Slots {
 				at = append(at, s.Node)

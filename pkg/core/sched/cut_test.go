@@ -11,6 +11,7 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
 	"gangd/pkg/core/sched/order"
+	"gangd/pkg/lab/plantest"
 )
 
 // Job 1 waits for all four cards of n1, which are free in 60 minutes; job 2 wants one of
@@ -30,17 +31,17 @@ func TestALimitIsCutToEndBeforeAClaim(t *testing.T) {
 		{"its deadline does not", 0, 0, 65, "[]"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			n := run(testNode("n1", 32, 4, 80), 9, 60, 0, 1)
+			n := run(plantest.Node("n1", 32, 4, 80), 9, 60, 0, 1)
 			c := lasting(2, 1, tt.limit)
 			c.TimeMin = time.Duration(tt.least) * time.Minute
 			if tt.ending > 0 {
-				c.Deadline = epoch0.Add(time.Duration(tt.ending) * time.Minute)
+				c.Deadline = plantest.Epoch0.Add(time.Duration(tt.ending) * time.Minute)
 			}
 			p := &order.Policy{Order: order.OrderFIFO, BackfillDepth: 1}
 			q := order.NewQueue(p, order.NewLedger(0))
 			q.Insert(lasting(1, 4, 10))
 			q.Insert(c)
-			plan := planned(t, epoch0, &View{Nodes: []*cluster.Node{n}, Queue: q}, p)
+			plan := planned(t, plantest.Epoch0, &View{Nodes: []*cluster.Node{n}, Queue: q}, p)
 			got := []string{}
 			for _, s := range plan.Starts {
 				got = append(got, fmt.Sprintf("%d for %s", s.Job, s.TimeLimit))
@@ -61,7 +62,7 @@ func TestACutLimitDelaysNoClaim(t *testing.T) {
 		}
 		var nodes []*cluster.Node
 		for i := range rapid.IntRange(1, 3).Draw(t, "nodes") {
-			n := testNode(fmt.Sprintf("n%d", i+1), 32, 4, 80)
+			n := plantest.Node(fmt.Sprintf("n%d", i+1), 32, 4, 80)
 			for card := range 4 {
 				if rapid.Bool().Draw(t, "busy") {
 					n = run(n, int64(100+10*i+card), rapid.IntRange(1, 60).Draw(t, "ends"), card)
@@ -75,11 +76,11 @@ func TestACutLimitDelaysNoClaim(t *testing.T) {
 			c := lasting(int64(i+1), rapid.IntRange(1, 4).Draw(t, "cards"), rapid.IntRange(0, 90).Draw(t, "limit"))
 			c.TimeMin, c.Stop = minutes("least", 0, 60), minutes("stop", 0, 2)
 			if rapid.IntRange(0, 2).Draw(t, "deadline") == 0 {
-				c.Deadline = epoch0.Add(minutes("due", 1, 90))
+				c.Deadline = plantest.Epoch0.Add(minutes("due", 1, 90))
 			}
 			q.Insert(c)
 		}
-		plan := Make(epoch0, &View{Nodes: nodes, Queue: q}, p)
+		plan := Make(plantest.Epoch0, &View{Nodes: nodes, Queue: q}, p)
 		type end struct {
 			key api.MemberKey
 			at  time.Time
@@ -90,10 +91,10 @@ func TestACutLimitDelaysNoClaim(t *testing.T) {
 			if s.TimeLimit != 0 && (s.TimeLimit < c.TimeMin || c.TimeMin == 0 || c.TimeLimit > 0 && s.TimeLimit >= c.TimeLimit) {
 				t.Fatalf("job %d: %s cut to %s, takes %s", c.Job, c.TimeLimit, s.TimeLimit, c.TimeMin)
 			}
-			nodes = apply(t, nodes, c, 1, s.Slots)
+			nodes = plantest.Apply(t, nodes, c, 1, s.Slots)
 			at := never
 			for _, limit := range []time.Duration{c.TimeLimit, s.TimeLimit} {
-				if by := epoch0.Add(limit + c.Stop); limit > 0 && by.Before(at) {
+				if by := plantest.Epoch0.Add(limit + c.Stop); limit > 0 && by.Before(at) {
 					at = by
 				}
 			}
@@ -119,7 +120,7 @@ func TestACutLimitDelaysNoClaim(t *testing.T) {
 					}
 				}
 			}
-			apply(t, then, q.Get(claim.Job), 2, claim.Slots)
+			plantest.Apply(t, then, q.Get(claim.Job), 2, claim.Slots)
 		}
 	})
 }

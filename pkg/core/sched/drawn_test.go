@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"gangd/pkg/core/sched/order"
+	"gangd/pkg/lab/plantest"
 	"gangd/pkg/lab/transcript"
 )
 
@@ -51,7 +52,7 @@ func drawnSites(t *testing.T, sites int, begin func(*past), tell func(*past, *tr
 					h.step()
 					plan := planner.Make(h.now, &h.view, h.policy)
 					part := tr.Part()
-					part.Printf("# plan %d, after %v, of %d that wait on %d nodes", step, h.now.Sub(epoch0), h.view.Queue.Len(), len(h.view.Nodes))
+					part.Printf("# plan %d, after %v, of %d that wait on %d nodes", step, h.now.Sub(plantest.Epoch0), h.view.Queue.Len(), len(h.view.Nodes))
 					tellPlan(part, &plan)
 					for _, r := range plan.Reasons(h.view.Queue) {
 						part.Printf("%d %s: %s", r.Job, r.Word, r.Text)
@@ -70,7 +71,7 @@ func TestDrawnViews(t *testing.T) {
 	for view := range 30 {
 		t.Run(fmt.Sprint(view), func(t *testing.T) {
 			v := rapid.Custom(genView).Example(view)
-			planned(t, epoch0, v, &order.Policy{BackfillDepth: 1 + view%3})
+			planned(t, plantest.Epoch0, v, &order.Policy{BackfillDepth: 1 + view%3})
 		})
 	}
 }

@@ -231,16 +231,9 @@ func (kp *kept) endsFrom(d *cluster.Need, l layout) (*ends, time.Time) {
 		return 0
 	}
 	for at := range b.cards {
-		b.cards[at] = 0
-		if k := top.class(at); k != nil {
-			n := k.node
-			if k.whole {
-				n = top.node(at)
-			}
-			b.cards[at] = int32(n.OpenCards())
-			if n := fits(b.cards[at]); n > 0 {
-				b.tally.add(n)
-			}
+		b.cards[at] = int32(top.openCardsOn(at))
+		if n := fits(b.cards[at]); n > 0 {
+			b.tally.add(n)
 		}
 	}
 	var at time.Time

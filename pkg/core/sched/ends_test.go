@@ -10,6 +10,7 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
 	"gangd/pkg/core/sched/order"
+	"gangd/pkg/lab/plantest"
 )
 
 // TestEarliestIsTheFirstEnd: a gang that does not fit now has places from the first known end on after which it does, as a
@@ -18,7 +19,7 @@ import (
 func TestEarliestIsTheFirstEnd(t *testing.T) {
 	found := 0
 	see := func(rt *rapid.T) int {
-		nodes := testNodes(rapid.IntRange(1, 4).Draw(rt, "nodes"), 6, 3, 80)
+		nodes := plantest.Nodes(rapid.IntRange(1, 4).Draw(rt, "nodes"), 6, 3, 80)
 		for i := range nodes {
 			if rapid.Bool().Draw(rt, "featured") {
 				nodes[i].Features = rapid.SampledFrom([][]string{{"ib"}, {"ib", "big"}}).Draw(rt, "features")
@@ -34,7 +35,7 @@ func TestEarliestIsTheFirstEnd(t *testing.T) {
 				nodes[at] = run(nodes[at], job, until, cards[:n]...)
 				by := max(1, until)
 				if stop := rapid.IntRange(-9, 9).Draw(rt, "stop"); stop > 0 {
-					running = append(running, &order.Running{Job: job, Epoch: 1, Stopping: true, StopBy: epoch0.Add(time.Duration(stop) * time.Minute)})
+					running = append(running, &order.Running{Job: job, Epoch: 1, Stopping: true, StopBy: plantest.Epoch0.Add(time.Duration(stop) * time.Minute)})
 					if until == 0 || until > stop {
 						until, by = stop, stop
 					}
@@ -65,7 +66,7 @@ func TestEarliestIsTheFirstEnd(t *testing.T) {
 		case 3:
 			s.Constraint = rapid.SampledFrom([]string{"ib", "[ib|big]", "ib*2", "big*1"}).Draw(rt, "constraint")
 		}
-		c := candidate(1000, s)
+		c := plantest.Candidate(1000, s)
 		c.TimeLimit = time.Hour
 		if rapid.IntRange(0, 3).Draw(rt, "failed") == 0 {
 			c.Avoid = []string{"n00001"}
@@ -83,30 +84,30 @@ func TestEarliestIsTheFirstEnd(t *testing.T) {
 		if bruteForce(c, rest) || bruteForce(c, ends) {
 			return 0
 		}
-		v := &View{Nodes: nodes, Queue: queueOf(c), Running: running}
+		v := &View{Nodes: nodes, Queue: plantest.QueueOf(c), Running: running}
 		at := func(c *order.Candidate, m *Planner, before time.Time, reservations ...Reservation) (*planner, []cluster.Slot, time.Time) {
 			v.Reservations = reservations
-			pl := m.planner(epoch0, v, &order.Policy{})
+			pl := m.planner(plantest.Epoch0, v, &order.Policy{})
 			slots, at := pl.kept.earliest(c, pl.fit.classOf(c.Ask), c.Avoid, before)
 			return pl, slots, at
 		}
 		pl, slots, got := at(c, new(Planner), time.Time{})
 		if !got.Equal(want) || (slots == nil) != want.IsZero() {
-			t.Fatalf("at %v, want %v: %+v", got.Sub(epoch0), want.Sub(epoch0), s)
+			t.Fatalf("at %v, want %v: %+v", got.Sub(plantest.Epoch0), want.Sub(plantest.Epoch0), s)
 		}
 		if _, all, when := at(c, &Planner{kept: keptMemory{visitsAll: true}}, time.Time{}); !when.Equal(got) || !slices.EqualFunc(all, slots, sameSlot) {
-			t.Fatalf("%v on %v, and on %v at %v where each end is looked at", got.Sub(epoch0), slots, all, when.Sub(epoch0))
+			t.Fatalf("%v on %v, and on %v at %v where each end is looked at", got.Sub(plantest.Epoch0), slots, all, when.Sub(plantest.Epoch0))
 		}
 		if _, _, when := at(c, new(Planner), time.Time{}, window("later", 1000*time.Hour, time.Hour, "n00001")); !when.Equal(want) {
-			t.Fatalf("beside a reservation at %v, want %v: %+v", when.Sub(epoch0), want.Sub(epoch0), s)
+			t.Fatalf("beside a reservation at %v, want %v: %+v", when.Sub(plantest.Epoch0), want.Sub(plantest.Epoch0), s)
 		}
 		if s.GPUsPerNode == 0 && s.RanksPerNode+s.MinNodes+s.MaxNodes == 0 && s.Constraint == "" {
 			role.Roles = []api.Role{{Name: "a", Count: s.Size, CPUsPerRank: s.CPUsPerRank, GPUsPerRank: s.GPUsPerRank}}
 			role.CPUsPerRank, role.GPUsPerRank = 0, 0
-			one := candidate(1000, role)
+			one := plantest.Candidate(1000, role)
 			one.Avoid = c.Avoid
 			if _, _, when := at(one, new(Planner), time.Time{}); !when.Equal(want) {
-				t.Fatalf("as a role at %v, want %v: %+v", when.Sub(epoch0), want.Sub(epoch0), s)
+				t.Fatalf("as a role at %v, want %v: %+v", when.Sub(plantest.Epoch0), want.Sub(plantest.Epoch0), s)
 			}
 		}
 		if slots == nil {
@@ -120,13 +121,13 @@ func TestEarliestIsTheFirstEnd(t *testing.T) {
 			t.Fatalf("sooner than it is: %v", no)
 		}
 		if _, yes, when := at(c, new(Planner), got.Add(1)); yes == nil || !when.Equal(got) {
-			t.Fatalf("sooner than that: %v at %v", yes, when.Sub(epoch0))
+			t.Fatalf("sooner than that: %v at %v", yes, when.Sub(plantest.Epoch0))
 		}
 		// The places are free as soon as what is on them has ended, by then at the latest.
 		grants := pl.fit.grants(c, slots, epochBackfill, time.Time{})
 		free := pl.kept.freeAt(grants)
-		if free.After(got) || !fitsBy(ends, grants, free) || free.After(epoch0) && fitsBy(ends, grants, free.Add(-1)) {
-			t.Fatalf("free at %v, served at %v", free.Sub(epoch0), got.Sub(epoch0))
+		if free.After(got) || !fitsBy(ends, grants, free) || free.After(plantest.Epoch0) && fitsBy(ends, grants, free.Add(-1)) {
+			t.Fatalf("free at %v, served at %v", free.Sub(plantest.Epoch0), got.Sub(plantest.Epoch0))
 		}
 		return 0
 	}
@@ -158,7 +159,7 @@ func fitsBy(nodes []*cluster.Node, grants []nodeGrant, by time.Time) bool {
 
 // TestManyEnds: a timeline of more than one piece has all ends in their order, made at once or one by one, and loses those that go.
 func TestManyEnds(t *testing.T) {
-	nodes := testNodes(30, 64, 0, 0)
+	nodes := plantest.Nodes(30, 64, 0, 0)
 	for i := range nodes {
 		for k := range 30 {
 			nodes[i] = run(nodes[i], int64(100*k+i), 1+(i*7+k*13)%60)
@@ -197,9 +198,9 @@ func TestManyEnds(t *testing.T) {
 	}
 	// A plan goes through them piece by piece; what should have ended by now ends in a minute.
 	for _, minutes := range []int{0, 1, 20, 59, 60, 61} {
-		now := epoch0.Add(time.Duration(minutes) * time.Minute)
+		now := plantest.Epoch0.Add(time.Duration(minutes) * time.Minute)
 		var m Planner
-		pl := m.planner(now, &View{Nodes: nodes, Queue: queueOf()}, &order.Policy{})
+		pl := m.planner(now, &View{Nodes: nodes, Queue: plantest.QueueOf()}, &order.Policy{})
 		var got, want []ending
 		for s := pl.kept.ends.byEnd(); ; {
 			e, more := s.next()

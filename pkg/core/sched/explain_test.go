@@ -12,35 +12,27 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
 	"gangd/pkg/core/sched/order"
+	"gangd/pkg/lab/plantest"
 )
 
-// hold gives cards of a node to a job.
-func hold(n *cluster.Node, job int64, vram int64, exclusive bool, cards ...int) *cluster.Node {
-	g := cluster.Grant{MemberKey: api.MemberKey{Job: job, Epoch: 1}, Ranks: 1, Takes: cluster.Amounts{cluster.CPUs: 1}}
-	for _, i := range cards {
-		g.Cards = append(g.Cards, cluster.CardGrant{UUID: n.Cards[i].UUID, VRAMBytes: vram, Exclusive: exclusive})
-	}
-	return n.Restore(g)
-}
-
 func TestExplain(t *testing.T) {
-	strange := testNode("n3", 16, 4, 80)
-	strange.Cards[1].StrangersBytes = 58 * gib
+	strange := plantest.Node("n3", 16, 4, 80)
+	strange.Cards[1].StrangersBytes = 58 * plantest.GiB
 	strange.Cards[2].State, strange.Cards[2].Reason = api.CardQuarantined, "Xid 79"
-	drained := testNode("n4", 16, 4, 80)
+	drained := plantest.Node("n4", 16, 4, 80)
 	drained.Ready, drained.NotReady = false, "drained: new power supply"
 	small := []*cluster.Node{
-		hold(testNode("n1", 16, 4, 80), 7, 0, true, 0, 1, 2, 3),
-		hold(testNode("n2", 16, 4, 80), 9, 0, true, 0, 1, 2, 3),
-		hold(strange, 8, 30*gib, false, 3),
+		plantest.Hold(plantest.Node("n1", 16, 4, 80), 7, 0, true, 0, 1, 2, 3),
+		plantest.Hold(plantest.Node("n2", 16, 4, 80), 9, 0, true, 0, 1, 2, 3),
+		plantest.Hold(strange, 8, 30*plantest.GiB, false, 3),
 		drained,
 	}
 	var large []*cluster.Node
-	for i, n := range testNodes(40, 16, 8, 80) {
-		large = append(large, hold(n, int64(100+i), 0, true, 0, 1, 2, 3, 4, 5, 6, 7))
+	for i, n := range plantest.Nodes(40, 16, 8, 80) {
+		large = append(large, plantest.Hold(n, int64(100+i), 0, true, 0, 1, 2, 3, 4, 5, 6, 7))
 	}
-	full := testNodes(1, 8, 2, 80)
-	full[0] = hold(full[0], 7, 0, true, 0)
+	full := plantest.Nodes(1, 8, 2, 80)
+	full[0] = plantest.Hold(full[0], 7, 0, true, 0)
 	for _, tt := range []struct {
 		name  string
 		nodes []*cluster.Node
@@ -49,7 +41,7 @@ func TestExplain(t *testing.T) {
 		word  string
 		want  []string
 	}{
-		{"strangers, sharers and drains", small, []*order.Candidate{candidate(20, api.Spec{Size: 4, GPUsPerRank: 1, VRAMBytes: 40 * gib})}, 20, "Resources",
+		{"strangers, sharers and drains", small, []*order.Candidate{plantest.Candidate(20, api.Spec{Size: 4, GPUsPerRank: 1, VRAMBytes: 40 * plantest.GiB})}, 20, "Resources",
 			[]string{
 				"1st of 1 in the queue; room for 1 of 4 ranks now, each needs 1 card with 40G and 1 CPU",
 				"n[1,3] is kept for it; when that is free is not known, for what runs there has no time limit",
@@ -59,58 +51,58 @@ func TestExplain(t *testing.T) {
 				"n4: out of service: drained: new power supply",
 				"--size=1 would start now",
 			}},
-		{"a big cluster is grouped", large, []*order.Candidate{candidate(3, api.Spec{Size: 2, GPUsPerRank: 8})}, 3, "Resources",
+		{"a big cluster is grouped", large, []*order.Candidate{plantest.Candidate(3, api.Spec{Size: 2, GPUsPerRank: 8})}, 3, "Resources",
 			[]string{
 				"1st of 1 in the queue; room for 0 of 2 ranks now, each needs 8 cards and 1 CPU",
 				"n[00001-00002] is kept for it; when that is free is not known, for what runs there has no time limit",
 				"n[00001-00040]: 0 of 8 cards free, needs 8; held by jobs 100, 101, 102, 103, 104 and 35 more",
 			}},
 		{"behind a claim", full, []*order.Candidate{
-			candidate(1, api.Spec{Size: 1, GPUsPerRank: 2}), candidate(2, api.Spec{Size: 1, GPUsPerRank: 1})}, 2, "Priority",
+			plantest.Candidate(1, api.Spec{Size: 1, GPUsPerRank: 2}), plantest.Candidate(2, api.Spec{Size: 1, GPUsPerRank: 1})}, 2, "Priority",
 			[]string{
 				"2nd of 2 in the queue; would fit, but what is free is kept for job 1",
 				"job 1 is ahead and waits for the same cards",
 				"n00001: kept for job 1: 1 of 2 cards free; held by job 7",
 			}},
 		{"behind its equal", full, []*order.Candidate{
-			candidate(1, api.Spec{Size: 1, GPUsPerRank: 2}), candidate(2, api.Spec{Size: 1, GPUsPerRank: 2})}, 2, "Priority",
+			plantest.Candidate(1, api.Spec{Size: 1, GPUsPerRank: 2}), plantest.Candidate(2, api.Spec{Size: 1, GPUsPerRank: 2})}, 2, "Priority",
 			[]string{
 				"2nd of 2 in the queue; room for 0 of 1 rank now, each needs 2 cards and 1 CPU",
 				"job 1 is ahead and waits for the same cards",
 				"n00001: 1 of 2 cards free, needs 2; held by job 7",
 			}},
 		{"behind several", full, []*order.Candidate{
-			candidate(1, api.Spec{Size: 1, GPUsPerRank: 2}), candidate(2, api.Spec{Size: 2, GPUsPerRank: 1}), candidate(3, api.Spec{Size: 1, GPUsPerRank: 2})}, 3, "Priority",
+			plantest.Candidate(1, api.Spec{Size: 1, GPUsPerRank: 2}), plantest.Candidate(2, api.Spec{Size: 2, GPUsPerRank: 1}), plantest.Candidate(3, api.Spec{Size: 1, GPUsPerRank: 2})}, 3, "Priority",
 			[]string{
 				"3rd of 3 in the queue; room for 0 of 1 rank now, each needs 2 cards and 1 CPU",
 				"jobs 1 and 2 are ahead and wait for the same cards",
 				"n00001: 1 of 2 cards free, needs 2; held by job 7",
 			}},
-		{"short of CPUs and memory", []*cluster.Node{testNode("n1", 16, 0, 0).Restore(cluster.Grant{MemberKey: api.MemberKey{Job: 7}, Ranks: 1, Takes: cluster.Amounts{cluster.CPUs: 8, cluster.Memory: 200 * gib}})}, []*order.Candidate{
-			candidate(1, api.Spec{Size: 1, CPUsPerRank: 12, MemoryPerNode: 100 * gib})}, 1, "Resources",
+		{"short of CPUs and memory", []*cluster.Node{plantest.Node("n1", 16, 0, 0).Restore(cluster.Grant{MemberKey: api.MemberKey{Job: 7}, Ranks: 1, Takes: cluster.Amounts{cluster.CPUs: 8, cluster.Memory: 200 * plantest.GiB}})}, []*order.Candidate{
+			plantest.Candidate(1, api.Spec{Size: 1, CPUsPerRank: 12, MemoryPerNode: 100 * plantest.GiB})}, 1, "Resources",
 			[]string{
 				"1st of 1 in the queue; room for 0 of 1 rank now, each needs 12 CPUs and 100G memory on its node",
 				"n1 is kept for it; when that is free is not known, for what runs there has no time limit",
 				"n1: 8 of 16 CPUs free, needs 12, 56G of 256G memory free, needs 100G; held by job 7",
 			}},
-		{"a card that others have shares of", []*cluster.Node{hold(strange, 9, 2*gib, false, 1)}, []*order.Candidate{
-			candidate(1, api.Spec{Size: 1, GPUsPerRank: 4, VRAMBytes: 60 * gib, Share: true})}, 1, "ReqNodeNotAvail",
+		{"a card that others have shares of", []*cluster.Node{plantest.Hold(strange, 9, 2*plantest.GiB, false, 1)}, []*order.Candidate{
+			plantest.Candidate(1, api.Spec{Size: 1, GPUsPerRank: 4, VRAMBytes: 60 * plantest.GiB, Share: true})}, 1, "ReqNodeNotAvail",
 			[]string{
 				"1st of 1 in the queue; does not fit without what is out of service: n3 (1 card quarantined)",
 				"n3: 2 of 4 cards free, needs 4, needs 60G on each, card 1 has 20G free after 58G held by strangers and 2G reserved by job 9, " +
 					"card 2 quarantined (Xid 79); held by job 9",
 				"--gpus-per-rank=2 would start now",
 			}},
-		{"one rank a node", []*cluster.Node{full[0], testNode("n1", 16, 2, 80)}, []*order.Candidate{
-			candidate(1, api.Spec{Size: 3, GPUsPerRank: 1, RanksPerNode: 1})}, 1, "Resources",
+		{"one rank a node", []*cluster.Node{full[0], plantest.Node("n1", 16, 2, 80)}, []*order.Candidate{
+			plantest.Candidate(1, api.Spec{Size: 3, GPUsPerRank: 1, RanksPerNode: 1})}, 1, "Resources",
 			[]string{
 				"1st of 1 in the queue; room for 3 ranks now, but not on nodes with 1 rank each; each rank needs 1 card and 1 CPU",
 				"n1: room for 2 ranks: 2 of 2 cards free",
 				"n00001: room for 1 rank: 1 of 2 cards free; held by job 7",
 				"--size=2 or the same without --ranks-per-node would start now",
 			}},
-		{"alternatives, most room first", []*cluster.Node{within("b", full[0]), within("a", drained)}, []*order.Candidate{
-			candidate(1, api.Spec{Size: 2, GPUsPerRank: 1, Constraint: "[a|b]"})}, 1, "Resources",
+		{"alternatives, most room first", []*cluster.Node{plantest.Within("b", full[0]), plantest.Within("a", drained)}, []*order.Candidate{
+			plantest.Candidate(1, api.Spec{Size: 2, GPUsPerRank: 1, Constraint: "[a|b]"})}, 1, "Resources",
 			[]string{
 				"1st of 1 in the queue; no alternative has it all now: a has room for 0 of 2 ranks; b has room for 1 of 2 ranks; each rank needs 1 card and 1 CPU",
 				"n00001 is kept for it; when that is free is not known, for what runs there has no time limit",
@@ -120,7 +112,7 @@ func TestExplain(t *testing.T) {
 				"  n4: out of service: drained: new power supply",
 				"--size=1 would start now",
 			}},
-		{"ends that are known", []*cluster.Node{run(testNode("n1", 16, 4, 80), 7, 90, 0, 1, 2)}, []*order.Candidate{
+		{"ends that are known", []*cluster.Node{run(plantest.Node("n1", 16, 4, 80), 7, 90, 0, 1, 2)}, []*order.Candidate{
 			lasting(1, 4, 30), lasting(2, 2, 100), lasting(3, 4, 100)}, 2, "Resources",
 			[]string{
 				"2nd of 3 in the queue; room for 0 of 1 rank now, each needs 2 cards and 1 CPU",
@@ -128,7 +120,7 @@ func TestExplain(t *testing.T) {
 				"job 1 is ahead and waits for the same cards",
 				"n1: 1 of 4 cards free, needs 2; held by job 7, free at the latest at 01:30:00",
 			}},
-		{"nodes with the same end", []*cluster.Node{run(testNode("n1", 16, 2, 80), 7, 90, 0, 1), run(testNode("n2", 16, 2, 80), 7, 90, 0, 1)}, []*order.Candidate{
+		{"nodes with the same end", []*cluster.Node{run(plantest.Node("n1", 16, 2, 80), 7, 90, 0, 1), run(plantest.Node("n2", 16, 2, 80), 7, 90, 0, 1)}, []*order.Candidate{
 			lasting(1, 2, 30)}, 1, "Resources",
 			[]string{
 				"1st of 1 in the queue; room for 0 of 1 rank now, each needs 2 cards and 1 CPU",
@@ -136,22 +128,22 @@ func TestExplain(t *testing.T) {
 				"n[1-2]: 0 of 2 cards free, needs 2; held by job 7, free at the latest at 01:30:00",
 			}},
 		{"nodes of which one has no end that is known", []*cluster.Node{
-			run(testNode("n1", 16, 2, 80), 7, 0, 0, 1), run(testNode("n2", 16, 2, 80), 8, 90, 0, 1), run(testNode("n3", 16, 2, 80), 9, 60, 0, 1)}, []*order.Candidate{
+			run(plantest.Node("n1", 16, 2, 80), 7, 0, 0, 1), run(plantest.Node("n2", 16, 2, 80), 8, 90, 0, 1), run(plantest.Node("n3", 16, 2, 80), 9, 60, 0, 1)}, []*order.Candidate{
 			lasting(1, 2, 30)}, 1, "Resources",
 			[]string{
 				"1st of 1 in the queue; room for 0 of 1 rank now, each needs 2 cards and 1 CPU",
 				"n3 is kept for it; starts there at the latest at 01:00:00, by the time limits of what runs there, unless gangs that need less come before",
 				"n[1-3]: 0 of 2 cards free, needs 2; held by jobs 7, 8 and 9, the first of these nodes is free at the latest at 01:00:00",
 			}},
-		{"starts", full, []*order.Candidate{candidate(1, api.Spec{Size: 1, GPUsPerRank: 1})}, 1, "None",
+		{"starts", full, []*order.Candidate{plantest.Candidate(1, api.Spec{Size: 1, GPUsPerRank: 1})}, 1, "None",
 			[]string{"1st of 1 in the queue; starts with the next plan on n00001"}},
 		{"gone", full, nil, 1, "None", []string{"job 1 is not waiting for nodes"}},
-		{"out of service", small[3:], []*order.Candidate{candidate(1, api.Spec{Size: 1, CPUsPerRank: 2})}, 1, "ReqNodeNotAvail",
+		{"out of service", small[3:], []*order.Candidate{plantest.Candidate(1, api.Spec{Size: 1, CPUsPerRank: 2})}, 1, "ReqNodeNotAvail",
 			[]string{
 				"1st of 1 in the queue; does not fit without what is out of service: n4 (drained: new power supply)",
 				"n4: out of service: drained: new power supply",
 			}},
-		{"less VRAM", []*cluster.Node{small[2]}, []*order.Candidate{candidate(1, api.Spec{Size: 1, GPUsPerRank: 2, VRAMBytes: 40 * gib})}, 1, "Resources",
+		{"less VRAM", []*cluster.Node{small[2]}, []*order.Candidate{plantest.Candidate(1, api.Spec{Size: 1, GPUsPerRank: 2, VRAMBytes: 40 * plantest.GiB})}, 1, "Resources",
 			[]string{
 				"1st of 1 in the queue; room for 0 of 1 rank now, each needs 2 cards with 40G and 1 CPU",
 				"n3 is kept for it; when that is free is not known, for what runs there has no time limit",
@@ -161,21 +153,14 @@ func TestExplain(t *testing.T) {
 			}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			v := &View{Nodes: tt.nodes, Queue: queueOf(tt.queue...)}
-			planned(t, epoch0, v, &order.Policy{})
-			got := Explain(epoch0, v, &order.Policy{}, tt.job)
+			v := &View{Nodes: tt.nodes, Queue: plantest.QueueOf(tt.queue...)}
+			planned(t, plantest.Epoch0, v, &order.Policy{})
+			got := Explain(plantest.Epoch0, v, &order.Policy{}, tt.job)
 			if got.Word != tt.word || got.Text != strings.Join(tt.want, "\n") {
 				t.Errorf("%s:\n%s\nwant %s:\n%s", got.Word, got.Text, tt.word, strings.Join(tt.want, "\n"))
 			}
 		})
 	}
-}
-
-// within gives a node a feature.
-func within(feature string, n *cluster.Node) *cluster.Node {
-	with := *n
-	with.Features = []string{feature}
-	return &with
 }
 
 // TestExplainAKeptBackfill: a gang whose places are kept from the plan before is told what it was told when
@@ -184,45 +169,45 @@ func TestExplainAKeptBackfill(t *testing.T) {
 	p := &order.Policy{Order: order.OrderFIFO, BackfillDepth: 2}
 	q := order.NewQueue(p, nil)
 	for job, cpus := range []int{12, 4} {
-		c := candidate(int64(job+1), api.Spec{Size: 1, CPUsPerRank: cpus})
+		c := plantest.Candidate(int64(job+1), api.Spec{Size: 1, CPUsPerRank: cpus})
 		c.TimeLimit = 1000 * time.Minute
 		q.Insert(c)
 	}
-	held := cluster.Grant{MemberKey: api.MemberKey{Job: 7, Epoch: 1}, Ranks: 1, Takes: cluster.Amounts{cluster.CPUs: 8}, Until: epoch0.Add(90 * time.Minute)}
-	v := &View{Nodes: []*cluster.Node{testNode("n1", 16, 0, 0).Restore(held)}, Queue: q}
-	plan := planned(t, epoch0, v, p)
+	held := cluster.Grant{MemberKey: api.MemberKey{Job: 7, Epoch: 1}, Ranks: 1, Takes: cluster.Amounts{cluster.CPUs: 8}, Until: plantest.Epoch0.Add(90 * time.Minute)}
+	v := &View{Nodes: []*cluster.Node{plantest.Node("n1", 16, 0, 0).Restore(held)}, Queue: q}
+	plan := planned(t, plantest.Epoch0, v, p)
 	if got := claimed(plan); got != "[1@n1+90 2@n1+90]" {
 		t.Fatal(got)
 	}
-	first := []string{Explain(epoch0, v, p, 1).Text, Explain(epoch0, v, p, 2).Text}
+	first := []string{Explain(plantest.Epoch0, v, p, 1).Text, Explain(plantest.Epoch0, v, p, 2).Text}
 	if want := "n1: kept for job 1: 8 of 16 CPUs free"; !strings.Contains(first[1], want) {
 		t.Errorf("%s\nlacks %s", first[1], want)
 	}
 	v.Backfills = plan.Backfills
 	for i, text := range first {
-		if again := Explain(epoch0, v, p, int64(i+1)).Text; again != text {
+		if again := Explain(plantest.Epoch0, v, p, int64(i+1)).Text; again != text {
 			t.Errorf("with its places kept:\n%s\nbefore:\n%s", again, text)
 		}
 	}
-	if a, b := plan.Reasons(q), planned(t, epoch0, v, p); !slices.Equal(a, b.Reasons(q)) || len(a) != 2 {
+	if a, b := plan.Reasons(q), planned(t, plantest.Epoch0, v, p); !slices.Equal(a, b.Reasons(q)) || len(a) != 2 {
 		t.Errorf("reasons %+v, with places kept %+v", a, b.Reasons(q))
 	}
 }
 
 // TestExplainABound: who is kept by a bound of the account learns who holds the cards and what may be asked for.
 func TestExplainABound(t *testing.T) {
-	nodes := testNodes(2, 16, 4, 80)
+	nodes := plantest.Nodes(2, 16, 4, 80)
 	holder := ran(nodes, 7, 30, map[int][]int{0: {0, 1, 2}})
 	holder.Account, holder.TimeLimit = "lab", 2*time.Hour
-	c := candidate(1, api.Spec{Size: 3, GPUsPerRank: 1})
+	c := plantest.Candidate(1, api.Spec{Size: 3, GPUsPerRank: 1})
 	c.Account = "lab"
-	v := &View{Running: []*order.Running{holder}, Nodes: nodes, Queue: queueOf(c)}
+	v := &View{Running: []*order.Running{holder}, Nodes: nodes, Queue: plantest.QueueOf(c)}
 	want := "1st of 1 in the queue; account lab has 3 cards and 3 more are asked for, at most 5 are allowed to it at a time\n" +
 		"held by job 7, the first of which ends at the latest at 01:30:00\n" +
 		"at most 2 cards more may be asked for until then"
 	p := &order.Policy{Accounts: []order.Account{{Name: "lab", Cards: 5}}}
-	planned(t, epoch0, v, p)
-	if got := Explain(epoch0, v, p, 1); got.Text != want || got.Word != WordAccountCap {
+	planned(t, plantest.Epoch0, v, p)
+	if got := Explain(plantest.Epoch0, v, p, 1); got.Text != want || got.Word != WordAccountCap {
 		t.Errorf("%s:\n%s\nwant:\n%s", got.Word, got.Text, want)
 	}
 }
@@ -240,12 +225,12 @@ func TestExplainItsTurn(t *testing.T) {
 		q := order.NewQueue(p, nil)
 		for job, size := range []int{3, 3, 2} {
 			c := lasting(int64(job+1), size, 30)
-			c.Submit = epoch0.Add(-tt.submitted - time.Duration(2-job)*time.Millisecond)
+			c.Submit = plantest.Epoch0.Add(-tt.submitted - time.Duration(2-job)*time.Millisecond)
 			q.Insert(c)
 		}
-		v := &View{Nodes: []*cluster.Node{run(testNode("n1", 16, 4, 80), 7, 90, 0, 1, 2)}, Queue: q}
-		planned(t, epoch0, v, p)
-		if got := Explain(epoch0, v, p, 3).Text; !strings.Contains(got, "\n"+tt.want) {
+		v := &View{Nodes: []*cluster.Node{run(plantest.Node("n1", 16, 4, 80), 7, 90, 0, 1, 2)}, Queue: q}
+		planned(t, plantest.Epoch0, v, p)
+		if got := Explain(plantest.Epoch0, v, p, 3).Text; !strings.Contains(got, "\n"+tt.want) {
 			t.Errorf("%s:\n%s\nlacks %s", name, got, tt.want)
 		}
 	}
@@ -257,16 +242,16 @@ func TestExplainPromisesOnlyWhatStarts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		v := genView(t)
 		p := &order.Policy{BackfillDepth: rapid.IntRange(0, 2).Draw(t, "backfills")}
-		plan := Make(epoch0, v, p)
+		plan := Make(plantest.Epoch0, v, p)
 		v.Backfills = plan.Backfills
 		reasons := plan.Reasons(v.Queue)
 		for _, s := range plan.Starts {
-			v.Nodes = apply(t, v.Nodes, v.Queue.Get(s.Job), 7, s.Slots)
+			v.Nodes = plantest.Apply(t, v.Nodes, v.Queue.Get(s.Job), 7, s.Slots)
 			v.Queue.Remove(s.Job)
 		}
 		for _, r := range reasons {
 			c := find(v.Queue, r.Job)
-			got := Explain(epoch0, v, p, r.Job)
+			got := Explain(plantest.Epoch0, v, p, r.Job)
 			most := longest(c.Ask)
 			// The table has one word for a whole class, from the moment of the plan; the explanation
 			// looks at one gang after what the plan started. A gang for which nodes, gangs ahead and
@@ -285,12 +270,12 @@ func TestExplainPromisesOnlyWhatStarts(t *testing.T) {
 				s := withOption(t, *c.Ask.Spec, option)
 				ask := cluster.AskOf(&s, c.Ask.Partitions)
 				// Its owner cancels the job and submits the other one, which gets a later time.
-				other := &order.Candidate{Job: 9999, Submit: epoch0.Add(time.Hour), Terms: &order.Terms{Priority: c.Priority, Size: s.Size, Ask: ask, Avoid: c.Avoid}}
+				other := &order.Candidate{Job: 9999, Submit: plantest.Epoch0.Add(time.Hour), Terms: &order.Terms{Priority: c.Priority, Size: s.Size, Ask: ask, Avoid: c.Avoid}}
 				q := v.Queue.Clone()
 				q.Remove(c.Job)
 				q.Insert(other)
 				backfills := slices.DeleteFunc(slices.Clone(v.Backfills), func(k Backfill) bool { return k.Job == c.Job })
-				again := Make(epoch0, &View{Nodes: v.Nodes, Queue: q, Backfills: backfills}, p)
+				again := Make(plantest.Epoch0, &View{Nodes: v.Nodes, Queue: q, Backfills: backfills}, p)
 				if !slices.ContainsFunc(again.Starts, func(s Start) bool { return s.Job == 9999 }) {
 					t.Fatalf("%+v: %s would not start now", *c.Ask.Spec, option)
 				}
@@ -332,7 +317,7 @@ func withOption(t *rapid.T, s api.Spec, option string) api.Spec {
 	case "--size":
 		s.Size = n
 	case "--vram":
-		s.VRAMBytes = int64(n) * gib
+		s.VRAMBytes = int64(n) * plantest.GiB
 	case "--share":
 		s.Share = true
 	case "--gpus-per-rank":
@@ -342,11 +327,11 @@ func withOption(t *rapid.T, s api.Spec, option string) api.Spec {
 	case "--cpus-per-task":
 		s.CPUsPerRank = n
 	case "--mem-per-rank":
-		s.MemoryPerRank = int64(n) * gib
+		s.MemoryPerRank = int64(n) * plantest.GiB
 	case "--mem":
-		s.MemoryPerNode = int64(n) * gib
+		s.MemoryPerNode = int64(n) * plantest.GiB
 	case "--tmp":
-		s.TmpPerNode = int64(n) * gib
+		s.TmpPerNode = int64(n) * plantest.GiB
 	case "the same without --exclusive":
 		s.Exclusive = false
 	case "the same without --exclude":
@@ -369,9 +354,9 @@ func withOption(t *rapid.T, s api.Spec, option string) api.Spec {
 // TestElementsHaveTheirNames: a text calls jobs what the queue shows, elements of arrays too.
 func TestElementsHaveTheirNames(t *testing.T) {
 	names := Names(func(job int64) string { return "40_" + strconv.FormatInt(job-40, 10) })
-	full := []*cluster.Node{hold(testNode("n1", 16, 4, 80), 41, 0, true, 0, 1, 2, 3)}
-	queue := []*order.Candidate{candidate(42, api.Spec{Size: 1, GPUsPerRank: 4}), candidate(43, api.Spec{Size: 1, GPUsPerRank: 4})}
-	v := &View{Nodes: full, Queue: queueOf(queue...), Names: names}
+	full := []*cluster.Node{plantest.Hold(plantest.Node("n1", 16, 4, 80), 41, 0, true, 0, 1, 2, 3)}
+	queue := []*order.Candidate{plantest.Candidate(42, api.Spec{Size: 1, GPUsPerRank: 4}), plantest.Candidate(43, api.Spec{Size: 1, GPUsPerRank: 4})}
+	v := &View{Nodes: full, Queue: plantest.QueueOf(queue...), Names: names}
 	p := &order.Policy{BackfillDepth: 1, Order: order.OrderFIFO}
 	text := Explain(time.Unix(1e9, 0), v, p, 43).Text
 	plan := planned(t, time.Unix(1e9, 0), v, p)

@@ -5,6 +5,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
+	"gangd/pkg/core/sched/order"
 )
 
 // finder finds where gangs fit. It remembers between plans what does not change with them: classes of nodes, and what each ask
@@ -41,3 +42,57 @@ func (f *finder) emptied(at int, n *cluster.Node) *nodeClass {
 	}
 	return f.emptiedClasses[at]
 }
+
+// begin begins a plan over nodes, which are by name; mix is what people ask for. They are immutable, so that what is the same
+// pointer is the same state: changed is told of the others. It reports whether there are as many nodes as before; else all are new,
+// and changed is not asked.
+func (f *finder) begin(nodes []*cluster.Node, switches []api.Switch, mix *order.Mix, changed func(at int, was, is *cluster.Node)) (same bool) {
+	if f.askClasses == nil {
+		f.askClasses = map[string]*askClass{}
+	}
+	f.planNumber++
+	f.pool.reset()
+	f.switches, f.packer = switches, packer{mix, &f.packing}
+	f.choices = f.choices[:0]
+	f.tally.reset()
+	if f.base == nil || f.base.size != len(nodes) {
+		f.base = newNodeView(&f.classes, nodes)
+		f.nodes = slices.Clone(nodes)
+		f.emptiedClasses = make([]*nodeClass, len(nodes))
+		f.capacity++
+		return false
+	}
+	for at, n := range nodes {
+		was := f.nodes[at]
+		if was == n {
+			continue
+		}
+		if !sameCapacity(was, n) {
+			f.capacity++
+			f.emptiedClasses[at] = nil
+		}
+		changed(at, was, n)
+		f.nodes[at] = n
+		f.base.set(at, n)
+	}
+	f.base.tidy()
+	return true
+}
+
+// remembers is how many classes of nodes it does.
+func (f *finder) remembers() int { return len(f.classes.list) }
+
+// plan counts the plans that were begun.
+func (f *finder) plan() int { return f.planNumber }
+
+// atCapacity counts the changes of what nodes have, whoever holds it: as long as it is the same, what fits on empty nodes is.
+func (f *finder) atCapacity() int { return f.capacity }
+
+// asGiven is the nodes of the plan, with nothing that it decided. It is not to be changed.
+func (f *finder) asGiven() *nodeView { return f.base }
+
+// clone is a view that can be changed without changing l, until the next plan.
+func (f *finder) clone(l *nodeView) *nodeView { return f.pool.clone(l) }
+
+// found is how many nodes of the last look hold how many ranks.
+func (f *finder) found() *tally { return &f.tally }

@@ -22,15 +22,18 @@ func (f *finder) fits(sh *askClass, l *nodeView) bool {
 // Most asks fit on the first few nodes looked at, so the sum is tried whenever the number
 // of nodes counted has doubled; and the answer stays while no node's capacity changes.
 func (f *finder) fitsEmpty(sh *askClass) bool {
-	if sh.emptyAt != f.capacity {
+	if !f.knowsEmpty(sh) {
 		sh.emptyAt, sh.empty = f.capacity, anyAlternative(sh.need, f.countEmpty)
 	}
 	return sh.empty
 }
 
+// knowsEmpty reports whether the answer of fitsEmpty is known.
+func (f *finder) knowsEmpty(sh *askClass) bool { return sh.emptyAt == f.capacity }
+
 func (f *finder) countEmpty(d *cluster.Need) bool {
 	if d.Counts != nil {
-		return holdsEver(d, keep(f.nodes, func(n *cluster.Node) bool { return n.Ready }))
+		return holdsEver(d, slices.DeleteFunc(slices.Clone(f.nodes), func(n *cluster.Node) bool { return !n.Ready }))
 	}
 	l := layoutOf(d)
 	f.tally.reset()
@@ -98,14 +101,4 @@ func roomIn(d *cluster.Need, nodes []*cluster.Node) bool {
 		}
 	}
 	return layoutOf(d).members(&t) > 0 && (d.Counts == nil || placePart(d, nodes, list, nil) != nil)
-}
-
-func keep(nodes []*cluster.Node, ok func(*cluster.Node) bool) []*cluster.Node {
-	var out []*cluster.Node
-	for _, n := range nodes {
-		if ok(n) {
-			out = append(out, n)
-		}
-	}
-	return out
 }

@@ -21,6 +21,14 @@ type restoreMemo struct {
 	next int
 }
 
+// remembered is grants that are put on nodes in more plans than one.
+func remembered(grants []nodeGrant) []nodeGrant {
+	for i := range grants {
+		grants[i].put = &restoreMemo{}
+	}
+	return grants
+}
+
 // putAll adds grants whatever is free.
 func (l *nodeView) putAll(grants []nodeGrant) {
 next:

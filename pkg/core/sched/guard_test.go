@@ -10,6 +10,7 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
 	"gangd/pkg/core/sched/order"
+	"gangd/pkg/lab/plantest"
 )
 
 // TestPatienceByCards: on eight nodes of eight cards a tenth of the cards is 6.4. Whoever is
@@ -31,8 +32,8 @@ func TestPatienceByCards(t *testing.T) {
 		{order.PreemptOff, 0, 64, "48h0m0s"},
 	} {
 		p := &order.Policy{Preempt: tt.preempt, GuardAfter: 48 * time.Hour, GuardShare: tt.share}
-		v := &View{Nodes: testNodes(8, 64, 8, 80), Queue: order.NewQueue(p, nil)}
-		pl := new(Planner).planner(epoch0, v, p)
+		v := &View{Nodes: plantest.Nodes(8, 64, 8, 80), Queue: order.NewQueue(p, nil)}
+		pl := new(Planner).planner(plantest.Epoch0, v, p)
 		if got := pl.guard.patienceFor(tt.cards).Round(time.Second).String(); got != tt.want {
 			t.Errorf("%s, part %v, %d cards: %s, want %s", tt.preempt, tt.share, tt.cards, got, tt.want)
 		}
@@ -44,27 +45,27 @@ func TestPatienceByCards(t *testing.T) {
 // one will be.
 func TestLargeGangsWaitBehindTheFront(t *testing.T) {
 	p := &order.Policy{Preempt: order.PreemptService, GuardAfter: 48 * time.Hour}
-	large := candidate(1, api.Spec{Size: 8, GPUsPerRank: 8})
-	small := candidate(2, api.Spec{Size: 1, GPUsPerRank: 1})
+	large := plantest.Candidate(1, api.Spec{Size: 8, GPUsPerRank: 8})
+	small := plantest.Candidate(2, api.Spec{Size: 1, GPUsPerRank: 1})
 	for _, c := range []*order.Candidate{large, small} {
 		c.TimeLimit, c.KeepsWork = time.Hour, true
-		c.Submit = epoch0.Add(-time.Duration(5-c.Job) * 24 * time.Hour)
+		c.Submit = plantest.Epoch0.Add(-time.Duration(5-c.Job) * 24 * time.Hour)
 	}
 	front := func(at time.Time) string {
 		q := order.NewQueue(p, nil)
 		q.Insert(large)
 		q.Insert(small)
-		pl := new(Planner).planner(at, &View{Nodes: testNodes(8, 64, 8, 80), Queue: q}, p)
+		pl := new(Planner).planner(at, &View{Nodes: plantest.Nodes(8, 64, 8, 80), Queue: q}, p)
 		text := ""
 		for _, c := range pl.guard.guarded {
 			text += fmt.Sprintf("%d ", c.Job)
 		}
-		return text + pl.next.Sub(epoch0).String()
+		return text + pl.next.Sub(plantest.Epoch0).String()
 	}
-	if got, want := front(epoch0), "2 2304h0m0s"; got != want {
+	if got, want := front(plantest.Epoch0), "2 2304h0m0s"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
-	if got, want := front(epoch0.Add(2304*time.Hour)), "1 "; got[:2] != want {
+	if got, want := front(plantest.Epoch0.Add(2304*time.Hour)), "1 "; got[:2] != want {
 		t.Errorf("100 days after its submission: %s, want the large gang at the front", got)
 	}
 }
@@ -79,9 +80,9 @@ func TestTurnByOwnLimit(t *testing.T) {
 		want   time.Duration // -1: never
 	}{
 		{"by its limit", order.Policy{GuardAfter: 48 * time.Hour}, func(c *order.Candidate) {}, 4 * time.Hour},
-		{"since it could have started", order.Policy{GuardAfter: 48 * time.Hour}, func(c *order.Candidate) { c.Eligible = epoch0.Add(7 * time.Hour) }, 11 * time.Hour},
+		{"since it could have started", order.Policy{GuardAfter: 48 * time.Hour}, func(c *order.Candidate) { c.Eligible = plantest.Epoch0.Add(7 * time.Hour) }, 11 * time.Hour},
 		{"it ran meanwhile", order.Policy{GuardAfter: 48 * time.Hour}, func(c *order.Candidate) { c.Attained = 5 * time.Hour }, 9 * time.Hour},
-		{"it ran before it could start again", order.Policy{GuardAfter: 48 * time.Hour}, func(c *order.Candidate) { c.Attained, c.Eligible = 5*time.Hour, epoch0.Add(6*time.Hour) }, 10 * time.Hour},
+		{"it ran before it could start again", order.Policy{GuardAfter: 48 * time.Hour}, func(c *order.Candidate) { c.Attained, c.Eligible = 5*time.Hour, plantest.Epoch0.Add(6*time.Hour) }, 10 * time.Hour},
 		{"what is too long for any is less", order.Policy{GuardAfter: 3 * time.Hour}, func(c *order.Candidate) {}, 3 * time.Hour},
 		{"no limit", order.Policy{GuardAfter: 48 * time.Hour}, func(c *order.Candidate) { c.TimeLimit = 0 }, 48 * time.Hour},
 		{"no end", order.Policy{GuardAfter: 48 * time.Hour}, func(c *order.Candidate) { c.TimeLimit = 1 << 62 }, 48 * time.Hour},
@@ -92,12 +93,12 @@ func TestTurnByOwnLimit(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			c := lasting(1, 1, 60)
-			c.Submit = epoch0
+			c.Submit = plantest.Epoch0
 			tt.change(c)
 			q := order.NewQueue(&tt.policy, nil)
 			q.Insert(c)
 			at := func(now time.Duration) *planner {
-				return new(Planner).planner(epoch0.Add(now), &View{Nodes: testNodes(10, 4, 1, 80), Queue: q}, &tt.policy)
+				return new(Planner).planner(plantest.Epoch0.Add(now), &View{Nodes: plantest.Nodes(10, 4, 1, 80), Queue: q}, &tt.policy)
 			}
 			if tt.want < 0 {
 				if pl := at(1000 * time.Hour); len(pl.front) > 0 || !pl.next.IsZero() {
@@ -105,8 +106,8 @@ func TestTurnByOwnLimit(t *testing.T) {
 				}
 				return
 			}
-			if pl := at(tt.want - 1); len(pl.front) > 0 || !pl.next.Equal(epoch0.Add(tt.want)) {
-				t.Errorf("before its turn: at the front %v, next %s", pl.front, pl.next.Sub(epoch0))
+			if pl := at(tt.want - 1); len(pl.front) > 0 || !pl.next.Equal(plantest.Epoch0.Add(tt.want)) {
+				t.Errorf("before its turn: at the front %v, next %s", pl.front, pl.next.Sub(plantest.Epoch0))
 			}
 			if pl := at(tt.want); pl.front[1] == order.NoTurn {
 				t.Error("it is not at the front when its turn has come")
@@ -118,16 +119,19 @@ func TestTurnByOwnLimit(t *testing.T) {
 // TestTurnsWithinThePart: who waited too long for any comes before who did for its own limit, and
 // both together are let in up to the part of the cards.
 func TestTurnsWithinThePart(t *testing.T) {
-	ago := func(c *order.Candidate, d time.Duration) *order.Candidate { c.Submit = epoch0.Add(-d); return c }
+	ago := func(c *order.Candidate, d time.Duration) *order.Candidate {
+		c.Submit = plantest.Epoch0.Add(-d)
+		return c
+	}
 	own := func(job int64, cards int) *order.Candidate { // its turn came job minutes ago
 		return ago(lasting(job, cards, 60), 4*time.Hour+time.Duration(job)*time.Minute)
 	}
 	long := func(job int64, cards int) *order.Candidate { return ago(lasting(job, cards, 60*24), 72*time.Hour) }
 	running := func(turn order.Turn, cards int) *order.Running { // it waited for three days, however it started
-		return &order.Running{Job: 90, Cards: cards, TimeLimit: time.Hour, Submit: epoch0.Add(-73 * time.Hour), Start: epoch0.Add(-time.Hour), Turn: turn}
+		return &order.Running{Job: 90, Cards: cards, TimeLimit: time.Hour, Submit: plantest.Epoch0.Add(-73 * time.Hour), Start: plantest.Epoch0.Add(-time.Hour), Turn: turn}
 	}
 	across := func(c *order.Candidate) *order.Candidate {
-		c.Ask = candidate(2, api.Spec{Size: 20, GPUsPerRank: 1}).Ask
+		c.Ask = plantest.Candidate(2, api.Spec{Size: 20, GPUsPerRank: 1}).Ask
 		return c
 	}
 	capped := func(c *order.Candidate) *order.Candidate { c.Account = "small"; return c }
@@ -155,12 +159,12 @@ func TestTurnsWithinThePart(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			p := &order.Policy{GuardAfter: 48 * time.Hour, Accounts: []order.Account{{Name: "small", Cards: 2}}}
-			v := &View{Nodes: testNodes(10, 64, 8, 80), Queue: order.NewQueue(p, nil), Running: tt.running}
+			v := &View{Nodes: plantest.Nodes(10, 64, 8, 80), Queue: order.NewQueue(p, nil), Running: tt.running}
 			for _, c := range tt.waiting {
 				v.Queue.Insert(c)
 			}
 			var got []string
-			for _, c := range new(Planner).planner(epoch0, v, p).guard.guarded {
+			for _, c := range new(Planner).planner(plantest.Epoch0, v, p).guard.guarded {
 				got = append(got, fmt.Sprint(c.Job))
 			}
 			if strings.Join(got, " ") != tt.want {
@@ -176,11 +180,11 @@ func TestNextTurn(t *testing.T) {
 	q := order.NewQueue(p, nil)
 	for job, limit := range map[int64]int{1: 60, 2: 90, 3: 120} {
 		c := lasting(job, 1, limit)
-		c.Submit = epoch0
+		c.Submit = plantest.Epoch0
 		q.Insert(c)
 	}
-	pl := new(Planner).planner(epoch0.Add(4*time.Hour), &View{Nodes: testNodes(10, 4, 1, 80), Queue: q}, p)
-	if want := epoch0.Add(6 * time.Hour); !pl.next.Equal(want) || len(pl.front) != 1 {
+	pl := new(Planner).planner(plantest.Epoch0.Add(4*time.Hour), &View{Nodes: plantest.Nodes(10, 4, 1, 80), Queue: q}, p)
+	if want := plantest.Epoch0.Add(6 * time.Hour); !pl.next.Equal(want) || len(pl.front) != 1 {
 		t.Errorf("next %s, want %s; at the front %v", pl.next, want, pl.front)
 	}
 }
@@ -188,11 +192,14 @@ func TestNextTurn(t *testing.T) {
 // TestBackfillsAtTheFront: who waited too long for any has one backfill beside all others, also those
 // of gangs at the front for their own limits; these have one when there is no other at the front.
 func TestBackfillsAtTheFront(t *testing.T) {
-	ago := func(c *order.Candidate, d time.Duration) *order.Candidate { c.Submit = epoch0.Add(-d); return c }
+	ago := func(c *order.Candidate, d time.Duration) *order.Candidate {
+		c.Submit = plantest.Epoch0.Add(-d)
+		return c
+	}
 	p := &order.Policy{GuardAfter: 48 * time.Hour, GuardShare: 1, BackfillDepth: 1}
 	var nodes []*cluster.Node
 	for i := range 4 {
-		nodes = append(nodes, run(testNode(fmt.Sprint("n", i+1), 32, 4, 80), 90+int64(i), 60+60*i, 0, 1, 2, 3))
+		nodes = append(nodes, run(plantest.Node(fmt.Sprint("n", i+1), 32, 4, 80), 90+int64(i), 60+60*i, 0, 1, 2, 3))
 	}
 	own, later := ago(lasting(1, 4, 60), 5*time.Hour), ago(lasting(3, 4, 60), 270*time.Minute)
 	long, short := ago(lasting(2, 4, 60*24), 72*time.Hour), ago(lasting(4, 4, 30), 0)
@@ -209,12 +216,12 @@ func TestBackfillsAtTheFront(t *testing.T) {
 		for _, c := range tt.first {
 			q.Insert(c)
 		}
-		v.Backfills = planned(t, epoch0, v, p).Backfills
+		v.Backfills = planned(t, plantest.Epoch0, v, p).Backfills
 		for _, c := range []*order.Candidate{own, long, later, short} {
 			q.Insert(c)
 		}
 		var got []int
-		for _, c := range planned(t, epoch0, v, p).Backfills {
+		for _, c := range planned(t, plantest.Epoch0, v, p).Backfills {
 			got = append(got, int(c.Job))
 		}
 		slices.Sort(got)

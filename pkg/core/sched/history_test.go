@@ -11,6 +11,7 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
 	"gangd/pkg/core/sched/order"
+	"gangd/pkg/lab/plantest"
 )
 
 // past is a site's history as it may go: gangs come, start, end, are stopped and queued
@@ -30,7 +31,7 @@ type past struct {
 // newPast draws a site: a few unequal nodes, or more equal ones on which classes have many
 // nodes and backfills stand beside each other.
 func newPast(t *rapid.T) *past {
-	h := &past{t: t, now: epoch0, ledger: order.NewLedger(0), known: map[int64]*order.Candidate{}, next: 1}
+	h := &past{t: t, now: plantest.Epoch0, ledger: order.NewLedger(0), known: map[int64]*order.Candidate{}, next: 1}
 	h.policy = &order.Policy{Order: rapid.SampledFrom(order.Orders).Draw(t, "order"), BackfillDepth: rapid.IntRange(1, 4).Draw(t, "backfills"),
 		MaxStarts: rapid.IntRange(0, 3).Draw(t, "max"), Preempt: rapid.SampledFrom(order.Preempts).Draw(t, "preempt"),
 		GuardAfter: time.Duration(rapid.SampledFrom([]int{0, 0, 30}).Draw(t, "guard")) * time.Minute}
@@ -38,12 +39,12 @@ func newPast(t *rapid.T) *past {
 		h.policy.UserCards = rapid.IntRange(1, 20).Draw(t, "cap")
 	}
 	if rapid.Bool().Draw(t, "unequal") {
-		h.view.Nodes = genNodes(t)
+		h.view.Nodes = plantest.DrawNodes(t)
 	} else {
 		nodes := rapid.IntRange(3, 14).Draw(t, "nodes")
-		h.view.Nodes = testNodes(nodes, 16, 4, 80)
+		h.view.Nodes = plantest.Nodes(nodes, 16, 4, 80)
 		if rapid.IntRange(0, 3).Draw(t, "network") == 0 {
-			h.policy.Switches = fabric(nodes, 3)
+			h.policy.Switches = plantest.Fabric(nodes, 3)
 		}
 	}
 	h.view.Queue = order.NewQueue(h.policy, h.ledger)
@@ -115,7 +116,7 @@ func (h *past) step() {
 
 func (h *past) submit() {
 	t := h.t
-	c := genCandidate(t, h.next)
+	c := plantest.DrawCandidate(t, h.next)
 	if rapid.Bool().Draw(t, "plain") {
 		s := api.Spec{Size: rapid.IntRange(1, 9).Draw(t, "ranks"), GPUsPerRank: rapid.IntRange(1, 4).Draw(t, "cards")}
 		c.Ask, c.Size = cluster.AskOf(&s, []string{"gpu"}), s.Size
@@ -160,7 +161,7 @@ func (h *past) change() {
 	}
 	if rapid.IntRange(0, 3).Draw(h.t, "says hello") == 0 {
 		n.Grants = nil
-		n.Has[cluster.Tmp], n.Each[cluster.Tmp] = rapid.Int64Range(0, 8).Draw(h.t, "tmp now")*gib, rapid.Int64Range(0, 2).Draw(h.t, "tmp of each now")*gib
+		n.Has[cluster.Tmp], n.Each[cluster.Tmp] = rapid.Int64Range(0, 8).Draw(h.t, "tmp now")*plantest.GiB, rapid.Int64Range(0, 2).Draw(h.t, "tmp of each now")*plantest.GiB
 		now := n.Counted()
 		for _, g := range h.view.Nodes[at].Grants {
 			now = now.Restore(g)

@@ -18,8 +18,8 @@ func (pl *planner) hopeless(c *order.Candidate, cl *order.JobClass) *askClass {
 	case !sh.plain:
 		return nil
 	}
-	if m := pl.kept.mostFree(); sh.rank.above(&m.amount) {
-		pl.fit.tally.reset()
+	if m := pl.kept.mostFree(); sh.needsMore(&m.amount) {
+		pl.fit.found().reset()
 	} else if m.looks++; pl.fit.fits(sh, pl.kept.views[0]) {
 		return nil
 	} else if len(pl.kept.list) > 0 {
@@ -59,7 +59,7 @@ func (pl *planner) isBehind(c *order.Candidate) bool {
 // the gang, that it has no room depends on nothing else.
 func (pl *planner) tellHopeless(c *order.Candidate, cl *order.JobClass, sh *askClass) {
 	n := pl.why.notedOf(sh)
-	if o := n.last; n.verdict == nil && pl.fit.tally.nodes == 0 && sh.emptyAt == pl.fit.capacity && o != nil && o.first == c.Job &&
+	if o := n.last; n.verdict == nil && pl.fit.found().nodes == 0 && pl.fit.knowsEmpty(sh) && o != nil && o.first == c.Job &&
 		o.isRoomless() {
 		n.verdict = o
 	}

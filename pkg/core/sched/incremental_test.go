@@ -9,6 +9,7 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
 	"gangd/pkg/core/sched/order"
+	"gangd/pkg/lab/plantest"
 )
 
 // TestPlansRememberNothingThatMatters: a planner that has made many plans decides as one
@@ -31,29 +32,29 @@ func TestPlansRememberNothingThatMatters(t *testing.T) {
 
 // TestCapacityIsLookedAtAgain: whether a gang would fit on empty nodes is known until one of them offers something else.
 func TestCapacityIsLookedAtAgain(t *testing.T) {
-	full := testNode("n1", 4, 0, 0).Restore(cluster.Grant{MemberKey: api.MemberKey{Job: 7, Epoch: 1}, Ranks: 4, Takes: cluster.Amounts{cluster.CPUs: 4}})
+	full := plantest.Node("n1", 4, 0, 0).Restore(cluster.Grant{MemberKey: api.MemberKey{Job: 7, Epoch: 1}, Ranks: 4, Takes: cluster.Amounts{cluster.CPUs: 4}})
 	for name, x := range map[string]struct {
 		spec   api.Spec
 		offers func(n *cluster.Node) // what the gang needs
 	}{
 		"CPUs":                    {api.Spec{Size: 5}, func(n *cluster.Node) { n.Has[cluster.CPUs] = 5 }},
-		"memory":                  {api.Spec{Size: 1, MemoryPerNode: 300 * gib}, func(n *cluster.Node) { n.Has[cluster.Memory] = 300 * gib }},
-		"temporary space":         {api.Spec{Size: 1, TmpPerNode: 20 * gib}, func(n *cluster.Node) { n.Has[cluster.Tmp] = 20 * gib }},
-		"temporary space of each": {api.Spec{Size: 1}, func(n *cluster.Node) { n.Each[cluster.Tmp] = 16 * gib }},
+		"memory":                  {api.Spec{Size: 1, MemoryPerNode: 300 * plantest.GiB}, func(n *cluster.Node) { n.Has[cluster.Memory] = 300 * plantest.GiB }},
+		"temporary space":         {api.Spec{Size: 1, TmpPerNode: 20 * plantest.GiB}, func(n *cluster.Node) { n.Has[cluster.Tmp] = 20 * plantest.GiB }},
+		"temporary space of each": {api.Spec{Size: 1}, func(n *cluster.Node) { n.Each[cluster.Tmp] = 16 * plantest.GiB }},
 		"features":                {api.Spec{Size: 1, Constraint: "ib"}, func(n *cluster.Node) { n.Features = []string{"ib"} }},
 	} {
 		lacks, has := *full, *full
 		x.offers(&has)
 		if name == "temporary space of each" {
-			lacks.Each[cluster.Tmp] = 17 * gib
+			lacks.Each[cluster.Tmp] = 17 * plantest.GiB
 		}
-		v := &View{Queue: queueOf(candidate(8, x.spec))}
-		away := testNode("n2", 64, 0, 0) // would hold all of them, and is out of service
-		away.Ready, away.Has[cluster.Tmp], away.Has[cluster.Memory], away.Features = false, 64*gib, 512*gib, []string{"ib"}
+		v := &View{Queue: plantest.QueueOf(plantest.Candidate(8, x.spec))}
+		away := plantest.Node("n2", 64, 0, 0) // would hold all of them, and is out of service
+		away.Ready, away.Has[cluster.Tmp], away.Has[cluster.Memory], away.Features = false, 64*plantest.GiB, 512*plantest.GiB, []string{"ib"}
 		var m Planner
 		for i, n := range []*cluster.Node{&lacks, &has, &lacks} {
 			v.Nodes = []*cluster.Node{n, away}
-			plan := m.Make(epoch0, v, &order.Policy{})
+			plan := m.Make(plantest.Epoch0, v, &order.Policy{})
 			r, _ := plan.Reason(8, v.Queue.JobClass(8))
 			if fits := r.Word == WordResources; fits != (i == 1) {
 				t.Errorf("%s, look %d: %+v", name, i+1, r)
@@ -107,14 +108,14 @@ func wholeOf(p *Plan, h *past) whole {
 // others like it stand behind.
 func TestWhoStartedIsNotHopeless(t *testing.T) {
 	p := &order.Policy{BackfillDepth: 2}
-	n1, n2 := run(testNode("n1", 32, 4, 80), 90, 60, 0, 1, 2, 3), testNode("n2", 32, 1, 80)
-	q := queueOf(lasting(1, 4, 1), lasting(3, 1, 600))
+	n1, n2 := run(plantest.Node("n1", 32, 4, 80), 90, 60, 0, 1, 2, 3), plantest.Node("n2", 32, 1, 80)
+	q := plantest.QueueOf(lasting(1, 4, 1), lasting(3, 1, 600))
 	v := &View{Nodes: []*cluster.Node{n1, run(n2, 91, 60, 0)}, Queue: q}
-	v.Backfills = planned(t, epoch0, v, p).Backfills
+	v.Backfills = planned(t, plantest.Epoch0, v, p).Backfills
 	q.Insert(lasting(2, 2, 60))
 	q.Insert(lasting(4, 1, 600))
 	v.Nodes[1] = n2
-	plan := planned(t, epoch0, v, &order.Policy{BackfillDepth: 1})
+	plan := planned(t, plantest.Epoch0, v, &order.Policy{BackfillDepth: 1})
 	if got := started(plan); got != "[3@n2]" {
 		t.Fatalf("starts %s", got)
 	}

@@ -52,3 +52,19 @@ type horizon struct {
 	started  []nodeGrant
 	stopBy   map[int64]time.Time
 }
+
+// changed takes in that a node is another than in the plan before.
+func (km *keptMemory) changed(at int, was, is *cluster.Node) {
+	if is.Name != was.Name {
+		clear(km.backfillGrants) // they go by index
+	}
+	km.ends.node(at, was, is)
+	km.backfillClasses.changed(at)
+}
+
+// reset forgets all of nodes that are others now.
+func (km *keptMemory) reset(nodes []*cluster.Node) {
+	km.ends.reset(nodes)
+	km.backfillGrants = map[int64]*grantsMemo{}
+	km.backfillClasses = backfillClasses{}
+}

@@ -26,10 +26,7 @@ func (kp *kept) grantsOf(b *backfill) []nodeGrant {
 		return k.grants
 	}
 	k = &grantsMemo{slots: &b.Slots[0], n: len(b.Slots), askKey: b.c.Ask.Key, until: b.Until,
-		grants: kp.fit.grants(b.c, b.Slots, epochBackfill, b.Until)}
-	for i := range k.grants {
-		k.grants[i].put = &restoreMemo{}
-	}
+		grants: remembered(kp.fit.grants(b.c, b.Slots, epochBackfill, b.Until))}
 	kp.mem.backfillGrants[b.Job] = k
 	return k.grants
 }
@@ -42,7 +39,7 @@ func (k *grantsMemo) are(b *backfill) bool {
 // stands reports whether a backfill is known to hold: see holds.
 func (kp *kept) stands(b *backfill) bool {
 	k := kp.mem.backfillGrants[b.Job]
-	return k.are(b) && k.heldAt == kp.fit.capacity
+	return k.are(b) && k.heldAt == kp.fit.atCapacity()
 }
 
 // forget forgets those of backfills that are gone.

@@ -10,6 +10,7 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
 	"gangd/pkg/core/sched/order"
+	"gangd/pkg/lab/plantest"
 )
 
 // standing is a cluster of single cards under a queue that never gets empty.
@@ -33,11 +34,11 @@ type life struct {
 	ends int // second
 }
 
-func (s *standing) now() time.Time { return epoch0.Add(time.Duration(s.tick) * time.Second) }
+func (s *standing) now() time.Time { return plantest.Epoch0.Add(time.Duration(s.tick) * time.Second) }
 
 func (s *standing) submit(size, limit int) int64 {
 	s.next++
-	c := candidate(s.next, api.Spec{Size: size, GPUsPerRank: 1})
+	c := plantest.Candidate(s.next, api.Spec{Size: size, GPUsPerRank: 1})
 	c.TimeLimit, c.Submit, c.KeepsWork = time.Duration(limit)*time.Second, s.now(), rapid.Bool().Draw(s.t, "keeps work")
 	s.queue.Insert(c)
 	return s.next
@@ -80,7 +81,7 @@ func (s *standing) step() (started []int64) {
 	s.backfills = plan.Backfills
 	for _, st := range plan.Starts {
 		c := s.queue.Get(st.Job)
-		s.nodes = applyUntil(s.t, s.nodes, c, s.tick, st.Slots, s.now().Add(c.TimeLimit))
+		s.nodes = plantest.ApplyUntil(s.t, s.nodes, c, s.tick, st.Slots, s.now().Add(c.TimeLimit))
 		s.queue.Remove(st.Job)
 		limit := int(c.TimeLimit / time.Second)
 		s.runs[st.Job] = &life{c, &order.Running{Job: st.Job, Epoch: s.tick, Cards: len(st.Slots), Submit: c.Submit, Start: s.now(),
@@ -112,7 +113,7 @@ func TestStartedAsStated(t *testing.T) {
 			GuardShare:    float64(rapid.SampledFrom([]int{1, 10, 50, 100}).Draw(t, "guard percent")) / 100,
 		}
 		s := &standing{t: t, policy: p, queue: order.NewQueue(p, nil), runs: map[int64]*life{}, limit: rapid.IntRange(1, 6).Draw(t, "longest limit")}
-		s.nodes = testNodes(rapid.IntRange(1, 3).Draw(t, "nodes"), 16, 4, 80)
+		s.nodes = plantest.Nodes(rapid.IntRange(1, 3).Draw(t, "nodes"), 16, 4, 80)
 		waiting := rapid.IntRange(1, 12).Draw(t, "always wait")
 		for range rapid.IntRange(0, 20).Draw(t, "seconds before") {
 			s.fill(waiting)
@@ -128,7 +129,7 @@ func TestStartedAsStated(t *testing.T) {
 		for !slices.Contains(s.step(), ours) {
 			s.fill(waiting)
 			if s.now().After(by) {
-				t.Fatalf("waits %d s after it came, was to start within %s", s.tick-came, by.Sub(epoch0)-time.Duration(came)*time.Second)
+				t.Fatalf("waits %d s after it came, was to start within %s", s.tick-came, by.Sub(plantest.Epoch0)-time.Duration(came)*time.Second)
 			}
 		}
 	})

@@ -393,3 +393,6 @@ func (l layout) backfillFixed(choices []nodeChoice) []member {
 	}
 	return out
 }
+
+// most is the most members that the gang may have.
+func (l layout) most() int { return l.hi }

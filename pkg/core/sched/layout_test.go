@@ -9,6 +9,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
+	"gangd/pkg/lab/plantest"
 	"gangd/pkg/lab/transcript"
 )
 
@@ -151,17 +152,8 @@ func TestLayoutOfAnAsk(t *testing.T) {
 		{api.Spec{Size: 4, GPUsPerNode: 1}, layout{size: 4, lo: 1, hi: 4, even: true}},
 		{api.Spec{Size: 4, GPUsPerRank: 1}, layout{size: 4, lo: 1, hi: 4}},
 	} {
-		if got := layoutOf(needOf(t, tt.spec)); got != tt.want {
+		if got := layoutOf(plantest.NeedOf(t, tt.spec)); got != tt.want {
 			t.Errorf("%+v: %+v, want %+v", tt.spec, got, tt.want)
 		}
 	}
-}
-
-func needOf(t testing.TB, s api.Spec) *cluster.Need {
-	t.Helper()
-	d, err := cluster.NewNeed(cluster.AskOf(&s, []string{"gpu"}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return d
 }

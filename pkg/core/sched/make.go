@@ -7,7 +7,6 @@ import (
 	"sort"
 	"time"
 
-	"gangd/pkg/core/cluster"
 	"gangd/pkg/core/sched/order"
 )
 
@@ -73,22 +72,19 @@ type backfill struct {
 }
 
 func (m *Planner) planner(now time.Time, v *View, p *order.Policy) *planner {
-	if m.fit.askClasses == nil || len(m.fit.classes.list) > forget {
-		*m = Planner{fit: finder{askClasses: map[string]*askClass{}}, kept: keptMemory{visitsAll: m.kept.visitsAll}}
+	if m.fit.remembers() > forget {
+		*m = Planner{kept: keptMemory{visitsAll: m.kept.visitsAll}}
 	}
 	f := &m.fit
-	f.planNumber++
-	f.pool.reset()
-	m.look(v.Nodes)
-	f.switches, f.packer = p.Switches, packer{v.Queue.Ledger().Typical(), &f.packing}
-	f.choices = f.choices[:0]
-	f.tally.reset()
+	if !f.begin(v.Nodes, p.Switches, v.Queue.Ledger().Typical(), m.kept.changed) {
+		m.kept.reset(v.Nodes)
+	}
 	m.kept.forget(v.Backfills)
 	pl := &planner{mem: m, fit: f, visited: map[int64]bool{},
 		given: given{now: now, view: v, policy: p, depth: max(1, p.BackfillDepth), reservations: newReservations(v, now),
 			front: map[int64]order.Turn{}}}
 	g := &pl.given
-	pl.kept = kept{given: g, fit: f, mem: &m.kept, ends: horizon{given: g, mem: &m.kept}, views: []*nodeView{f.pool.clone(f.base)},
+	pl.kept = kept{given: g, fit: f, mem: &m.kept, ends: horizon{given: g, mem: &m.kept}, views: []*nodeView{f.clone(f.asGiven())},
 		moved: map[int64]bool{}}
 	pl.bounds = bounds{given: g, kept: &pl.kept}
 	pl.guard = guard{given: g, fit: f, kept: &pl.kept, bounds: &pl.bounds}
@@ -96,43 +92,12 @@ func (m *Planner) planner(now time.Time, v *View, p *order.Policy) *planner {
 	pl.why = why{given: g, fit: f, kept: &pl.kept, bounds: &pl.bounds, guard: &pl.guard, victims: &pl.victims, mem: &m.why,
 		verdicts: make(verdictList, v.Queue.Slots())}
 	if g.ranksLeft() {
-		pl.kept.strictView = f.pool.clone(f.base)
+		pl.kept.strictView = f.clone(f.asGiven())
 	}
 	pl.kept.restore()
 	pl.guard.fill()
 	pl.guard.listWide()
 	return pl
-}
-
-// look takes in what changed on the nodes. They are immutable, so that what is the same
-// pointer is the same state.
-func (m *Planner) look(nodes []*cluster.Node) {
-	if m.fit.base == nil || m.fit.base.size != len(nodes) {
-		m.fit.base = newNodeView(&m.fit.classes, nodes)
-		m.fit.nodes = slices.Clone(nodes)
-		m.kept.ends.reset(nodes)
-		m.kept.backfillGrants = map[int64]*grantsMemo{}
-		m.kept.backfillClasses = backfillClasses{}
-		m.fit.emptiedClasses = make([]*nodeClass, len(nodes))
-		m.fit.capacity++
-		return
-	}
-	for at, n := range nodes {
-		if m.fit.nodes[at] != n {
-			if !sameCapacity(m.fit.nodes[at], n) {
-				m.fit.capacity++
-				m.fit.emptiedClasses[at] = nil
-			}
-			if n.Name != m.fit.nodes[at].Name {
-				clear(m.kept.backfillGrants) // they go by index
-			}
-			m.kept.ends.node(at, m.fit.nodes[at], n)
-			m.fit.nodes[at] = n
-			m.fit.base.set(at, n)
-			m.kept.backfillClasses.changed(at)
-		}
-	}
-	m.fit.base.tidy()
 }
 
 // run visits what waits, in order, up to the candidate at stop (-1: all).

@@ -1,7 +1,6 @@
 package sched
 
 import (
-	"fmt"
 	"math/bits"
 	"slices"
 	"testing"
@@ -12,23 +11,8 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
 	"gangd/pkg/core/sched/order"
+	"gangd/pkg/lab/plantest"
 )
-
-// giveRoles cuts a spec into roles of unlike ranks.
-func giveRoles(t *rapid.T, s *api.Spec) {
-	s.Roles, s.Size, s.RanksPerNode, s.MinNodes, s.MaxNodes, s.MemoryPerNode, s.GPUsPerNode = nil, 0, 0, 0, 0, 0, 0
-	for i := range rapid.IntRange(1, 3).Draw(t, "number of roles") {
-		r := api.Role{Name: fmt.Sprintf("r%d", i), Count: rapid.IntRange(1, 3).Draw(t, "count"), CPUsPerRank: rapid.IntRange(1, 4).Draw(t, "role cpus"),
-			MemoryPerRank: rapid.SampledFrom([]int64{0, 1, 6}).Draw(t, "role mem") * gib, GPUsPerRank: rapid.IntRange(0, 2).Draw(t, "role cards"),
-			Constraint: rapid.SampledFrom([]string{"", "", "ib"}).Draw(t, "role constraint")}
-		if r.GPUsPerRank > 0 {
-			r.VRAMBytes = rapid.SampledFrom([]int64{0, 20, 40}).Draw(t, "role vram") * gib
-			r.GPUType = s.GPUType
-		}
-		s.Size += r.Count
-		s.Roles = append(s.Roles, r)
-	}
-}
 
 func checkRolePlaces(t *rapid.T, c *order.Candidate, slots []cluster.Slot, nodes []*cluster.Node) {
 	s := c.Ask.Spec
@@ -54,7 +38,7 @@ func checkRolePlaces(t *rapid.T, c *order.Candidate, slots []cluster.Slot, nodes
 func TestOneRoleIsNoRole(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		v := genView(t)
-		s := genSpec(t)
+		s := plantest.DrawSpec(t)
 		s.Prefer = ""
 		s.RanksPerNode, s.MinNodes, s.MaxNodes, s.MemoryPerNode, s.GPUsPerNode = 0, 0, 0, 0, 0
 		if s.GPUsPerRank == 0 {
@@ -65,8 +49,8 @@ func TestOneRoleIsNoRole(t *testing.T) {
 		role.Roles = []api.Role{{Name: "all", Count: s.Size, CPUsPerRank: s.CPUsPerRank, MemoryPerRank: s.MemoryPerRank,
 			GPUsPerRank: s.GPUsPerRank, GPUType: s.GPUType, VRAMBytes: s.VRAMBytes, Constraint: s.Constraint}}
 		starts := func(s *api.Spec) int {
-			v.Queue = queueOf(&order.Candidate{Job: 1, Terms: &order.Terms{Size: s.Size, Ask: cluster.AskOf(s, []string{"gpu"})}})
-			return len(Make(epoch0, v, &order.Policy{}).Starts)
+			v.Queue = plantest.QueueOf(&order.Candidate{Job: 1, Terms: &order.Terms{Size: s.Size, Ask: cluster.AskOf(s, []string{"gpu"})}})
+			return len(Make(plantest.Epoch0, v, &order.Policy{}).Starts)
 		}
 		if a, b := starts(s), starts(&role); a != b {
 			t.Fatalf("%d starts without roles, %d with one: %+v", a, b, s)
@@ -81,12 +65,12 @@ func TestOneRoleIsNoRole(t *testing.T) {
 func TestRolesStartOnTheirClaim(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		v := genView(t)
-		c := genCandidate(t, 1)
-		giveRoles(t, c.Ask.Spec)
+		c := plantest.DrawCandidate(t, 1)
+		plantest.GiveRoles(t, c.Ask.Spec)
 		c.Ask = cluster.AskOf(c.Ask.Spec, c.Ask.Partitions)
 		c.Size = c.Ask.Spec.Size
-		v.Queue = queueOf(c)
-		plan := Make(epoch0, v, &order.Policy{BackfillDepth: 1})
+		v.Queue = plantest.QueueOf(c)
+		plan := Make(plantest.Epoch0, v, &order.Policy{BackfillDepth: 1})
 		if len(plan.Backfills) == 0 {
 			return // it starts, or never could
 		}
@@ -94,7 +78,7 @@ func TestRolesStartOnTheirClaim(t *testing.T) {
 			v.Nodes[i] = n.Emptied()
 		}
 		v.Backfills = plan.Backfills
-		if len(Make(epoch0, v, &order.Policy{BackfillDepth: 1}).Starts) != 1 {
+		if len(Make(plantest.Epoch0, v, &order.Policy{BackfillDepth: 1}).Starts) != 1 {
 			t.Fatalf("claimed %v and did not start on the empty nodes", plan.Backfills[0].Slots)
 		}
 	})
@@ -106,14 +90,14 @@ func TestMixedMissesLittle(t *testing.T) {
 	missed, placeable := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
 		v := genView(t)
-		c := genCandidate(t, 1)
+		c := plantest.DrawCandidate(t, 1)
 		// What is preferred stands in for the constraint, which tryAll knows nothing of.
 		c.Ask.Spec.Share, c.Ask.Spec.Exclusive, c.Ask.Spec.Prefer = false, false, ""
-		giveRoles(t, c.Ask.Spec)
+		plantest.GiveRoles(t, c.Ask.Spec)
 		c.Ask = cluster.AskOf(c.Ask.Spec, c.Ask.Partitions)
 		c.Size = c.Ask.Spec.Size
-		v.Queue = queueOf(c)
-		got := len(Make(epoch0, v, &order.Policy{}).Starts) == 1
+		v.Queue = plantest.QueueOf(c)
+		got := len(Make(plantest.Epoch0, v, &order.Policy{}).Starts) == 1
 		want := tryAll(c, v.Nodes, 0)
 		if got && !want {
 			t.Fatalf("started, but no rank by rank placement exists: %+v", c.Ask.Spec.Roles)
@@ -176,12 +160,12 @@ func mixedSpec(roles ...api.Role) api.Spec {
 }
 
 func TestMixedPlaces(t *testing.T) {
-	nodes := []*cluster.Node{testNode("n1", 8, 3, 80), testNode("n2", 4, 4, 80)}
+	nodes := []*cluster.Node{plantest.Node("n1", 8, 3, 80), plantest.Node("n2", 4, 4, 80)}
 	// The worker first would take n1, and leave no node with six CPUs.
-	c := candidate(1, mixedSpec(api.Role{Name: "coordinator", Count: 1, CPUsPerRank: 6}, api.Role{Name: "worker", Count: 3, CPUsPerRank: 1, GPUsPerRank: 1}))
-	plan := planned(t, epoch0, &View{Nodes: nodes, Queue: queueOf(c)}, &order.Policy{})
+	c := plantest.Candidate(1, mixedSpec(api.Role{Name: "coordinator", Count: 1, CPUsPerRank: 6}, api.Role{Name: "worker", Count: 3, CPUsPerRank: 1, GPUsPerRank: 1}))
+	plan := planned(t, plantest.Epoch0, &View{Nodes: nodes, Queue: plantest.QueueOf(c)}, &order.Policy{})
 	if len(plan.Starts) != 1 {
-		t.Fatalf("does not start: %+v", plan.Reasons(queueOf(c)))
+		t.Fatalf("does not start: %+v", plan.Reasons(plantest.QueueOf(c)))
 	}
 	want := []cluster.Slot{{Node: "n1"}, {Node: "n2", Cards: []string{"n2-0"}}, {Node: "n2", Cards: []string{"n2-1"}}, {Node: "n2", Cards: []string{"n2-2"}}}
 	if got := plan.Starts[0].Slots; !slices.EqualFunc(got, want, func(a, b cluster.Slot) bool { return a.Node == b.Node && slices.Equal(a.Cards, b.Cards) }) {
@@ -191,22 +175,22 @@ func TestMixedPlaces(t *testing.T) {
 
 // The ranks of two roles on one node are one grant, also where the gang wants the node alone.
 func TestMixedOnOneNode(t *testing.T) {
-	spec := mixedSpec(api.Role{Name: "a", Count: 1, CPUsPerRank: 2}, api.Role{Name: "b", Count: 2, CPUsPerRank: 3, MemoryPerRank: gib, GPUsPerRank: 1, VRAMBytes: 40 * gib})
+	spec := mixedSpec(api.Role{Name: "a", Count: 1, CPUsPerRank: 2}, api.Role{Name: "b", Count: 2, CPUsPerRank: 3, MemoryPerRank: plantest.GiB, GPUsPerRank: 1, VRAMBytes: 40 * plantest.GiB})
 	spec.Exclusive = true
-	c := candidate(1, spec)
-	nodes := []*cluster.Node{testNode("n1", 8, 2, 80)}
-	plan := planned(t, epoch0, &View{Nodes: nodes, Queue: queueOf(c)}, &order.Policy{})
+	c := plantest.Candidate(1, spec)
+	nodes := []*cluster.Node{plantest.Node("n1", 8, 2, 80)}
+	plan := planned(t, plantest.Epoch0, &View{Nodes: nodes, Queue: plantest.QueueOf(c)}, &order.Policy{})
 	if len(plan.Starts) != 1 {
-		t.Fatalf("does not start: %+v", plan.Reasons(queueOf(c)))
+		t.Fatalf("does not start: %+v", plan.Reasons(plantest.QueueOf(c)))
 	}
-	g, _ := apply(t, nodes, c, 1, plan.Starts[0].Slots)[0].Grant(api.MemberKey{Job: 1, Epoch: 1})
-	if g.Takes != (cluster.Amounts{cluster.CPUs: 8, cluster.Memory: 2 * gib}) || len(g.Cards) != 2 || !g.Exclusive || g.Ranks != 3 {
+	g, _ := plantest.Apply(t, nodes, c, 1, plan.Starts[0].Slots)[0].Grant(api.MemberKey{Job: 1, Epoch: 1})
+	if g.Takes != (cluster.Amounts{cluster.CPUs: 8, cluster.Memory: 2 * plantest.GiB}) || len(g.Cards) != 2 || !g.Exclusive || g.Ranks != 3 {
 		t.Errorf("the grant is %+v", g)
 	}
 }
 
 func TestMixedTexts(t *testing.T) {
-	nodes := []*cluster.Node{testNode("n1", 8, 2, 80), testNode("n2", 8, 2, 80)}
+	nodes := []*cluster.Node{plantest.Node("n1", 8, 2, 80), plantest.Node("n2", 8, 2, 80)}
 	busy := []*cluster.Node{nodes[0].Restore(cluster.Grant{MemberKey: api.MemberKey{Job: 90, Epoch: 1}, Takes: cluster.Amounts{cluster.CPUs: 1}, Cards: []cluster.CardGrant{
 		{UUID: "n1-0", Exclusive: true}, {UUID: "n1-1", Exclusive: true}}}), nodes[1]}
 	worker := api.Role{Name: "worker", Count: 3, CPUsPerRank: 1, GPUsPerRank: 1}
@@ -227,7 +211,7 @@ func TestMixedTexts(t *testing.T) {
 			"the whole cluster, empty, has room for each role but not for all at once: 2 ranks a with 5 CPUs each, 1 rank b with 4 CPUs; ask for fewer ranks in a role, or for less in each"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			c := candidate(1, tt.spec)
+			c := plantest.Candidate(1, tt.spec)
 			e := Unsatisfiable(tt.nodes, &order.Policy{}, c.Ask)
 			never := ""
 			if e != nil {
@@ -239,8 +223,8 @@ func TestMixedTexts(t *testing.T) {
 			if tt.why == "" {
 				return
 			}
-			q := queueOf(c)
-			plan := planned(t, epoch0, &View{Nodes: tt.nodes, Queue: q}, &order.Policy{})
+			q := plantest.QueueOf(c)
+			plan := planned(t, plantest.Epoch0, &View{Nodes: tt.nodes, Queue: q}, &order.Policy{})
 			if r := plan.Reasons(q); len(r) != 1 || r[0].Text != tt.why {
 				t.Errorf("waits because\n%+v, want\n%q", r, tt.why)
 			}

@@ -1,7 +1,5 @@
 package sched
 
-import "gangd/pkg/core/cluster"
-
 // most is no less than any one node has free.
 type most struct {
 	amount
@@ -14,17 +12,8 @@ type most struct {
 const fewClasses = 64
 
 func (kp *kept) mostFree() *most {
-	if m := &kp.most; !m.known || m.starts != len(kp.ends.started) && len(kp.views[0].live) <= fewClasses*(1+m.looks) {
-		*m = most{known: true, starts: len(kp.ends.started)}
-		for _, k := range kp.views[0].live {
-			if kp.views[0].members(k).count == 0 {
-				continue
-			}
-			m.cards = max(m.cards, k.node.OpenCards())
-			for r := range m.of {
-				m.of[r] = max(m.of[r], k.node.Free(cluster.Resource(r)))
-			}
-		}
+	if m := &kp.most; !m.known || m.starts != len(kp.ends.started) && kp.views[0].kinds() <= fewClasses*(1+m.looks) {
+		*m = most{amount: kp.views[0].mostFree(), known: true, starts: len(kp.ends.started)}
 	}
 	return &kp.most
 }

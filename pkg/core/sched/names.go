@@ -176,3 +176,13 @@ func nodeNames(nodes []*cluster.Node) []string {
 	}
 	return out
 }
+
+func keep(nodes []*cluster.Node, ok func(*cluster.Node) bool) []*cluster.Node {
+	var out []*cluster.Node
+	for _, n := range nodes {
+		if ok(n) {
+			out = append(out, n)
+		}
+	}
+	return out
+}

@@ -6,30 +6,31 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
+	"gangd/pkg/lab/plantest"
 	"gangd/pkg/lab/transcript"
 )
 
 // TestAsksNearby: for each option the values that are tried in its place, the nearest first, and what is asked then.
 func TestAsksNearby(t *testing.T) {
 	nodes := []*cluster.Node{
-		hold(within("ib", testNode("n1", 4, 2, 80)), 7, 30*gib, false, 0), hold(testNode("n2", 8, 3, 40), 8, 0, true, 0), testNode("n3", 2, 0, 0),
+		plantest.Hold(plantest.Within("ib", plantest.Node("n1", 4, 2, 80)), 7, 30*plantest.GiB, false, 0), plantest.Hold(plantest.Node("n2", 8, 3, 40), 8, 0, true, 0), plantest.Node("n3", 2, 0, 0),
 	}
-	nodes[2].Has[cluster.Memory], nodes[2].Has[cluster.Tmp] = 3*gib+1, 2*gib
+	nodes[2].Has[cluster.Memory], nodes[2].Has[cluster.Tmp] = 3*plantest.GiB+1, 2*plantest.GiB
 	asked := func(by string, s api.Spec) api.Spec { s.Asked = &api.Asked{CardsBy: by}; return s }
 	for _, s := range []api.Spec{
 		{Size: 1},
 		{Size: 100, CPUsPerRank: 1},
 		{Size: 2, CPUsPerRank: 10},
 		{Size: 2, CPUsPerRank: 8},
-		{Size: 2, MemoryPerRank: 4 * gib},
-		{Size: 2, MemoryPerNode: 4 * gib},
-		{Size: 2, MemoryPerRank: 300 * gib},
-		{Size: 1, TmpPerNode: 17 * gib},
+		{Size: 2, MemoryPerRank: 4 * plantest.GiB},
+		{Size: 2, MemoryPerNode: 4 * plantest.GiB},
+		{Size: 2, MemoryPerRank: 300 * plantest.GiB},
+		{Size: 1, TmpPerNode: 17 * plantest.GiB},
 		{Size: 3, GPUsPerRank: 4},
 		{Size: 3, GPUsPerNode: 3},
 		{Size: 3, GPUsPerNode: 2, MinNodes: 2},
-		{Size: 3, GPUsPerRank: 5, VRAMBytes: 90 * gib},
-		{Size: 1, GPUsPerRank: 1, VRAMBytes: 41 * gib, Share: true, GPUType: "a100"},
+		{Size: 3, GPUsPerRank: 5, VRAMBytes: 90 * plantest.GiB},
+		{Size: 1, GPUsPerRank: 1, VRAMBytes: 41 * plantest.GiB, Share: true, GPUType: "a100"},
 		{Size: 4, MinNodes: 4, MaxNodes: 4},
 		{Size: 6, MinNodes: 3, MaxNodes: 3},
 		{Size: 5, MinNodes: 2, MaxNodes: 2},
@@ -47,7 +48,7 @@ func TestAsksNearby(t *testing.T) {
 		asked("gpus-per-task", api.Spec{Size: 3, GPUsPerRank: 2, GPUType: "a100"}),
 	} {
 		part := transcript.Of(t, *update).Part()
-		d := needOf(t, s)
+		d := plantest.NeedOf(t, s)
 		part.Printf("# %s", printer.Value(s))
 		for i, values := range options(d, nodes) {
 			for _, ch := range values {
@@ -61,8 +62,8 @@ func TestAsksNearby(t *testing.T) {
 
 // TestNearestAsks: of each option the first value that does, so many options, so many values.
 func TestNearestAsks(t *testing.T) {
-	nodes := []*cluster.Node{testNode("n1", 100, 8, 80)}
-	d := needOf(t, api.Spec{Size: 90, CPUsPerRank: 80, GPUsPerRank: 3, Exclusive: true})
+	nodes := []*cluster.Node{plantest.Node("n1", 100, 8, 80)}
+	d := plantest.NeedOf(t, api.Spec{Size: 90, CPUsPerRank: 80, GPUsPerRank: 3, Exclusive: true})
 	for _, tt := range []struct {
 		limit int
 		try   func(s *api.Spec) bool

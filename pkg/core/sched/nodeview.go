@@ -182,6 +182,13 @@ func (l *nodeView) open() []int32 {
 	return out
 }
 
+// shut is the view as somebody sees it who may not use some nodes, by place.
+func (l *nodeView) shut(closed []bool) *nodeView {
+	view := *l
+	view.closed = closed
+	return &view
+}
+
 // shuts reports whether who looks may not use a node.
 func (l *nodeView) shuts(at int) bool { return l.closed != nil && l.closed[at] }
 
@@ -240,3 +247,40 @@ func (a *pages[T]) next() *T {
 	a.used++
 	return a.all[a.used-1]
 }
+
+// mostFree is no less than any one node has free.
+func (l *nodeView) mostFree() (most amount) {
+	for _, k := range l.live {
+		if l.members(k).count == 0 {
+			continue
+		}
+		most.cards = max(most.cards, k.node.OpenCards())
+		for r := range most.of {
+			most.of[r] = max(most.of[r], k.node.Free(cluster.Resource(r)))
+		}
+	}
+	return most
+}
+
+// openCards is how many cards of ready nodes nobody has.
+func (l *nodeView) openCards() (n int) {
+	for _, k := range l.live {
+		n += l.members(k).count * k.node.OpenCards()
+	}
+	return n
+}
+
+// openCardsOn is how many of one node nobody has, 0 where it takes no new work.
+func (l *nodeView) openCardsOn(at int) int {
+	switch k := l.class(at); {
+	case k == nil:
+		return 0
+	case k.whole:
+		return l.node(at).OpenCards()
+	default:
+		return k.node.OpenCards()
+	}
+}
+
+// kinds is how many classes its nodes may be of.
+func (l *nodeView) kinds() int { return len(l.live) }

@@ -8,20 +8,21 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
 	"gangd/pkg/core/sched/order"
+	"gangd/pkg/lab/plantest"
 )
 
 // TestPlacement: among fits the one that keeps most future asks possible.
 func TestPlacement(t *testing.T) {
 	gpu := func(name string, cards int, vram int64, used ...int) *cluster.Node {
-		n := testNode(name, 16, cards, vram)
+		n := plantest.Node(name, 16, cards, vram)
 		for _, c := range used {
-			n = hold(n, int64(900+c), 0, true, c)
+			n = plantest.Hold(n, int64(900+c), 0, true, c)
 		}
 		return n
 	}
 	down := gpu("n2", 8, 80)
 	down.Ready = false
-	sharing := hold(gpu("n2", 4, 80), 900, 30*gib, false, 2)
+	sharing := plantest.Hold(gpu("n2", 4, 80), 900, 30*plantest.GiB, false, 2)
 	list := func(nodes ...*cluster.Node) []*cluster.Node { return nodes }
 	for _, tt := range []struct {
 		name  string
@@ -32,11 +33,11 @@ func TestPlacement(t *testing.T) {
 	}{
 		{"the fullest node", list(gpu("n1", 4, 80), gpu("n2", 4, 80, 0, 1), gpu("n3", 4, 80, 0)), api.Spec{Size: 1, GPUsPerRank: 1}, nil, "n2:1"},
 		{"the lowest model that is enough", list(gpu("n1", 4, 80, 0, 1, 2), gpu("n2", 4, 24), gpu("n3", 4, 40)),
-			api.Spec{Size: 1, GPUsPerRank: 1, VRAMBytes: 30 * gib}, nil, "n3:1"},
+			api.Spec{Size: 1, GPUsPerRank: 1, VRAMBytes: 30 * plantest.GiB}, nil, "n3:1"},
 		{"no card nodes for asks without cards", list(gpu("n1", 4, 80), gpu("n2", 0, 0), gpu("n3", 4, 80, 0, 1)), api.Spec{Size: 2}, nil, "n2:2"},
 		{"card nodes with few open cards otherwise", list(gpu("n1", 4, 80), gpu("n3", 4, 80, 0, 1)), api.Spec{Size: 2}, nil, "n3:2"},
 		{"the node that is shared already", list(gpu("n1", 4, 80), sharing, gpu("n3", 4, 80, 0, 1, 2)),
-			api.Spec{Size: 1, GPUsPerRank: 1, VRAMBytes: 20 * gib, Share: true}, nil, "n2:1"},
+			api.Spec{Size: 1, GPUsPerRank: 1, VRAMBytes: 20 * plantest.GiB, Share: true}, nil, "n2:1"},
 		{"fewest nodes", list(gpu("n1", 2, 80), gpu("n2", 2, 80), gpu("n3", 4, 80)), api.Spec{Size: 4, GPUsPerRank: 1}, nil, "n3:4"},
 		{"whole nodes before parts of larger ones", list(gpu("n1", 8, 80), gpu("n2", 4, 80), gpu("n3", 4, 80)),
 			api.Spec{Size: 8, GPUsPerRank: 1}, nil, "n1:8"},
@@ -49,16 +50,16 @@ func TestPlacement(t *testing.T) {
 		{"not where it just failed", list(gpu("n1", 4, 80, 0), gpu("n2", 4, 80)), api.Spec{Size: 1, GPUsPerRank: 1}, []string{"n1"}, "n2:1"},
 		{"there when nothing else fits", list(gpu("n1", 4, 80), gpu("n2", 1, 80)), api.Spec{Size: 2, GPUsPerRank: 1}, []string{"n1"}, "n1:2"},
 		{"not what is out of service", list(gpu("n1", 1, 80), down), api.Spec{Size: 2, GPUsPerRank: 1}, nil, ""},
-		{"unequal nodes", list(gpu("n1", 1, 80), gpu("n2", 3, 80, 0), gpu("n3", 8, 24)), api.Spec{Size: 3, GPUsPerRank: 1, VRAMBytes: 40 * gib}, nil, "n1:1 n2:2"},
+		{"unequal nodes", list(gpu("n1", 1, 80), gpu("n2", 3, 80, 0), gpu("n3", 8, 24)), api.Spec{Size: 3, GPUsPerRank: 1, VRAMBytes: 40 * plantest.GiB}, nil, "n1:1 n2:2"},
 		{"excluded", list(gpu("n1", 1, 80), gpu("n2", 1, 80)), api.Spec{Size: 1, Exclude: []string{"n1"}}, nil, "n2:1"},
 		{"listed", list(gpu("n1", 1, 80), gpu("n2", 1, 80)), api.Spec{Size: 1, NodeList: []string{"n2"}}, nil, "n2:1"},
 		{"the whole node", list(gpu("n1", 2, 80, 0), gpu("n2", 2, 80)), api.Spec{Size: 1, Exclusive: true}, nil, "n2:1"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			c := candidate(1, tt.spec)
+			c := plantest.Candidate(1, tt.spec)
 			c.Avoid = tt.avoid
 			var parts []string
-			for _, s := range planned(t, epoch0, &View{Nodes: tt.nodes, Queue: queueOf(c)}, &order.Policy{}).Starts {
+			for _, s := range planned(t, plantest.Epoch0, &View{Nodes: tt.nodes, Queue: plantest.QueueOf(c)}, &order.Policy{}).Starts {
 				for i := 0; i < len(s.Slots); {
 					k := 1
 					for i+k < len(s.Slots) && s.Slots[i+k].Node == s.Slots[i].Node {
@@ -77,17 +78,17 @@ func TestPlacement(t *testing.T) {
 
 // TestReasons are the words of the table.
 func TestReasons(t *testing.T) {
-	nodes := testNodes(1, 8, 2, 80)
-	nodes[0] = hold(nodes[0], 7, 0, true, 0)
-	down := *testNode("n9", 64, 0, 0)
+	nodes := plantest.Nodes(1, 8, 2, 80)
+	nodes[0] = plantest.Hold(nodes[0], 7, 0, true, 0)
+	down := *plantest.Node("n9", 64, 0, 0)
 	down.Ready, down.NotReady = false, "drained: broken fan"
-	v := &View{Nodes: []*cluster.Node{nodes[0], &down}, Queue: queueOf(
-		candidate(1, api.Spec{Size: 1, GPUsPerRank: 2}),
-		candidate(2, api.Spec{Size: 1, GPUsPerRank: 2}),
-		candidate(3, api.Spec{Size: 1, GPUsPerRank: 1}),
-		candidate(4, api.Spec{Size: 1, CPUsPerRank: 32}),
-		candidate(5, api.Spec{Size: 1, Constraint: "a&"}),
-		candidate(6, api.Spec{Size: 1, CPUsPerRank: 1}),
+	v := &View{Nodes: []*cluster.Node{nodes[0], &down}, Queue: plantest.QueueOf(
+		plantest.Candidate(1, api.Spec{Size: 1, GPUsPerRank: 2}),
+		plantest.Candidate(2, api.Spec{Size: 1, GPUsPerRank: 2}),
+		plantest.Candidate(3, api.Spec{Size: 1, GPUsPerRank: 1}),
+		plantest.Candidate(4, api.Spec{Size: 1, CPUsPerRank: 32}),
+		plantest.Candidate(5, api.Spec{Size: 1, Constraint: "a&"}),
+		plantest.Candidate(6, api.Spec{Size: 1, CPUsPerRank: 1}),
 	)}
 	want := []Reason{
 		{1, "Resources", "room for 0 of 1 rank now, each needs 2 cards and 1 CPU"},
@@ -96,7 +97,7 @@ func TestReasons(t *testing.T) {
 		{4, "ReqNodeNotAvail", "does not fit without what is out of service: n9 (drained: broken fan)"},
 		{5, "BadConstraints", `constraint "a&": a feature expected at column 3, found the end; write features joined by & and |, such as a100&(ib|roce), alternatives for all nodes as [rack1|rack2], counts of nodes as rack1*2`},
 	}
-	plan := planned(t, epoch0, v, &order.Policy{})
+	plan := planned(t, plantest.Epoch0, v, &order.Policy{})
 	if got := plan.Reasons(v.Queue); fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("%+v\nwant %+v", got, want)
 	}

@@ -11,16 +11,17 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
 	"gangd/pkg/core/sched/order"
+	"gangd/pkg/lab/plantest"
 )
 
 // genView is a cluster on which a first plan has run, and a queue.
 func genView(t *rapid.T) *View {
-	nodes := genNodes(t)
-	before := genQueue(t, 1000, 4)
-	for _, s := range Make(epoch0, &View{Nodes: nodes, Queue: before}, &order.Policy{}).Starts {
-		nodes = apply(t, nodes, before.Get(s.Job), 1, s.Slots)
+	nodes := plantest.DrawNodes(t)
+	before := plantest.DrawQueue(t, 1000, 4)
+	for _, s := range Make(plantest.Epoch0, &View{Nodes: nodes, Queue: before}, &order.Policy{}).Starts {
+		nodes = plantest.Apply(t, nodes, before.Get(s.Job), 1, s.Slots)
 	}
-	return &View{Nodes: nodes, Queue: genQueue(t, 1, 8)}
+	return &View{Nodes: nodes, Queue: plantest.DrawQueue(t, 1, 8)}
 }
 
 func find(q *order.Queue, job int64) *order.Candidate { return q.Get(job) }
@@ -29,8 +30,8 @@ func TestPlanIsSound(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		v := genView(t)
 		p := &order.Policy{BackfillDepth: rapid.IntRange(0, 3).Draw(t, "backfills"), MaxStarts: rapid.IntRange(0, 3).Draw(t, "max starts")}
-		plan := Make(epoch0, v, p)
-		if again := Make(epoch0, v, p); !reflect.DeepEqual(plan, again) {
+		plan := Make(plantest.Epoch0, v, p)
+		if again := Make(plantest.Epoch0, v, p); !reflect.DeepEqual(plan, again) {
 			t.Fatalf("two plans of one view differ:\n%+v\n%+v", plan, again)
 		}
 		if p.MaxStarts > 0 && len(plan.Starts) > p.MaxStarts {
@@ -40,7 +41,7 @@ func TestPlanIsSound(t *testing.T) {
 		for _, s := range plan.Starts {
 			c := find(v.Queue, s.Job)
 			checkPlaces(t, c, s.Slots, v.Nodes)
-			nodes = apply(t, nodes, c, 7, s.Slots)
+			nodes = plantest.Apply(t, nodes, c, 7, s.Slots)
 		}
 		if p.MaxStarts == 0 && len(plan.Starts)+len(plan.Reasons(v.Queue)) != v.Queue.Len() {
 			t.Fatalf("%d waiting, %d start, %d have a reason", v.Queue.Len(), len(plan.Starts), len(plan.Reasons(v.Queue)))
@@ -103,11 +104,11 @@ func TestHeadIsPlacedWhenAnyPlacementExists(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		v := genView(t)
 		c := v.Queue.Slice()[0]
-		v.Queue = queueOf(c)
+		v.Queue = plantest.QueueOf(c)
 		if c.Ask.Parts != nil {
 			t.Skip("the parts of a gang with roles have a test of their own")
 		}
-		got := len(Make(epoch0, v, &order.Policy{}).Starts) == 1
+		got := len(Make(plantest.Epoch0, v, &order.Policy{}).Starts) == 1
 		if want := bruteForce(c, v.Nodes); got != want {
 			t.Fatalf("started %t, brute force %t: %+v", got, want, *c.Ask.Spec)
 		}
@@ -196,7 +197,7 @@ func takes(c *order.Candidate, n *cluster.Node, k int) bool {
 func TestLowerGangsLeaveBackfillsAlone(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		v := genView(t)
-		plan := Make(epoch0, v, &order.Policy{BackfillDepth: rapid.IntRange(1, 3).Draw(t, "backfills")})
+		plan := Make(plantest.Epoch0, v, &order.Policy{BackfillDepth: rapid.IntRange(1, 3).Draw(t, "backfills")})
 		for i, claim := range plan.Backfills {
 			c := find(v.Queue, claim.Job)
 			nodes := make([]*cluster.Node, len(v.Nodes))
@@ -205,11 +206,11 @@ func TestLowerGangsLeaveBackfillsAlone(t *testing.T) {
 			}
 			for _, s := range plan.Starts {
 				if o := find(v.Queue, s.Job); order.Less(c, o) {
-					nodes = apply(t, nodes, o, 7, s.Slots)
+					nodes = plantest.Apply(t, nodes, o, 7, s.Slots)
 				}
 			}
 			for _, other := range plan.Backfills[:i+1] {
-				nodes = apply(t, nodes, find(v.Queue, other.Job), 8, other.Slots)
+				nodes = plantest.Apply(t, nodes, find(v.Queue, other.Job), 8, other.Slots)
 			}
 		}
 	})
@@ -240,9 +241,9 @@ func TestPutRunning(t *testing.T) {
 
 // TestReasonOfWhatCameLater: a plan says nothing of who came after it.
 func TestReasonOfWhatCameLater(t *testing.T) {
-	q := queueOf()
-	plan := planned(t, epoch0, &View{Nodes: testNodes(1, 1, 0, 0), Queue: q}, &order.Policy{})
-	q.Insert(candidate(1, api.Spec{Size: 9}))
+	q := plantest.QueueOf()
+	plan := planned(t, plantest.Epoch0, &View{Nodes: plantest.Nodes(1, 1, 0, 0), Queue: q}, &order.Policy{})
+	q.Insert(plantest.Candidate(1, api.Spec{Size: 9}))
 	if r, told := plan.Reason(1, q.JobClass(1)); told {
 		t.Errorf("%+v", r)
 	}

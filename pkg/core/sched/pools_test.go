@@ -10,12 +10,13 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
 	"gangd/pkg/core/sched/order"
+	"gangd/pkg/lab/plantest"
 )
 
 func licences(n int) []api.Pool { return []api.Pool{{Kind: "licence", Name: "l", Count: n}} }
 
 func asking(job int64, n int, limit time.Duration) *order.Candidate {
-	c := candidate(job, api.Spec{Size: 1, AsAsked: api.AsAsked{Pools: licences(n)}})
+	c := plantest.Candidate(job, api.Spec{Size: 1, AsAsked: api.AsAsked{Pools: licences(n)}})
 	c.TimeLimit = limit
 	return c
 }
@@ -23,7 +24,7 @@ func asking(job int64, n int, limit time.Duration) *order.Candidate {
 // TestPools: no more are given than there are, and who waits for some is passed only by who has given them back by then.
 func TestPools(t *testing.T) {
 	holder := func(n int, limit time.Duration) *order.Running {
-		return &order.Running{Job: 90, Epoch: 1, Pools: licences(n), Start: epoch0, TimeLimit: limit}
+		return &order.Running{Job: 90, Epoch: 1, Pools: licences(n), Start: plantest.Epoch0, TimeLimit: limit}
 	}
 	for _, tt := range []struct {
 		name    string
@@ -41,17 +42,17 @@ func TestPools(t *testing.T) {
 		{"nobody knows when", holder(2, 0), []*order.Candidate{asking(1, 3, 0), asking(2, 1, time.Minute)}, 0, 2, "kept for job 1"},
 		{"fewer than are held", holder(5, time.Hour), []*order.Candidate{asking(1, 1, time.Minute)}, 0, 1, "1 of licence l asked for, 0 of 3 free"},
 		{"fewer than are asked for, which keeps nobody", holder(1, 0), []*order.Candidate{asking(1, 4, 0), asking(2, 2, 0)}, 1, 1, "4 of licence l asked for, and the site has only 3 any more"},
-		{"who asks for none goes on", holder(3, 0), []*order.Candidate{asking(1, 3, 0), candidate(2, api.Spec{Size: 1})}, 1, 1, "0 of 3 free"},
+		{"who asks for none goes on", holder(3, 0), []*order.Candidate{asking(1, 3, 0), plantest.Candidate(2, api.Spec{Size: 1})}, 1, 1, "0 of 3 free"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			p := &order.Policy{Partitions: []api.Partition{{Name: "gpu"}}, BackfillDepth: 2, Order: order.OrderFIFO, Pools: licences(3)}
 			q := order.NewQueue(p, order.NewLedger(0))
 			for i, c := range tt.queue {
-				c.Submit = epoch0.Add(time.Duration(i))
+				c.Submit = plantest.Epoch0.Add(time.Duration(i))
 				q.Insert(c)
 			}
-			v := &View{Nodes: []*cluster.Node{testNode("n1", 64, 0, 0)}, Queue: q, Running: []*order.Running{tt.running}}
-			plan := Make(epoch0, v, p)
+			v := &View{Nodes: []*cluster.Node{plantest.Node("n1", 64, 0, 0)}, Queue: q, Running: []*order.Running{tt.running}}
+			plan := Make(plantest.Epoch0, v, p)
 			if len(plan.Starts) != tt.starts {
 				t.Errorf("%d starts, want %d", len(plan.Starts), tt.starts)
 			}
@@ -60,7 +61,7 @@ func TestPools(t *testing.T) {
 				if r.Word != "Licenses" || !strings.Contains(r.Text, tt.text) {
 					t.Errorf("%+v, want %s", r, tt.text)
 				}
-				if e := Explain(epoch0, v, p, tt.job); e.Word != "Licenses" || !strings.Contains(e.Text, "held by job 90") {
+				if e := Explain(plantest.Epoch0, v, p, tt.job); e.Word != "Licenses" || !strings.Contains(e.Text, "held by job 90") {
 					t.Errorf("%+v", e)
 				}
 			}
@@ -102,11 +103,11 @@ func TestPoolsAreNeverOverdrawn(t *testing.T) {
 			q.Insert(c)
 		}
 		held := rapid.IntRange(0, 3).Draw(t, "held")
-		v := &View{Nodes: []*cluster.Node{testNode("n1", rapid.IntRange(1, 8).Draw(t, "cpus"), 0, 0)}, Queue: q}
+		v := &View{Nodes: []*cluster.Node{plantest.Node("n1", rapid.IntRange(1, 8).Draw(t, "cpus"), 0, 0)}, Queue: q}
 		if held > 0 {
-			v.Running = []*order.Running{{Job: 90, Epoch: 1, Pools: licences(held), Start: epoch0, TimeLimit: time.Duration(rapid.IntRange(0, 2).Draw(t, "ends")) * time.Hour}}
+			v.Running = []*order.Running{{Job: 90, Epoch: 1, Pools: licences(held), Start: plantest.Epoch0, TimeLimit: time.Duration(rapid.IntRange(0, 2).Draw(t, "ends")) * time.Hour}}
 		}
-		for _, s := range Make(epoch0, v, p).Starts {
+		for _, s := range Make(plantest.Epoch0, v, p).Starts {
 			if held += asked[s.Job]; held > 3 {
 				t.Fatalf("%d of 3 are given", held)
 			}

@@ -14,11 +14,12 @@ import (
 	"gangd/pkg/core/cluster"
 	"gangd/pkg/core/cmdline/when"
 	"gangd/pkg/core/sched/order"
+	"gangd/pkg/lab/plantest"
 )
 
-// ran makes a running gang that holds cards of nodes since some minutes before epoch0.
+// ran makes a running gang that holds cards of nodes since some minutes before plantest.Epoch0.
 func ran(nodes []*cluster.Node, job int64, minutes int, places map[int][]int) *order.Running {
-	r := &order.Running{Job: job, Epoch: 1, Start: epoch0.Add(-time.Duration(minutes) * time.Minute), Submit: epoch0.Add(-time.Duration(minutes) * time.Minute)}
+	r := &order.Running{Job: job, Epoch: 1, Start: plantest.Epoch0.Add(-time.Duration(minutes) * time.Minute), Submit: plantest.Epoch0.Add(-time.Duration(minutes) * time.Minute)}
 	for at, cards := range places {
 		nodes[at] = run(nodes[at], job, 0, cards...)
 		r.Cards += len(cards)
@@ -53,7 +54,7 @@ func TestPreemption(t *testing.T) {
 		}, api.Spec{Size: 4, GPUsPerRank: 1}, "[]"},
 		{"the least lost work", tier, func(n []*cluster.Node) []*order.Running {
 			saved := ran(n, 2, 600, place{1: {0, 1, 2, 3}})
-			saved.Saved = epoch0.Add(-time.Minute)
+			saved.Saved = plantest.Epoch0.Add(-time.Minute)
 			return []*order.Running{ran(n, 1, 60, place{0: {0, 1, 2, 3}}), saved}
 		}, api.Spec{Size: 4, GPUsPerRank: 1, MaxNodes: 1}, "[2>9]"},
 		{"whoever hands over loses none", tier, func(n []*cluster.Node) []*order.Running {
@@ -112,7 +113,7 @@ func TestPreemption(t *testing.T) {
 		}, api.Spec{Size: 2, GPUsPerRank: 1, MaxNodes: 1}, "[2>9]"},
 		{"its checkpoint saves it nothing", tier, func(n []*cluster.Node) []*order.Running {
 			saved := ran(n, 2, 600, place{1: {0, 1, 2, 3}})
-			saved.Saved, saved.KeepsWork, saved.Final = epoch0.Add(-time.Minute), true, true
+			saved.Saved, saved.KeepsWork, saved.Final = plantest.Epoch0.Add(-time.Minute), true, true
 			return []*order.Running{ran(n, 1, 60, place{0: {0, 1, 2, 3}}), saved}
 		}, api.Spec{Size: 4, GPUsPerRank: 1, MaxNodes: 1}, "[1>9]"},
 		{"not for one of its own tier", &order.Policy{Preempt: order.PreemptService}, func(n []*cluster.Node) []*order.Running {
@@ -160,10 +161,10 @@ func TestPreemption(t *testing.T) {
 		}, api.Spec{Size: 5, GPUsPerRank: 1}, "[]"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			nodes := []*cluster.Node{testNode("n1", 32, 4, 80), testNode("n2", 32, 4, 80)}
-			c := candidate(9, tt.taker)
+			nodes := []*cluster.Node{plantest.Node("n1", 32, 4, 80), plantest.Node("n2", 32, 4, 80)}
+			c := plantest.Candidate(9, tt.taker)
 			c.Priority, c.Account, c.TimeLimit = 5, "own", tt.taker.TimeLimit
-			plan := planned(t, epoch0, &View{Running: tt.running(nodes), Nodes: nodes, Queue: queueOf(c)}, tt.policy)
+			plan := planned(t, plantest.Epoch0, &View{Running: tt.running(nodes), Nodes: nodes, Queue: plantest.QueueOf(c)}, tt.policy)
 			if got := told(plan); got != tt.want {
 				t.Errorf("told %s, want %s", got, tt.want)
 			}
@@ -175,25 +176,25 @@ func TestPreemption(t *testing.T) {
 // until when; who is not protected, is not below it, is being stopped, or holds nothing that it could have, is not named.
 func TestWhyNamesTheProtected(t *testing.T) {
 	type place = map[int][]int
-	nodes := []*cluster.Node{testNode("n1", 32, 6, 80), testNode("n2", 32, 4, 80), testNode("n3", 32, 4, 80)}
+	nodes := []*cluster.Node{plantest.Node("n1", 32, 6, 80), plantest.Node("n2", 32, 4, 80), plantest.Node("n3", 32, 4, 80)}
 	nodes[2].Partitions = []string{"other"}
 	elsewhere, stopping := ran(nodes, 5, 20, place{2: {0}}), ran(nodes, 6, 20, place{0: {4, 5}})
-	stopping.Stopping, stopping.StopBy = true, epoch0.Add(time.Hour)
+	stopping.Stopping, stopping.StopBy = true, plantest.Epoch0.Add(time.Hour)
 	own, site, done, equal := ran(nodes, 1, 60, place{0: {0, 1}}), ran(nodes, 2, 20, place{0: {2, 3}}), ran(nodes, 3, 40, place{1: {0, 1}}), ran(nodes, 4, 20, place{1: {2, 3}})
 	own.MinRun, equal.Priority = 2*time.Hour, 5
 	done.Done, done.Final, done.TimeLimit = true, true, 2*time.Hour
-	c := candidate(9, api.Spec{Size: 2, GPUsPerRank: 4})
+	c := plantest.Candidate(9, api.Spec{Size: 2, GPUsPerRank: 4})
 	c.Priority = 5
-	v := &View{Running: []*order.Running{own, site, done, equal, elsewhere, stopping}, Nodes: nodes, Queue: queueOf(c)}
+	v := &View{Running: []*order.Running{own, site, done, equal, elsewhere, stopping}, Nodes: nodes, Queue: plantest.QueueOf(c)}
 	p := &order.Policy{Preempt: order.PreemptTier, MinRun: 30 * time.Minute, MaxMinRun: 3 * time.Hour, ProtectDone: true}
-	at := func(d time.Duration) string { return when.Clock(epoch0, epoch0.Add(d)) }
+	at := func(d time.Duration) string { return when.Clock(plantest.Epoch0, plantest.Epoch0.Add(d)) }
 	want := "could make room, but protected: job 1 until " + at(time.Hour) + " (its --min-run), job 2 until " + at(10*time.Minute) +
 		" (the least run of the site), job 3 until it ends, at the latest at " + at(80*time.Minute) + " (a rank is done)"
-	if got := Explain(epoch0, v, p, 9).Text; !slices.Contains(strings.Split(got, "\n"), want) {
+	if got := Explain(plantest.Epoch0, v, p, 9).Text; !slices.Contains(strings.Split(got, "\n"), want) {
 		t.Errorf("why:\n%s\nlacks: %s", got, want)
 	}
 	p.Preempt = order.PreemptOff
-	if got := Explain(epoch0, v, p, 9).Text; strings.Contains(got, "protected") {
+	if got := Explain(plantest.Epoch0, v, p, 9).Text; strings.Contains(got, "protected") {
 		t.Errorf("without preemption:\n%s", got)
 	}
 }
@@ -201,32 +202,32 @@ func TestWhyNamesTheProtected(t *testing.T) {
 // TestMove follows one move: victims with a shorter notice are told later, the places are
 // nobody else's meanwhile, and the rest is called off when the taker goes.
 func TestMove(t *testing.T) {
-	nodes := []*cluster.Node{testNode("n1", 32, 4, 80)}
+	nodes := []*cluster.Node{plantest.Node("n1", 32, 4, 80)}
 	long, short := ran(nodes, 1, 10, map[int][]int{0: {0, 1}}), ran(nodes, 2, 10, map[int][]int{0: {2}})
 	long.Lead, long.KeepsWork, short.KeepsWork = time.Minute, true, true
 	p := &order.Policy{Preempt: order.PreemptTier}
-	taker := candidate(9, api.Spec{Size: 4, GPUsPerRank: 1})
+	taker := plantest.Candidate(9, api.Spec{Size: 4, GPUsPerRank: 1})
 	taker.Priority, taker.TimeLimit = 5, 10*time.Hour
 	shorter := lasting(11, 1, 1)
 	shorter.Priority = 5
-	v := &View{Nodes: nodes, Running: []*order.Running{long, short}, Queue: queueOf(taker, lasting(10, 1, 1))}
-	plan := planned(t, epoch0, v, p)
-	if got := told(plan) + started(plan); got != "[1>9][]" || !plan.Next.Equal(epoch0.Add(time.Minute)) {
+	v := &View{Nodes: nodes, Running: []*order.Running{long, short}, Queue: plantest.QueueOf(taker, lasting(10, 1, 1))}
+	plan := planned(t, plantest.Epoch0, v, p)
+	if got := told(plan) + started(plan); got != "[1>9][]" || !plan.Next.Equal(plantest.Epoch0.Add(time.Minute)) {
 		t.Fatalf("at first %s, next %s", got, plan.Next)
 	}
 	stopping := *long
-	stopping.Stopping, stopping.StopBy = true, epoch0.Add(2*time.Minute)
+	stopping.Stopping, stopping.StopBy = true, plantest.Epoch0.Add(2*time.Minute)
 	v.Running, v.Backfills = []*order.Running{&stopping, short}, plan.Backfills
 	v.Queue.Insert(shorter)
-	if plan = planned(t, epoch0.Add(30*time.Second), v, p); told(plan) != "[]" || len(plan.Backfills) != 1 || len(plan.Starts) != 0 {
+	if plan = planned(t, plantest.Epoch0.Add(30*time.Second), v, p); told(plan) != "[]" || len(plan.Backfills) != 1 || len(plan.Starts) != 0 {
 		t.Fatalf("half way: told %s, backfills %+v, starts %s", told(plan), plan.Backfills, started(plan))
 	}
 	v.Backfills = plan.Backfills
-	later := epoch0.Add(time.Minute)
+	later := plantest.Epoch0.Add(time.Minute)
 	if plan = planned(t, later, v, p); told(plan) != "[2>9]" {
 		t.Fatalf("after the notice: told %s", told(plan))
 	}
-	v.Queue = queueOf(lasting(10, 1, 1))
+	v.Queue = plantest.QueueOf(lasting(10, 1, 1))
 	if plan = planned(t, later, v, p); told(plan) != "[]" || len(plan.Backfills) != 0 || started(plan) != "[10@n1]" {
 		t.Fatalf("the taker is gone: told %s, backfills %+v, starts %s", told(plan), plan.Backfills, started(plan))
 	}
@@ -240,25 +241,25 @@ func TestNobodyIsPreemptedInVain(t *testing.T) {
 		// Unequal nodes and asks half of the time; else such as mostly fit, so that there is
 		// often somebody to be preempted.
 		plain := rapid.Bool().Draw(t, "plain")
-		nodes, before := genNodes(t), genQueue(t, 1000, 8)
+		nodes, before := plantest.DrawNodes(t), plantest.DrawQueue(t, 1000, 8)
 		ask := func(job int64) *order.Candidate {
 			if !plain {
-				return genCandidate(t, job)
+				return plantest.DrawCandidate(t, job)
 			}
-			return candidate(job, api.Spec{Size: rapid.IntRange(1, 6).Draw(t, "ranks"), GPUsPerRank: rapid.IntRange(1, 2).Draw(t, "cards")})
+			return plantest.Candidate(job, api.Spec{Size: rapid.IntRange(1, 6).Draw(t, "ranks"), GPUsPerRank: rapid.IntRange(1, 2).Draw(t, "cards")})
 		}
 		if plain {
-			nodes, before = testNodes(rapid.IntRange(2, 4).Draw(t, "nodes"), 16, 4, 80), new(order.Queue)
+			nodes, before = plantest.Nodes(rapid.IntRange(2, 4).Draw(t, "nodes"), 16, 4, 80), new(order.Queue)
 			for i := range 8 {
 				before.Insert(ask(int64(1000 + i)))
 			}
 		}
 		var running []*order.Running
-		for _, s := range Make(epoch0, &View{Nodes: nodes, Queue: before}, &order.Policy{}).Starts {
+		for _, s := range Make(plantest.Epoch0, &View{Nodes: nodes, Queue: before}, &order.Policy{}).Starts {
 			c := before.Get(s.Job)
-			nodes = apply(t, nodes, c, 1, s.Slots)
+			nodes = plantest.Apply(t, nodes, c, 1, s.Slots)
 			running = append(running, &order.Running{Job: s.Job, Epoch: 1, Priority: c.Priority, Cards: order.CardsOf(c.Ask), Submit: c.Submit,
-				Start: epoch0.Add(-time.Duration(rapid.IntRange(0, 30).Draw(t, "ran")) * time.Minute), TimeLimit: time.Hour,
+				Start: plantest.Epoch0.Add(-time.Duration(rapid.IntRange(0, 30).Draw(t, "ran")) * time.Minute), TimeLimit: time.Hour,
 				KeepsWork: rapid.Bool().Draw(t, "keeps"), Done: rapid.IntRange(0, 5).Draw(t, "done") == 0,
 				Final: rapid.IntRange(0, 5).Draw(t, "final") == 0, Lead: time.Duration(rapid.IntRange(0, 1).Draw(t, "lead")) * time.Minute})
 		}
@@ -272,8 +273,8 @@ func TestNobodyIsPreemptedInVain(t *testing.T) {
 			q.Insert(c)
 		}
 		v := &View{Nodes: nodes, Queue: q, Running: running}
-		plan := Make(epoch0, v, p)
-		if again := Make(epoch0, v, p); !reflect.DeepEqual(plan.Starts, again.Starts) || !reflect.DeepEqual(plan.Backfills, again.Backfills) || !reflect.DeepEqual(plan.Stops, again.Stops) {
+		plan := Make(plantest.Epoch0, v, p)
+		if again := Make(plantest.Epoch0, v, p); !reflect.DeepEqual(plan.Starts, again.Starts) || !reflect.DeepEqual(plan.Backfills, again.Backfills) || !reflect.DeepEqual(plan.Stops, again.Stops) {
 			t.Fatal("two plans of one view differ")
 		}
 		checkMoves(t, v, p, plan)
@@ -292,7 +293,7 @@ func besideBackfills(nodes []*cluster.Node, q *order.Queue, backfills []Backfill
 		if k.Job == but || len(k.Victims) > 0 {
 			continue
 		}
-		by := grantsBy(q.Get(k.Job), epochBackfill, k.Slots, time.Time{})
+		by := plantest.GrantsBy(q.Get(k.Job), epochBackfill, k.Slots, time.Time{})
 		for i, n := range out {
 			if g, here := by[n.Name]; here {
 				out[i] = n.Restore(g)
@@ -304,7 +305,7 @@ func besideBackfills(nodes []*cluster.Node, q *order.Queue, backfills []Backfill
 
 func checkMoves(t *rapid.T, v *View, p *order.Policy, plan Plan) {
 	for _, s := range plan.Starts {
-		v.Nodes = apply(t, v.Nodes, v.Queue.Get(s.Job), 7, s.Slots)
+		v.Nodes = plantest.Apply(t, v.Nodes, v.Queue.Get(s.Job), 7, s.Slots)
 	}
 	seen := make(map[int64]bool)
 	for _, k := range plan.Backfills {
@@ -321,7 +322,7 @@ func checkMoves(t *rapid.T, v *View, p *order.Policy, plan Plan) {
 			return nodes
 		}
 		if len(k.Victims) > 0 {
-			apply(t, gone(0), c, 8, k.Slots)
+			plantest.Apply(t, gone(0), c, 8, k.Slots)
 		}
 		for _, x := range k.Victims {
 			r := v.Running[slices.IndexFunc(v.Running, func(r *order.Running) bool { return r.Job == x.Job })]
@@ -329,7 +330,7 @@ func checkMoves(t *rapid.T, v *View, p *order.Policy, plan Plan) {
 			switch {
 			case seen[x.Job]:
 				t.Fatalf("job %d makes room twice", x.Job)
-			case r.Done && p.ProtectDone || r.Stopping || epoch0.Sub(r.Start) < p.MinRun:
+			case r.Done && p.ProtectDone || r.Stopping || plantest.Epoch0.Sub(r.Start) < p.MinRun:
 				t.Fatalf("job %d may not be preempted: %+v", x.Job, r)
 			case r.Priority >= c.Priority && !same:
 				t.Fatalf("job %d of priority %d for job %d of %d", x.Job, r.Priority, c.Job, c.Priority)
@@ -348,7 +349,7 @@ func checkMoves(t *rapid.T, v *View, p *order.Policy, plan Plan) {
 
 func fitsOn(nodes []*cluster.Node, c *order.Candidate, slots []cluster.Slot) (fits bool) {
 	defer func() { _ = recover() }()
-	apply(refuser{}, nodes, c, 8, slots)
+	plantest.Apply(refuser{}, nodes, c, 8, slots)
 	return true
 }
 
@@ -361,7 +362,7 @@ func (refuser) Fatalf(string, ...any) { panic("refused") }
 // equal ones the fewest go, and another for who would not run again; and no more victims than
 // the ranks there need.
 func TestPriceOfAPlace(t *testing.T) {
-	nodes := []*cluster.Node{testNode("n1", 32, 4, 80), testNode("n2", 32, 4, 80)}
+	nodes := []*cluster.Node{plantest.Node("n1", 32, 4, 80), plantest.Node("n2", 32, 4, 80)}
 	victim := func(job int64, lost time.Duration, places map[int][]int) *victimCandidate {
 		v := &victimCandidate{Running: ran(nodes, job, 60, places), lost: lost}
 		for at := range places {
@@ -372,8 +373,8 @@ func TestPriceOfAPlace(t *testing.T) {
 	half, other := victim(1, 10*time.Minute, map[int][]int{0: {0, 1}}), victim(2, 20*time.Minute, map[int][]int{0: {2, 3}})
 	wide := victim(3, 10*time.Minute, map[int][]int{1: {0, 1, 2, 3}})
 	wide.at = []int{0, 1} // of a gang on two nodes
-	c := candidate(9, api.Spec{Size: 4, GPUsPerRank: 1})
-	pl := new(Planner).planner(epoch0, &View{Nodes: nodes, Queue: queueOf(c)}, &order.Policy{})
+	c := plantest.Candidate(9, api.Spec{Size: 4, GPUsPerRank: 1})
+	pl := new(Planner).planner(plantest.Epoch0, &View{Nodes: nodes, Queue: plantest.QueueOf(c)}, &order.Policy{})
 	sh := pl.fit.classOf(c.Ask)
 	mv := &mover{d: sh.need, base: pl.kept.views[0], on: map[int][]*victimCandidate{0: {half, other}, 1: {wide}}}
 	for _, tt := range []struct {
@@ -392,7 +393,7 @@ func TestPriceOfAPlace(t *testing.T) {
 
 // TestLostWork: what a gang did since its last checkpoint, all of it where it does not run again.
 func TestLostWork(t *testing.T) {
-	hour := func(h int) time.Time { return epoch0.Add(time.Duration(h-10) * time.Hour) }
+	hour := func(h int) time.Time { return plantest.Epoch0.Add(time.Duration(h-10) * time.Hour) }
 	for _, tt := range []struct {
 		r    order.Running
 		want int
@@ -444,9 +445,9 @@ func TestMayTake(t *testing.T) {
 		{"the other would lose its work", order.Policy{Preempt: order.PreemptService}, order.Terms{}, order.Running{}, 12, 1, false},
 		{"the other would not run again", order.Policy{Preempt: order.PreemptService}, order.Terms{}, order.Running{KeepsWork: true, Final: true}, 12, 1, false},
 		{"the other had its turn", order.Policy{Preempt: order.PreemptService}, order.Terms{}, order.Running{KeepsWork: true, Turn: order.TurnOwn}, 12, 1, false},
-		{"the other had waited", order.Policy{Preempt: order.PreemptService, GuardAfter: time.Hour}, order.Terms{}, order.Running{KeepsWork: true, Submit: epoch0, Start: epoch0.Add(time.Hour)}, 12, 1, false},
-		{"not for long", order.Policy{Preempt: order.PreemptService, GuardAfter: time.Hour}, order.Terms{}, order.Running{KeepsWork: true, Submit: epoch0, Start: epoch0.Add(time.Hour - 1)}, 12, 1, true},
-		{"for it ran before", order.Policy{Preempt: order.PreemptService, GuardAfter: time.Hour}, order.Terms{}, order.Running{KeepsWork: true, Submit: epoch0, Start: epoch0.Add(time.Hour), Attained: 1}, 12, 1, true},
+		{"the other had waited", order.Policy{Preempt: order.PreemptService, GuardAfter: time.Hour}, order.Terms{}, order.Running{KeepsWork: true, Submit: plantest.Epoch0, Start: plantest.Epoch0.Add(time.Hour)}, 12, 1, false},
+		{"not for long", order.Policy{Preempt: order.PreemptService, GuardAfter: time.Hour}, order.Terms{}, order.Running{KeepsWork: true, Submit: plantest.Epoch0, Start: plantest.Epoch0.Add(time.Hour - 1)}, 12, 1, true},
+		{"for it ran before", order.Policy{Preempt: order.PreemptService, GuardAfter: time.Hour}, order.Terms{}, order.Running{KeepsWork: true, Submit: plantest.Epoch0, Start: plantest.Epoch0.Add(time.Hour), Attained: 1}, 12, 1, true},
 		{"what was lent", order.Policy{Accounts: mine}, order.Terms{Account: "own"}, order.Running{Account: "other", Tier: 5}, 0, 0, true},
 		{"what is the other's own", order.Policy{Accounts: mine}, order.Terms{Account: "own"}, order.Running{Account: "own", Tier: 5}, 0, 0, false},
 		{"who has no quota", order.Policy{Accounts: mine}, order.Terms{Account: "none"}, order.Running{Account: "other", Tier: 5}, 0, 0, false},
@@ -454,12 +455,12 @@ func TestMayTake(t *testing.T) {
 	} {
 		p := tt.p
 		p.GuardShare = 0.5
-		nodes := testNodes(1, 16, 8, 80)
-		c := candidate(1, api.Spec{Size: 4, GPUsPerRank: 1})
+		nodes := plantest.Nodes(1, 16, 8, 80)
+		c := plantest.Candidate(1, api.Spec{Size: 4, GPUsPerRank: 1})
 		ask := c.Ask
 		*c.Terms = tt.c
 		c.Size, c.Ask = 4, ask
-		pl := new(Planner).planner(epoch0, &View{Nodes: nodes, Queue: queueOf(), Running: []*order.Running{holds}}, &p)
+		pl := new(Planner).planner(plantest.Epoch0, &View{Nodes: nodes, Queue: plantest.QueueOf(), Running: []*order.Running{holds}}, &p)
 		if got := pl.victims.mayTake(c, tt.service, &victimCandidate{Running: &tt.r, left: tt.left}); got != tt.want {
 			t.Errorf("%s: %t", tt.name, got)
 		}
@@ -469,8 +470,8 @@ func TestMayTake(t *testing.T) {
 // TestServiceLeft: the time of all cards that a gang may run yet, of one at least, by what it ran in all.
 func TestServiceLeft(t *testing.T) {
 	l := order.NewLedger(0)
-	v := &View{Nodes: testNodes(1, 16, 8, 80), Queue: order.NewQueue(&order.Policy{}, l)}
-	pl := new(Planner).planner(epoch0, v, &order.Policy{})
+	v := &View{Nodes: plantest.Nodes(1, 16, 8, 80), Queue: order.NewQueue(&order.Policy{}, l)}
+	pl := new(Planner).planner(plantest.Epoch0, v, &order.Policy{})
 	of := func(ran time.Duration, cards int) float64 {
 		return l.Remaining(10*time.Hour, ran, order.Peer{Cards: cards}).Seconds() * float64(cards)
 	}
@@ -483,7 +484,7 @@ func TestServiceLeft(t *testing.T) {
 		{order.Running{TimeLimit: 10 * time.Hour, Cards: 1}, of(0, 1)},
 		{order.Running{TimeLimit: 10 * time.Hour, Cards: 4}, of(0, 4)},
 		{order.Running{TimeLimit: 10 * time.Hour, Cards: 4, Attained: time.Hour}, of(time.Hour, 4)},
-		{order.Running{TimeLimit: 10 * time.Hour, Cards: 4, Attained: time.Hour, Start: epoch0.Add(-2 * time.Hour)}, of(3*time.Hour, 4)},
+		{order.Running{TimeLimit: 10 * time.Hour, Cards: 4, Attained: time.Hour, Start: plantest.Epoch0.Add(-2 * time.Hour)}, of(3*time.Hour, 4)},
 	} {
 		if got := pl.victims.serviceLeft(&tt.r); got != tt.want {
 			t.Errorf("%s: %v, want %v", printer.Value(tt.r), got, tt.want)
@@ -495,7 +496,7 @@ func TestServiceLeft(t *testing.T) {
 // and when it began; neither who is being stopped nor who is protected.
 func TestVictimsInTurn(t *testing.T) {
 	began := func(job int64, hours int, change func(r *order.Running)) *order.Running {
-		r := &order.Running{Job: job, Epoch: 1, Cards: 1, Start: epoch0.Add(-time.Duration(hours) * time.Hour), TimeLimit: 20 * time.Hour}
+		r := &order.Running{Job: job, Epoch: 1, Cards: 1, Start: plantest.Epoch0.Add(-time.Duration(hours) * time.Hour), TimeLimit: 20 * time.Hour}
 		change(r)
 		return r
 	}
@@ -503,12 +504,12 @@ func TestVictimsInTurn(t *testing.T) {
 	running := []*order.Running{
 		began(1, 5, same), began(2, 5, func(r *order.Running) { r.Tier = 1 }), began(3, 5, func(r *order.Running) { r.Priority = 1 }),
 		began(4, 5, func(r *order.Running) { r.Final = true }), began(5, 5, func(r *order.Running) { r.Cards = 2 }), began(6, 4, same),
-		began(7, 5, same), began(8, 9, func(r *order.Running) { r.Saved = epoch0.Add(-5 * time.Hour) }), began(9, 8, func(r *order.Running) { r.KeepsWork = true }),
+		began(7, 5, same), began(8, 9, func(r *order.Running) { r.Saved = plantest.Epoch0.Add(-5 * time.Hour) }), began(9, 8, func(r *order.Running) { r.KeepsWork = true }),
 		began(10, 1, func(r *order.Running) { r.Stopping = true }), began(11, 1, func(r *order.Running) { r.MinRun = 2 * time.Hour }), began(12, 1, func(r *order.Running) { r.MinRun = time.Hour }),
 		began(13, 5, func(r *order.Running) { r.TimeLimit = 0 }), began(14, 3, func(r *order.Running) { r.KeepsWork = true }),
 	}
 	p := &order.Policy{Preempt: order.PreemptService}
-	pl := new(Planner).planner(epoch0, &View{Nodes: testNodes(1, 16, 8, 80), Queue: order.NewQueue(p, order.NewLedger(0)), Running: running}, p)
+	pl := new(Planner).planner(plantest.Epoch0, &View{Nodes: plantest.Nodes(1, 16, 8, 80), Queue: order.NewQueue(p, order.NewLedger(0)), Running: running}, p)
 	var got []int64
 	for range 2 {
 		got = nil
@@ -519,8 +520,8 @@ func TestVictimsInTurn(t *testing.T) {
 	if want := "[14 9 12 6 13 5 1 7 8 4 3 2]"; fmt.Sprint(got) != want {
 		t.Errorf("%v, want %s", got, want)
 	}
-	if !pl.next.Equal(epoch0.Add(time.Hour)) {
-		t.Errorf("next at %v, want when the protection of job 11 is over", pl.next.Sub(epoch0))
+	if !pl.next.Equal(plantest.Epoch0.Add(time.Hour)) {
+		t.Errorf("next at %v, want when the protection of job 11 is over", pl.next.Sub(plantest.Epoch0))
 	}
 }
 
@@ -529,14 +530,14 @@ func TestVictimsAreToldInTime(t *testing.T) {
 	victim := func(job int64, lead int) *victimCandidate {
 		return &victimCandidate{Running: &order.Running{Job: job, Epoch: 2, Lead: time.Duration(lead) * time.Second}}
 	}
-	g := &given{now: epoch0}
+	g := &given{now: plantest.Epoch0}
 	vs := &victims{given: g, kept: &kept{given: g, moved: map[int64]bool{}}}
 	b := &backfill{Backfill: Backfill{Job: 9, Victims: vs.timed([]*victimCandidate{victim(1, 10), victim(2, 60), victim(3, 0)})}}
 	vs.tell(b)
 	if got := printer.Value(b.Victims); got != "[{Job:1 Epoch:2 At:50s} {Job:2 Epoch:2 At:0s Notified:true} {Job:3 Epoch:2 At:1m0s}]" || len(vs.kept.moved) != 3 {
 		t.Errorf("%s, of a move %v", got, vs.kept.moved)
 	}
-	g.now = epoch0.Add(50 * time.Second)
+	g.now = plantest.Epoch0.Add(50 * time.Second)
 	vs.tell(b)
 	vs.tell(b)
 	if got := printer.Value(vs.stops); got != "[{Job:2 Epoch:2 For:9} {Job:1 Epoch:2 For:9}]" {
@@ -549,7 +550,7 @@ func TestVictimsLeft(t *testing.T) {
 	running := []*order.Running{
 		{Job: 1, Epoch: 1}, {Job: 2, Epoch: 2}, {Job: 3, Epoch: 1, Stopping: true}, {Job: 4, Epoch: 1, Done: true}, {Job: 5, Epoch: 1, Done: true, Stopping: true},
 	}
-	pl := new(Planner).planner(epoch0, &View{Nodes: testNodes(1, 8, 4, 80), Queue: queueOf(), Running: running}, &order.Policy{Preempt: order.PreemptTier, ProtectDone: true})
+	pl := new(Planner).planner(plantest.Epoch0, &View{Nodes: plantest.Nodes(1, 8, 4, 80), Queue: plantest.QueueOf(), Running: running}, &order.Policy{Preempt: order.PreemptTier, ProtectDone: true})
 	if pl.kept.victimsLeft(nil) != nil {
 		t.Error("none are left of none")
 	}

@@ -82,8 +82,8 @@ type noted struct {
 func (wy *why) notedOf(sh *askClass) *noted {
 	wy.mem.noted = reach(wy.mem.noted, sh.id)
 	n := &wy.mem.noted[sh.id]
-	if n.planNumber != wy.fit.planNumber {
-		n.planNumber, n.verdict = wy.fit.planNumber, nil
+	if n.planNumber != wy.fit.plan() {
+		n.planNumber, n.verdict = wy.fit.plan(), nil
 	}
 	return n
 }
@@ -136,7 +136,7 @@ func (wy *why) verdictFor(sh *askClass) verdict {
 	if sh.need.Parts != nil {
 		return *wy.mixedReason(sh.need)
 	}
-	v := verdict{need: sh.need, word: WordResources, room: min(wy.fit.tally.ranks, sh.need.Size)}
+	v := verdict{need: sh.need, word: WordResources, room: min(wy.fit.found().ranks, sh.need.Size)}
 	if sh.alternatives != nil {
 		v.sentence = wy.alternativesText(sh)
 	}

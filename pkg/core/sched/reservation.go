@@ -185,15 +185,13 @@ func (gv *given) openTo(c *order.Candidate, l *nodeView, end time.Time) *nodeVie
 	if gv.reservations == nil {
 		return l
 	}
-	view := *l
-	view.closed = gv.reservations.closedTo(c, end)
-	return &view
+	return l.shut(gv.reservations.closedTo(c, end))
 }
 
 // ownView is the nodes as a gang sees them that has a reservation: in its time others' backfills
 // on its nodes do not keep it off, for it is what these wait for. Its own backfill, at a place in backfills, is not in its way either.
 func (kp *kept) ownView(c *order.Candidate, end time.Time, own int) *nodeView {
-	l := kp.fit.pool.clone(kp.views[0])
+	l := kp.fit.clone(kp.views[0])
 	for i := range kp.list {
 		if b := &kp.list[i]; i != own && b.inWayOf(end) && (ownOf(b.c) == ownOf(c) || b.isMove()) {
 			for _, g := range b.grants {
@@ -477,7 +475,7 @@ func (x *Reservation) when(now time.Time) string {
 
 // reservedNode says by which reservation a node is shut to the gang that is explained.
 func (wy *why) reservedNode(at int) string {
-	if wy.explainedView.closed == nil || !wy.explainedView.closed[at] {
+	if !wy.explainedView.shuts(at) {
 		return ""
 	}
 	for i := range wy.reservations.list {

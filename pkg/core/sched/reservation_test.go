@@ -11,15 +11,16 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
 	"gangd/pkg/core/sched/order"
+	"gangd/pkg/lab/plantest"
 )
 
-// reservation reserves nodes of [testNodes] from so long after epoch0, for so long.
+// reservation reserves nodes of [testNodes] from so long after plantest.Epoch0, for so long.
 func window(name string, from, length time.Duration, nodes ...string) Reservation {
-	return Reservation{Name: name, Nodes: nodes, Start: epoch0.Add(from), End: epoch0.Add(from + length), ClearBy: epoch0.Add(from - 30*time.Second)}
+	return Reservation{Name: name, Nodes: nodes, Start: plantest.Epoch0.Add(from), End: plantest.Epoch0.Add(from + length), ClearBy: plantest.Epoch0.Add(from - 30*time.Second)}
 }
 
 func limited(job int64, limit time.Duration, s api.Spec) *order.Candidate {
-	c := candidate(job, s)
+	c := plantest.Candidate(job, s)
 	c.TimeLimit, c.Stop = limit, 15*time.Second
 	return c
 }
@@ -47,7 +48,7 @@ func TestReservationsAreKept(t *testing.T) {
 		{"it would reach into it by the most grace that it may take", []Reservation{talk}, limited(1, 50*time.Minute, graceful), "", WordNodes,
 			"would fit, but n00001 is reserved from 01:00:00 to 02:00:00 for reservation talk; it may run for 50 min, and its stop takes up to 20 min: at most --time=39 would end before", 2 * time.Hour},
 		{"it ends before with the most grace that it may take", []Reservation{talk}, limited(1, 39*time.Minute, graceful), "n00001", "", "", 0},
-		{"without a limit", []Reservation{talk}, candidate(1, one), "", WordNodes,
+		{"without a limit", []Reservation{talk}, plantest.Candidate(1, one), "", WordNodes,
 			"would fit, but n00001 is reserved from 01:00:00 to 02:00:00 for reservation talk; it has no time limit, and its stop takes up to 0 s: at most --time=59 would end before", 2 * time.Hour},
 		{"it goes on", []Reservation{window("talk", -time.Hour, 2*time.Hour, "n00001")}, limited(1, time.Minute, one), "", WordNodes,
 			"would fit, but n00001 is reserved until 01:00:00 for reservation talk", time.Hour},
@@ -64,8 +65,8 @@ func TestReservationsAreKept(t *testing.T) {
 			"would fit, but n00001 is reserved from 01:00:00 to 02:00:00 for reservation talk; it may run for 23 h, and its stop takes up to 15 s: at most --time=59 would end before", 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			v := &View{Nodes: testNodes(1, 8, 2, 80), Queue: queueOf(tt.c), Reservations: tt.windows}
-			plan := planned(t, epoch0, v, &order.Policy{BackfillDepth: 1})
+			v := &View{Nodes: plantest.Nodes(1, 8, 2, 80), Queue: plantest.QueueOf(tt.c), Reservations: tt.windows}
+			plan := planned(t, plantest.Epoch0, v, &order.Policy{BackfillDepth: 1})
 			if tt.node != "" {
 				if len(plan.Starts) != 1 || plan.Starts[0].Slots[0].Node != tt.node {
 					t.Fatalf("starts %+v, want %s; %+v", plan.Starts, tt.node, plan.Reasons(v.Queue))
@@ -82,7 +83,7 @@ func TestReservationsAreKept(t *testing.T) {
 			switch {
 			case tt.claim == 0 && len(plan.Backfills) > 0:
 				t.Errorf("claim %+v", plan.Backfills)
-			case tt.claim > 0 && (len(plan.Backfills) != 1 || !plan.Backfills[0].At.Equal(epoch0.Add(tt.claim))):
+			case tt.claim > 0 && (len(plan.Backfills) != 1 || !plan.Backfills[0].At.Equal(plantest.Epoch0.Add(tt.claim))):
 				t.Errorf("backfills %+v, want one at %s", plan.Backfills, tt.claim)
 			}
 		})
@@ -113,8 +114,8 @@ func TestMaintenanceBesideOthers(t *testing.T) {
 		"one that is not there":                  {as(now, "all", true), as(now, "val", true), "nosuch", false},
 	} {
 		c := limited(1, 9*time.Hour, api.Spec{Size: 1, GPUsPerRank: 1, Reservation: x.asks})
-		v := &View{Nodes: testNodes(1, 8, 2, 80), Queue: queueOf(c), Reservations: []Reservation{x.own, x.other}}
-		if got := len(planned(t, epoch0, v, &order.Policy{BackfillDepth: 1}).Starts) == 1; got != x.starts {
+		v := &View{Nodes: plantest.Nodes(1, 8, 2, 80), Queue: plantest.QueueOf(c), Reservations: []Reservation{x.own, x.other}}
+		if got := len(planned(t, plantest.Epoch0, v, &order.Policy{BackfillDepth: 1}).Starts) == 1; got != x.starts {
 			t.Errorf("%s: it starts: %t", name, got)
 		}
 	}
@@ -126,12 +127,12 @@ func TestPlansAroundAReservation(t *testing.T) {
 	fifo := &order.Policy{BackfillDepth: 1, Order: order.OrderFIFO}
 	wide, long := limited(1, 3*time.Hour, api.Spec{Size: 4, GPUsPerRank: 1, RanksPerNode: 2}), limited(2, 3*time.Hour, api.Spec{Size: 1, GPUsPerRank: 1})
 	short := limited(3, 30*time.Minute, api.Spec{Size: 1, GPUsPerRank: 2})
-	v := &View{Nodes: testNodes(2, 8, 2, 80), Queue: order.NewQueue(fifo, nil), Reservations: []Reservation{window("talk", time.Hour, time.Hour, "n00002")}}
+	v := &View{Nodes: plantest.Nodes(2, 8, 2, 80), Queue: order.NewQueue(fifo, nil), Reservations: []Reservation{window("talk", time.Hour, time.Hour, "n00002")}}
 	for _, c := range []*order.Candidate{wide, long, short} {
 		v.Queue.Insert(c)
 	}
-	plan := planned(t, epoch0, v, fifo)
-	if len(plan.Backfills) != 1 || !plan.Backfills[0].At.Equal(epoch0.Add(2*time.Hour)) {
+	plan := planned(t, plantest.Epoch0, v, fifo)
+	if len(plan.Backfills) != 1 || !plan.Backfills[0].At.Equal(plantest.Epoch0.Add(2*time.Hour)) {
 		t.Fatalf("backfills %+v", plan.Backfills)
 	}
 	var started []int64
@@ -144,20 +145,20 @@ func TestPlansAroundAReservation(t *testing.T) {
 	if !slices.Equal(started, []int64{3}) {
 		t.Errorf("started %v: the long one would be in the way of the claim, the short one of nobody", started)
 	}
-	got := Explain(epoch0, v, fifo, 1)
+	got := Explain(plantest.Epoch0, v, fifo, 1)
 	if want := "n[00001-00002] is kept for it; starts there at the latest at 02:00:00"; !strings.Contains(got.Text, want) {
 		t.Errorf("%s\nlacks %s", got.Text, want)
 	}
-	if f := Forecast(epoch0, v, fifo)[1]; !f.At.Equal(epoch0.Add(2*time.Hour)) || !f.Sure {
+	if f := Forecast(plantest.Epoch0, v, fifo)[1]; !f.At.Equal(plantest.Epoch0.Add(2*time.Hour)) || !f.Sure {
 		t.Errorf("forecast %+v", f)
 	}
 }
 
 // Who waits for the end of a reservation does not keep off whom it is for.
 func TestBackfillsYieldToTheReservation(t *testing.T) {
-	v := &View{Nodes: testNodes(1, 8, 2, 80), Queue: queueOf(candidate(1, api.Spec{Size: 1, GPUsPerRank: 1}), candidate(2, api.Spec{Size: 1, GPUsPerRank: 1, Reservation: "talk"})),
+	v := &View{Nodes: plantest.Nodes(1, 8, 2, 80), Queue: plantest.QueueOf(plantest.Candidate(1, api.Spec{Size: 1, GPUsPerRank: 1}), plantest.Candidate(2, api.Spec{Size: 1, GPUsPerRank: 1, Reservation: "talk"})),
 		Reservations: []Reservation{window("talk", -time.Hour, 2*time.Hour, "n00001")}}
-	plan := planned(t, epoch0, v, &order.Policy{BackfillDepth: 1})
+	plan := planned(t, plantest.Epoch0, v, &order.Policy{BackfillDepth: 1})
 	if len(plan.Backfills) != 1 || len(plan.Starts) != 1 || plan.Starts[0].Job != 2 {
 		t.Errorf("starts %+v, backfills %+v", plan.Starts, plan.Backfills)
 	}
@@ -167,8 +168,8 @@ func TestBackfillsYieldToTheReservation(t *testing.T) {
 func TestLimitsAreCutForReservations(t *testing.T) {
 	c := limited(1, 5*time.Hour, api.Spec{Size: 1, GPUsPerRank: 1})
 	c.TimeMin = 10 * time.Minute
-	v := &View{Nodes: testNodes(1, 8, 2, 80), Queue: queueOf(c), Reservations: []Reservation{window("talk", time.Hour, time.Hour, "n00001")}}
-	plan := planned(t, epoch0, v, &order.Policy{BackfillDepth: 1})
+	v := &View{Nodes: plantest.Nodes(1, 8, 2, 80), Queue: plantest.QueueOf(c), Reservations: []Reservation{window("talk", time.Hour, time.Hour, "n00001")}}
+	plan := planned(t, plantest.Epoch0, v, &order.Policy{BackfillDepth: 1})
 	if want := time.Hour - 45*time.Second; len(plan.Starts) != 1 || plan.Starts[0].TimeLimit != want {
 		t.Errorf("%+v, want a limit of %s", plan.Starts, want)
 	}
@@ -177,7 +178,7 @@ func TestLimitsAreCutForReservations(t *testing.T) {
 // Whatever is planned, nobody who is not of a reservation is on its nodes in its time.
 func TestNobodyStartsIntoAReservation(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		nodes := genNodes(t)
+		nodes := plantest.DrawNodes(t)
 		names := nodeNames(nodes)
 		v := &View{Nodes: nodes, Queue: new(order.Queue)}
 		for i := range rapid.IntRange(1, 3).Draw(t, "reservations") {
@@ -190,16 +191,16 @@ func TestNobodyStartsIntoAReservation(t *testing.T) {
 			v.Reservations = append(v.Reservations, w)
 		}
 		for i := range rapid.IntRange(1, 8).Draw(t, "waiting") {
-			c := genCandidate(t, int64(i+1))
+			c := plantest.DrawCandidate(t, int64(i+1))
 			s := *c.Ask.Spec
 			s.Reservation = rapid.SampledFrom([]string{"", "", "a", "b", "gone"}).Draw(t, "in")
-			*c = *candidate(c.Job, s)
+			*c = *plantest.Candidate(c.Job, s)
 			c.TimeLimit = time.Duration(rapid.IntRange(0, 200).Draw(t, "limit")) * time.Minute
 			c.TimeMin = time.Duration(rapid.IntRange(0, 1).Draw(t, "least")) * c.TimeLimit / 4
 			v.Queue.Insert(c)
 		}
 		p := &order.Policy{BackfillDepth: rapid.IntRange(1, 3).Draw(t, "backfills"), Preempt: rapid.SampledFrom(order.Preempts).Draw(t, "preempt")}
-		for now := epoch0; now.Before(epoch0.Add(4 * time.Hour)); now = now.Add(time.Duration(rapid.IntRange(20, 90).Draw(t, "later")) * time.Minute) {
+		for now := plantest.Epoch0; now.Before(plantest.Epoch0.Add(4 * time.Hour)); now = now.Add(time.Duration(rapid.IntRange(20, 90).Draw(t, "later")) * time.Minute) {
 			plan := Make(now, v, p)
 			for _, s := range plan.Starts {
 				c := v.Queue.Get(s.Job)
@@ -244,35 +245,35 @@ func TestNobodyStartsIntoAReservation(t *testing.T) {
 
 // TestAMoveIsNotKeptIntoAReservation: whose victims are being stopped, but whose nodes have been reserved meanwhile, does not get them.
 func TestAMoveIsNotKeptIntoAReservation(t *testing.T) {
-	n := run(testNode("n00001", 32, 4, 80), 90, 600, 0, 1, 2, 3)
-	victim := &order.Running{Job: 90, Epoch: 1, Cards: 4, Start: epoch0.Add(-time.Hour), TimeLimit: 11 * time.Hour, Stopping: true, StopBy: epoch0.Add(5 * time.Minute)}
-	v := &View{Nodes: []*cluster.Node{n}, Running: []*order.Running{victim}, Queue: queueOf(lasting(1, 4, 60))}
-	move := planned(t, epoch0, v, &order.Policy{}).Backfills[0]
-	move.Victims, move.Until = []Victim{{Job: 90, Epoch: 1, Notified: true}}, epoch0.Add(65*time.Minute)
+	n := run(plantest.Node("n00001", 32, 4, 80), 90, 600, 0, 1, 2, 3)
+	victim := &order.Running{Job: 90, Epoch: 1, Cards: 4, Start: plantest.Epoch0.Add(-time.Hour), TimeLimit: 11 * time.Hour, Stopping: true, StopBy: plantest.Epoch0.Add(5 * time.Minute)}
+	v := &View{Nodes: []*cluster.Node{n}, Running: []*order.Running{victim}, Queue: plantest.QueueOf(lasting(1, 4, 60))}
+	move := planned(t, plantest.Epoch0, v, &order.Policy{}).Backfills[0]
+	move.Victims, move.Until = []Victim{{Job: 90, Epoch: 1, Notified: true}}, plantest.Epoch0.Add(65*time.Minute)
 	v.Backfills = []Backfill{move}
-	if got := planned(t, epoch0, v, &order.Policy{}).Backfills; len(got) != 1 || got[0].Until.IsZero() {
+	if got := planned(t, plantest.Epoch0, v, &order.Policy{}).Backfills; len(got) != 1 || got[0].Until.IsZero() {
 		t.Fatalf("without a reservation the move is %+v", got)
 	}
-	if got := Forecast(epoch0, v, &order.Policy{})[1]; !got.At.Equal(victim.StopBy) || !got.Sure {
+	if got := Forecast(plantest.Epoch0, v, &order.Policy{})[1]; !got.At.Equal(victim.StopBy) || !got.Sure {
 		t.Errorf("the move is expected to start at %s (%t), want when its victim has stopped", got.At, got.Sure)
 	}
 	v.Reservations = []Reservation{window("talk", 30*time.Minute, time.Hour, "n00001")}
-	if got := planned(t, epoch0, v, &order.Policy{}).Backfills; len(got) != 1 || !got[0].Until.IsZero() || !got[0].At.Equal(epoch0.Add(90*time.Minute)) {
+	if got := planned(t, plantest.Epoch0, v, &order.Policy{}).Backfills; len(got) != 1 || !got[0].Until.IsZero() || !got[0].At.Equal(plantest.Epoch0.Add(90*time.Minute)) {
 		t.Errorf("%+v, want places kept from the end of the reservation on", got)
 	}
 }
 
 // TestPlacesBesideAReservation: a gang waits for the node that is free first of those that did not just fail it.
 func TestPlacesBesideAReservation(t *testing.T) {
-	nodes := []*cluster.Node{run(testNode("n00001", 32, 4, 80), 90, 30, 0), run(testNode("n00002", 32, 4, 80), 91, 60, 0), testNode("n00003", 32, 4, 80)}
-	v := &View{Nodes: nodes, Queue: queueOf(lasting(1, 4, 600)), Reservations: []Reservation{window("talk", time.Hour, 24*time.Hour, "n00003")}}
-	if got := claimed(planned(t, epoch0, v, &order.Policy{})); got != "[1@n00001+30]" {
+	nodes := []*cluster.Node{run(plantest.Node("n00001", 32, 4, 80), 90, 30, 0), run(plantest.Node("n00002", 32, 4, 80), 91, 60, 0), plantest.Node("n00003", 32, 4, 80)}
+	v := &View{Nodes: nodes, Queue: plantest.QueueOf(lasting(1, 4, 600)), Reservations: []Reservation{window("talk", time.Hour, 24*time.Hour, "n00003")}}
+	if got := claimed(planned(t, plantest.Epoch0, v, &order.Policy{})); got != "[1@n00001+30]" {
 		t.Error(got)
 	}
 	c := lasting(1, 4, 600)
 	c.Avoid = []string{"n00001"}
-	v.Queue = queueOf(c)
-	if got := claimed(planned(t, epoch0, v, &order.Policy{})); got != "[1@n00002+60]" {
+	v.Queue = plantest.QueueOf(c)
+	if got := claimed(planned(t, plantest.Epoch0, v, &order.Policy{})); got != "[1@n00002+60]" {
 		t.Errorf("around the node that failed it: %s", got)
 	}
 }
@@ -292,13 +293,13 @@ func TestReservationsOpen(t *testing.T) {
 			}
 			list = append(list, w)
 		}
-		nodes := []*cluster.Node{testNode("n1", 4, 0, 0), testNode("n2", 4, 0, 0)}
-		w := newReservations(&View{Nodes: nodes, Reservations: list}, epoch0)
+		nodes := []*cluster.Node{plantest.Node("n1", 4, 0, 0), plantest.Node("n2", 4, 0, 0)}
+		w := newReservations(&View{Nodes: nodes, Reservations: list}, plantest.Epoch0)
 		own := rapid.SampledFrom([]string{"", "", "a", "lost"}).Draw(t, "own")
 		c := limited(1, 0, api.Spec{Size: 1, Reservation: own, GraceMax: minutes(rapid.IntRange(0, 2).Draw(t, "grace"))})
 		c.Stop = minutes(rapid.IntRange(0, 2).Draw(t, "stop"))
 		length := minutes(rapid.IntRange(0, 20).Draw(t, "span"))
-		from := epoch0.Add(minutes(rapid.IntRange(0, 70).Draw(t, "from")))
+		from := plantest.Epoch0.Add(minutes(rapid.IntRange(0, 70).Draw(t, "from")))
 		inWay := func(x *Reservation, at time.Time) bool {
 			for n := range 200 {
 				begin, end := x.ClearBy.Add(time.Duration(n)*x.Every), x.End.Add(time.Duration(n)*x.Every)

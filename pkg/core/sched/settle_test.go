@@ -11,6 +11,7 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
 	"gangd/pkg/core/sched/order"
+	"gangd/pkg/lab/plantest"
 )
 
 // site is a small cluster under a clock, on which whoever is told to stop is gone and
@@ -35,12 +36,12 @@ type siteRun struct {
 }
 
 func newSite(t testing.TB, p *order.Policy, nodes []*cluster.Node) *site {
-	return &site{t: t, now: epoch0, policy: p, view: View{Nodes: nodes, Queue: order.NewQueue(p, order.NewLedger(0))},
+	return &site{t: t, now: plantest.Epoch0, policy: p, view: View{Nodes: nodes, Queue: order.NewQueue(p, order.NewLedger(0))},
 		runs: map[int64]*siteRun{}, ends: map[int64]time.Duration{}}
 }
 
 func (s *site) submit(job int64, spec api.Spec, limit, runs time.Duration) {
-	c := candidate(job, spec)
+	c := plantest.Candidate(job, spec)
 	c.Submit, c.TimeLimit, c.KeepsWork = s.now, limit, s.keeps
 	s.ends[job] = runs
 	s.runs[job] = &siteRun{c: c}
@@ -60,7 +61,7 @@ func (s *site) settle() {
 		}
 		for _, st := range plan.Stops {
 			if stops[st.Job]++; stops[st.Job] > 1 {
-				s.t.Fatalf("%v: job %d is stopped twice in one instant, now for %d", s.now.Sub(epoch0), st.Job, st.For)
+				s.t.Fatalf("%v: job %d is stopped twice in one instant, now for %d", s.now.Sub(plantest.Epoch0), st.Job, st.For)
 			}
 			s.stop(st.Job)
 		}
@@ -68,7 +69,7 @@ func (s *site) settle() {
 			return
 		}
 		if rounds > 200 {
-			s.t.Fatalf("%v: no end of plans", s.now.Sub(epoch0))
+			s.t.Fatalf("%v: no end of plans", s.now.Sub(plantest.Epoch0))
 		}
 	}
 }
@@ -76,7 +77,7 @@ func (s *site) settle() {
 func (s *site) start(st Start) {
 	x := s.runs[st.Job]
 	if x.r != nil || s.view.Queue.Get(st.Job) == nil {
-		s.t.Fatalf("%v: job %d starts, and does not wait", s.now.Sub(epoch0), st.Job)
+		s.t.Fatalf("%v: job %d starts, and does not wait", s.now.Sub(plantest.Epoch0), st.Job)
 	}
 	x.c = s.view.Queue.Get(st.Job)
 	x.epoch++
@@ -170,7 +171,7 @@ func TestInstantsEnd(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		p := &order.Policy{Preempt: rapid.SampledFrom([]order.Preempt{order.PreemptOff, order.PreemptService, order.PreemptService}).Draw(rt, "preempt"),
 			BackfillDepth: rapid.IntRange(1, 4).Draw(rt, "backfills"), GuardAfter: time.Duration(rapid.SampledFrom([]int{0, 1, 5, 48}).Draw(rt, "guard")) * time.Hour}
-		s := newSite(fataler{t, rt}, p, testNodes(rapid.IntRange(2, 6).Draw(rt, "nodes"), 64, 4, 80))
+		s := newSite(fataler{t, rt}, p, plantest.Nodes(rapid.IntRange(2, 6).Draw(rt, "nodes"), 64, 4, 80))
 		s.keeps = rapid.Bool().Draw(rt, "keeps")
 		limited := rapid.IntRange(0, 3).Draw(rt, "limited") > 0
 		n := rapid.IntRange(10, 60).Draw(rt, "jobs")
@@ -233,7 +234,7 @@ func (f fataler) Fatalf(format string, args ...any) { f.rt.Fatalf(format, args..
 // those of a backfill for later and a longer gang with a backfill would fit there. That gang would
 // be the next victim, and the one stopped first the next with a backfill, without end.
 func TestMoveIsNotCrossed(t *testing.T) {
-	s := newSite(t, &order.Policy{Preempt: order.PreemptService, BackfillDepth: 2}, testNodes(3, 64, 4, 80))
+	s := newSite(t, &order.Policy{Preempt: order.PreemptService, BackfillDepth: 2}, plantest.Nodes(3, 64, 4, 80))
 	one, two := api.Spec{Size: 4, GPUsPerRank: 1, MaxNodes: 1}, api.Spec{Size: 8, GPUsPerRank: 1}
 	s.submit(1, one, 180*time.Hour, 100*time.Hour)
 	s.settle()
@@ -274,7 +275,7 @@ func TestYieldersUseClaimedPlaces(t *testing.T) {
 		{"another order", true, 0, order.OrderFIFO, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			s := newSite(t, &order.Policy{Preempt: order.PreemptService, BackfillDepth: 1, GuardAfter: tt.guard, Order: tt.order}, testNodes(2, 64, 4, 80))
+			s := newSite(t, &order.Policy{Preempt: order.PreemptService, BackfillDepth: 1, GuardAfter: tt.guard, Order: tt.order}, plantest.Nodes(2, 64, 4, 80))
 			s.keeps = tt.keeps
 			one, two := api.Spec{Size: 4, GPUsPerRank: 1, MaxNodes: 1}, api.Spec{Size: 8, GPUsPerRank: 1}
 			s.submit(1, one, 10*time.Hour, 9*time.Hour)

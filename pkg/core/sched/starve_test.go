@@ -8,6 +8,7 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
 	"gangd/pkg/core/sched/order"
+	"gangd/pkg/lab/plantest"
 )
 
 // running is a gang of the simulated cluster.
@@ -22,14 +23,14 @@ type running struct {
 // and go meanwhile.
 func TestLargeGangIsNotStarved(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		nodes := genNodes(t)
-		large := genCandidate(t, 500)
+		nodes := plantest.DrawNodes(t)
+		large := plantest.DrawCandidate(t, 500)
 		large.Priority = 5
 		large.Avoid = nil
 		// Nodes are kept for what it must have; what it would rather have it takes when that is free.
 		must := *large.Ask.Spec
 		must.Prefer = ""
-		if len(Make(epoch0, &View{Nodes: nodes, Queue: queueOf(candidateIn(large, &must))}, &order.Policy{}).Starts) == 0 {
+		if len(Make(plantest.Epoch0, &View{Nodes: nodes, Queue: plantest.QueueOf(candidateIn(large, &must))}, &order.Policy{}).Starts) == 0 {
 			return // would not start on the empty cluster either
 		}
 		s := starve{t: t, nodes: nodes, byJob: make(map[int64]*order.Candidate)}
@@ -76,17 +77,17 @@ type starve struct {
 
 func (s *starve) small() *order.Candidate {
 	s.next++
-	c := genCandidate(s.t, 1000+s.next)
+	c := plantest.DrawCandidate(s.t, 1000+s.next)
 	c.Priority, c.Avoid = 0, nil
 	s.byJob[c.Job] = c
 	return c
 }
 
 func (s *starve) plan(original bool) {
-	plan := Make(epoch0, &View{Nodes: s.nodes, Queue: &s.queue, Backfills: s.backfills}, &order.Policy{})
+	plan := Make(plantest.Epoch0, &View{Nodes: s.nodes, Queue: &s.queue, Backfills: s.backfills}, &order.Policy{})
 	s.backfills = plan.Backfills
 	for _, start := range plan.Starts {
-		s.nodes = apply(s.t, s.nodes, s.byJob[start.Job], 1, start.Slots)
+		s.nodes = plantest.Apply(s.t, s.nodes, s.byJob[start.Job], 1, start.Slots)
 		s.queue.Remove(start.Job)
 		s.runs = append(s.runs, running{api.MemberKey{Job: start.Job, Epoch: 1}, original,
 			s.tick + rapid.IntRange(1, 12).Draw(s.t, "runs")})
@@ -121,13 +122,13 @@ func (s *starve) originals() int {
 // each time, the backfill moves to n2 when b ends, n1 is filled behind its back, and the
 // large gang waits for gangs that came after it.
 func TestBackfillStaysWhereItIs(t *testing.T) {
-	nodes := testNodes(2, 8, 3, 80)
+	nodes := plantest.Nodes(2, 8, 3, 80)
 	run := func(job int64, gpus int) *order.Candidate {
-		return candidate(job, api.Spec{Size: 1, GPUsPerRank: gpus})
+		return plantest.Candidate(job, api.Spec{Size: 1, GPUsPerRank: gpus})
 	}
 	place := func(at int, job int64, cards ...string) {
 		n, err := nodes[at].Take(cluster.GrantFor(run(job, len(cards)).Ask, api.MemberKey{Job: job, Epoch: 1},
-			[]cluster.Slot{{Node: nodes[at].Name, Cards: cards}}, epoch0))
+			[]cluster.Slot{{Node: nodes[at].Name, Cards: cards}}, plantest.Epoch0))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -141,12 +142,12 @@ func TestBackfillStaysWhereItIs(t *testing.T) {
 		for i, n := range v.Nodes {
 			v.Nodes[i] = n.Release(api.MemberKey{Job: ended, Epoch: 1})
 		}
-		v.Queue = queueOf(large, small)
-		plan := planned(t, epoch0, v, &order.Policy{})
+		v.Queue = plantest.QueueOf(large, small)
+		plan := planned(t, plantest.Epoch0, v, &order.Policy{})
 		v.Backfills = plan.Backfills
 		for _, s := range plan.Starts {
 			if s.Job != large.Job {
-				v.Nodes = apply(t, v.Nodes, small, 1, s.Slots)
+				v.Nodes = plantest.Apply(t, v.Nodes, small, 1, s.Slots)
 			}
 		}
 		return plan.Starts
@@ -164,20 +165,20 @@ func TestBackfillStaysWhereItIs(t *testing.T) {
 
 // TestBoundedPlanKeepsBackfills: a plan that ends before the taker's turn hands its backfill on.
 func TestBoundedPlanKeepsBackfills(t *testing.T) {
-	nodes := testNodes(2, 8, 2, 80)
-	nodes[0], nodes[1] = hold(nodes[0], 900, 0, true, 0), hold(nodes[1], 901, 0, true, 0)
-	large := candidate(10, api.Spec{Size: 1, GPUsPerRank: 2})
-	v := &View{Nodes: nodes, Queue: queueOf(large)}
-	v.Backfills = planned(t, epoch0, v, &order.Policy{}).Backfills
-	urgent := candidate(11, api.Spec{Size: 1, GPUsPerRank: 1})
+	nodes := plantest.Nodes(2, 8, 2, 80)
+	nodes[0], nodes[1] = plantest.Hold(nodes[0], 900, 0, true, 0), plantest.Hold(nodes[1], 901, 0, true, 0)
+	large := plantest.Candidate(10, api.Spec{Size: 1, GPUsPerRank: 2})
+	v := &View{Nodes: nodes, Queue: plantest.QueueOf(large)}
+	v.Backfills = planned(t, plantest.Epoch0, v, &order.Policy{}).Backfills
+	urgent := plantest.Candidate(11, api.Spec{Size: 1, GPUsPerRank: 1})
 	urgent.Priority = 5
-	v.Queue = queueOf(urgent, large)
-	plan := planned(t, epoch0, v, &order.Policy{MaxStarts: 1})
+	v.Queue = plantest.QueueOf(urgent, large)
+	plan := planned(t, plantest.Epoch0, v, &order.Policy{MaxStarts: 1})
 	if len(plan.Starts) != 1 || len(plan.Backfills) != 1 || plan.Backfills[0].Job != large.Job {
 		t.Fatalf("%+v", plan)
 	}
-	v.Queue = queueOf(urgent)
-	if plan = planned(t, epoch0, v, &order.Policy{MaxStarts: 1}); len(plan.Backfills) != 0 {
+	v.Queue = plantest.QueueOf(urgent)
+	if plan = planned(t, plantest.Epoch0, v, &order.Policy{MaxStarts: 1}); len(plan.Backfills) != 0 {
 		t.Fatalf("the claimant is gone, its claim stays: %+v", plan.Backfills)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
 	"gangd/pkg/core/sched/order"
+	"gangd/pkg/lab/plantest"
 )
 
 // stream is a cluster of single cards under gangs of one size that never stop coming.
@@ -26,14 +27,14 @@ type stream struct {
 }
 
 func newStream(t *testing.T, nodes int, p *order.Policy) *stream {
-	return &stream{t: t, policy: p, queue: order.NewQueue(p, nil), nodes: testNodes(nodes, 4, 1, 80), ends: map[int64]int{}, asks: map[int64]*order.Candidate{}}
+	return &stream{t: t, policy: p, queue: order.NewQueue(p, nil), nodes: plantest.Nodes(nodes, 4, 1, 80), ends: map[int64]int{}, asks: map[int64]*order.Candidate{}}
 }
 
-func (s *stream) now() time.Time { return epoch0.Add(time.Duration(s.tick) * time.Second) }
+func (s *stream) now() time.Time { return plantest.Epoch0.Add(time.Duration(s.tick) * time.Second) }
 
 func (s *stream) submit(size int, priority int64, limit time.Duration) int64 {
 	s.next++
-	c := candidate(s.next, api.Spec{Size: size, GPUsPerRank: 1})
+	c := plantest.Candidate(s.next, api.Spec{Size: size, GPUsPerRank: 1})
 	c.Priority, c.TimeLimit, c.Submit = priority, limit, s.now()
 	s.queue.Insert(c)
 	return s.next
@@ -57,7 +58,7 @@ func (s *stream) step() (started []int64) {
 		if c.TimeLimit > 0 {
 			until = s.now().Add(c.TimeLimit)
 		}
-		s.nodes = applyUntil(s.t, s.nodes, c, 1, st.Slots, until)
+		s.nodes = plantest.ApplyUntil(s.t, s.nodes, c, 1, st.Slots, until)
 		s.queue.Remove(st.Job)
 		s.ends[st.Job] = s.tick + 5 + int(st.Job%5)
 		started = append(started, st.Job)

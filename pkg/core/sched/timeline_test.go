@@ -12,6 +12,7 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
 	"gangd/pkg/core/sched/order"
+	"gangd/pkg/lab/plantest"
 )
 
 // TestTimelineIsEveryEnd: whatever came, went and was stopped between plans, a plan goes
@@ -19,16 +20,16 @@ import (
 func TestTimelineIsEveryEnd(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var m Planner
-		nodes := testNodes(rapid.IntRange(1, 4).Draw(t, "nodes"), 8, 0, 0)
+		nodes := plantest.Nodes(rapid.IntRange(1, 4).Draw(t, "nodes"), 8, 0, 0)
 		var running []*order.Running
 		minute := func(what string, low, high int) time.Time {
-			return epoch0.Add(time.Duration(rapid.IntRange(low, high).Draw(t, what)) * time.Minute)
+			return plantest.Epoch0.Add(time.Duration(rapid.IntRange(low, high).Draw(t, what)) * time.Minute)
 		}
 		job := int64(0)
 		for step := range rapid.IntRange(1, 8).Draw(t, "steps") {
 			nodes = slices.Clone(nodes)
 			if rapid.IntRange(0, 3).Draw(t, "joins") == 0 {
-				nodes = append(nodes, testNode(fmt.Sprintf("n%05d", len(nodes)+1), 8, 0, 0))
+				nodes = append(nodes, plantest.Node(fmt.Sprintf("n%05d", len(nodes)+1), 8, 0, 0))
 			}
 			for range rapid.IntRange(0, 200).Draw(t, "changes") {
 				at := rapid.IntRange(0, len(nodes)-1).Draw(t, "node")
@@ -56,9 +57,9 @@ func TestTimelineIsEveryEnd(t *testing.T) {
 					running[i] = &stopped
 				}
 			}
-			pl := m.planner(epoch0.Add(time.Duration(step)*time.Minute), &View{Nodes: nodes, Queue: queueOf(), Running: running}, &order.Policy{})
+			pl := m.planner(plantest.Epoch0.Add(time.Duration(step)*time.Minute), &View{Nodes: nodes, Queue: plantest.QueueOf(), Running: running}, &order.Policy{})
 			if nodes[0].Ready && rapid.Bool().Draw(t, "start") {
-				c := candidate(1000000, api.Spec{Size: 1})
+				c := plantest.Candidate(1000000, api.Spec{Size: 1})
 				pl.startAt(c, []cluster.Slot{{Node: nodes[0].Name}}, minute("end", 10, 30))
 			}
 			var got, want []ending

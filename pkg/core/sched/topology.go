@@ -270,3 +270,26 @@ func costOf(choices []nodeChoice, ms []member, wasteOf wasteFunc) (sum int64) {
 	}
 	return sum
 }
+
+// switchRoom is the room below one of the switches that nodes hang on.
+type switchRoom struct {
+	name  string // empty: of a node that hangs on none that is known
+	ranks int
+}
+
+// switchRooms is the room for a gang below each switch, and below how many of them it fits; 0: nowhere.
+func (f *finder) switchRooms(sh *askClass, l *nodeView) (rooms []switchRoom, need int) {
+	choices, cut, t := slices.Clone(f.look(sh, l, nil)), layoutOf(sh.need), f.topology()
+	if t == nil || cut.members(f.tallyOf(choices)) == 0 {
+		return nil, 0
+	}
+	leaves := t.leaves(choices)
+	for _, one := range leaves {
+		r := switchRoom{ranks: one.ranks}
+		if one.sw >= 0 {
+			r.name = t.sw[one.sw].Name
+		}
+		rooms = append(rooms, r)
+	}
+	return rooms, len(fewest(cut, leaves, 0))
+}

@@ -12,26 +12,8 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
 	"gangd/pkg/core/sched/order"
-	"gangd/pkg/lab/transcript"
+	"gangd/pkg/lab/plantest"
 )
-
-// fabric is switches over n00001, n00002 ...: so many nodes a leaf, two leaves a spine, one top.
-func fabric(nodes, each int) []api.Switch {
-	var leaves, spines []api.Switch
-	top := api.Switch{Name: "top", Level: 2}
-	for i := range nodes {
-		name := fmt.Sprintf("n%05d", i+1)
-		if i%each == 0 {
-			leaves = append(leaves, api.Switch{Name: fmt.Sprintf("leaf%d", i/each+1), Parent: fmt.Sprintf("spine%d", i/each/2+1)})
-		}
-		if i%(2*each) == 0 {
-			spines = append(spines, api.Switch{Name: fmt.Sprintf("spine%d", i/each/2+1), Level: 1, Parent: "top"})
-		}
-		l, s := &leaves[len(leaves)-1], &spines[len(spines)-1]
-		l.Nodes, s.Nodes, top.Nodes = append(l.Nodes, name), append(s.Nodes, name), append(top.Nodes, name)
-	}
-	return append(append(leaves, spines...), top)
-}
 
 func leavesOf(sw []api.Switch, slots []cluster.Slot) []string {
 	var out []string
@@ -49,13 +31,13 @@ func leavesOf(sw []api.Switch, slots []cluster.Slot) []string {
 // busy takes all cards of nodes, by number.
 func busy(nodes []*cluster.Node, which ...int) []*cluster.Node {
 	for _, i := range which {
-		nodes[i-1] = hold(nodes[i-1], int64(100+i), 0, true, 0, 1)
+		nodes[i-1] = plantest.Hold(nodes[i-1], int64(100+i), 0, true, 0, 1)
 	}
 	return nodes
 }
 
 func TestNearNodes(t *testing.T) {
-	sw := fabric(16, 4)
+	sw := plantest.Fabric(16, 4)
 	whole := func(n int) api.Spec { return api.Spec{Size: 2 * n, GPUsPerRank: 1, RanksPerNode: 2} }
 	for _, tt := range []struct {
 		name string
@@ -71,8 +53,8 @@ func TestNearNodes(t *testing.T) {
 		{"parts of nodes", []int{1, 2, 3}, api.Spec{Size: 3, GPUsPerRank: 1}, "n[00004-00005]"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			v := &View{Nodes: busy(testNodes(16, 8, 2, 80), tt.busy...), Queue: queueOf(candidate(1, tt.ask))}
-			plan := planned(t, epoch0, v, &order.Policy{BackfillDepth: 1, Switches: sw, MaxSwitchWait: time.Hour})
+			v := &View{Nodes: busy(plantest.Nodes(16, 8, 2, 80), tt.busy...), Queue: plantest.QueueOf(plantest.Candidate(1, tt.ask))}
+			plan := planned(t, plantest.Epoch0, v, &order.Policy{BackfillDepth: 1, Switches: sw, MaxSwitchWait: time.Hour})
 			if len(plan.Starts) != 1 {
 				t.Fatal("not started")
 			}
@@ -89,14 +71,14 @@ func TestNearNodes(t *testing.T) {
 
 // A gang that asked for one switch waits for that, says so, and starts anywhere when its time is over.
 func TestSwitchesAreWaitedFor(t *testing.T) {
-	sw := fabric(8, 2)
+	sw := plantest.Fabric(8, 2)
 	wait := 2 * time.Minute
 	p := &order.Policy{BackfillDepth: 1, Switches: sw, MaxSwitchWait: 5 * time.Minute}
-	c := candidate(0, api.Spec{Size: 4, GPUsPerRank: 1, RanksPerNode: 2, Switches: 1, SwitchWait: &wait})
+	c := plantest.Candidate(0, api.Spec{Size: 4, GPUsPerRank: 1, RanksPerNode: 2, Switches: 1, SwitchWait: &wait})
 	c.Job = 1
-	v := &View{Nodes: busy(testNodes(8, 8, 2, 80), 1, 3, 5, 7), Queue: queueOf(c)}
-	plan := planned(t, epoch0, v, p)
-	if len(plan.Starts) != 0 || !plan.Next.Equal(epoch0.Add(wait)) {
+	v := &View{Nodes: busy(plantest.Nodes(8, 8, 2, 80), 1, 3, 5, 7), Queue: plantest.QueueOf(c)}
+	plan := planned(t, plantest.Epoch0, v, p)
+	if len(plan.Starts) != 0 || !plan.Next.Equal(plantest.Epoch0.Add(wait)) {
 		t.Fatalf("starts %+v, next %s", plan.Starts, plan.Next)
 	}
 	if len(plan.Backfills) != 0 {
@@ -107,23 +89,23 @@ func TestSwitchesAreWaitedFor(t *testing.T) {
 	if r := plan.Reasons(v.Queue); len(r) != 1 || r[0].Text != want || r[0].Word != WordResources {
 		t.Errorf("%+v\nwant %s", r, want)
 	}
-	if e := Explain(epoch0, v, p, 1); !strings.Contains(e.Text, want) {
+	if e := Explain(plantest.Epoch0, v, p, 1); !strings.Contains(e.Text, want) {
 		t.Error(e.Text)
 	}
-	if plan := planned(t, epoch0.Add(wait), v, p); len(plan.Starts) != 1 || len(leavesOf(sw, plan.Starts[0].Slots)) != 2 {
+	if plan := planned(t, plantest.Epoch0.Add(wait), v, p); len(plan.Starts) != 1 || len(leavesOf(sw, plan.Starts[0].Slots)) != 2 {
 		t.Errorf("after its wait: %+v", plan.Starts)
 	}
-	v.Nodes = busy(testNodes(8, 8, 2, 80), 1, 3, 5)
-	if plan := planned(t, epoch0, v, p); len(plan.Starts) != 1 || !slices.Equal(leavesOf(sw, plan.Starts[0].Slots), []string{"leaf4"}) {
+	v.Nodes = busy(plantest.Nodes(8, 8, 2, 80), 1, 3, 5)
+	if plan := planned(t, plantest.Epoch0, v, p); len(plan.Starts) != 1 || !slices.Equal(leavesOf(sw, plan.Starts[0].Slots), []string{"leaf4"}) {
 		t.Errorf("with room below one: %+v", plan.Starts)
 	}
 	// The site's bound counts, too, and without switches nothing is waited for.
 	short := &order.Policy{BackfillDepth: 1, Switches: sw, MaxSwitchWait: time.Minute}
-	v.Nodes = busy(testNodes(8, 8, 2, 80), 1, 3, 5, 7)
-	if plan := planned(t, epoch0.Add(time.Minute), v, short); len(plan.Starts) != 1 {
+	v.Nodes = busy(plantest.Nodes(8, 8, 2, 80), 1, 3, 5, 7)
+	if plan := planned(t, plantest.Epoch0.Add(time.Minute), v, short); len(plan.Starts) != 1 {
 		t.Error("it waits for longer than the site allows")
 	}
-	if plan := planned(t, epoch0, v, &order.Policy{BackfillDepth: 1}); len(plan.Starts) != 1 {
+	if plan := planned(t, plantest.Epoch0, v, &order.Policy{BackfillDepth: 1}); len(plan.Starts) != 1 {
 		t.Error("it waits for switches that are not known")
 	}
 }
@@ -131,14 +113,14 @@ func TestSwitchesAreWaitedFor(t *testing.T) {
 // A gang that waits for its switches does not hold another up that has waited for them.
 func TestSwitchesAreWaitedForAlone(t *testing.T) {
 	wait := 2 * time.Minute
-	p := &order.Policy{Order: order.OrderFIFO, BackfillDepth: 1, Switches: fabric(4, 2), MaxSwitchWait: 5 * time.Minute}
+	p := &order.Policy{Order: order.OrderFIFO, BackfillDepth: 1, Switches: plantest.Fabric(4, 2), MaxSwitchWait: 5 * time.Minute}
 	q := order.NewQueue(p, nil)
 	for job, waited := range []time.Duration{0, wait} {
-		c := candidate(int64(job+1), api.Spec{Size: 4, GPUsPerRank: 1, RanksPerNode: 2, Switches: 1, SwitchWait: &wait})
-		c.Submit, c.Priority, c.TimeLimit = epoch0.Add(-waited), int64(-job), time.Duration(job+1)*time.Hour
+		c := plantest.Candidate(int64(job+1), api.Spec{Size: 4, GPUsPerRank: 1, RanksPerNode: 2, Switches: 1, SwitchWait: &wait})
+		c.Submit, c.Priority, c.TimeLimit = plantest.Epoch0.Add(-waited), int64(-job), time.Duration(job+1)*time.Hour
 		q.Insert(c)
 	}
-	if got := started(planned(t, epoch0, &View{Nodes: busy(testNodes(4, 8, 2, 80), 1, 3), Queue: q}, p)); got != "[2@n00002]" {
+	if got := started(planned(t, plantest.Epoch0, &View{Nodes: busy(plantest.Nodes(4, 8, 2, 80), 1, 3), Queue: q}, p)); got != "[2@n00002]" {
 		t.Errorf("started %s", got)
 	}
 }
@@ -147,7 +129,7 @@ func TestSwitchesAreWaitedForAlone(t *testing.T) {
 // nodes, and a limit is kept.
 func TestSwitchesOnlyChoose(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		nodes := genNodes(t)
+		nodes := plantest.DrawNodes(t)
 		var sw []api.Switch
 		for i, n := range nodes {
 			if k := rapid.IntRange(-1, 2).Draw(t, "leaf"); k >= 0 {
@@ -165,20 +147,20 @@ func TestSwitchesOnlyChoose(t *testing.T) {
 			return
 		}
 		sw = append(sw, api.Switch{Name: "top", Level: 1})
-		c := genCandidate(t, 1)
+		c := plantest.DrawCandidate(t, 1)
 		limit := rapid.IntRange(0, 2).Draw(t, "switches")
 		s := *c.Ask.Spec
 		s.Switches = limit
 		c.Ask = cluster.AskOf(&s, c.Ask.Partitions)
-		plain := Make(epoch0, &View{Nodes: nodes, Queue: queueOf(c)}, &order.Policy{BackfillDepth: 1})
-		plan := Make(epoch0, &View{Nodes: nodes, Queue: queueOf(c)}, &order.Policy{BackfillDepth: 1, Switches: sw, MaxSwitchWait: time.Hour})
+		plain := Make(plantest.Epoch0, &View{Nodes: nodes, Queue: plantest.QueueOf(c)}, &order.Policy{BackfillDepth: 1})
+		plan := Make(plantest.Epoch0, &View{Nodes: nodes, Queue: plantest.QueueOf(c)}, &order.Policy{BackfillDepth: 1, Switches: sw, MaxSwitchWait: time.Hour})
 		if len(plan.Starts) > len(plain.Starts) || limit == 0 && len(plan.Starts) < len(plain.Starts) {
 			t.Fatalf("without switches %+v, with them %+v", plain.Starts, plan.Starts)
 		}
 		if len(plan.Starts) == 0 {
 			return
 		}
-		apply(t, nodes, c, 1, plan.Starts[0].Slots)
+		plantest.Apply(t, nodes, c, 1, plan.Starts[0].Slots)
 		on, was := cluster.NodesOf(plan.Starts[0].Slots), cluster.NodesOf(plain.Starts[0].Slots)
 		if limit == 0 && len(on) != len(was) {
 			t.Fatalf("%v, without switches %v", on, was)
@@ -189,54 +171,4 @@ func TestSwitchesOnlyChoose(t *testing.T) {
 			}
 		}
 	})
-}
-
-// TestAreas: which switches hold a gang, the nearest together first, with what stays over, and who is taken there.
-func TestAreas(t *testing.T) {
-	nodes := testNodes(11, 8, 0, 0)
-	sw := fabric(10, 2) // the last node hangs on none
-	tr := newTree(sw, nodes)
-	if fmt.Sprint(tr.parent, tr.leafOf) != "[5 5 6 6 7 8 8 8 -1] [0 0 1 1 2 2 3 3 4 4 -1]" {
-		t.Error(tr.parent, tr.leafOf)
-	}
-	part := transcript.Of(t, *update).Part()
-	for i := range 75 {
-		rapid.Custom(func(t *rapid.T) int {
-			var choices []nodeChoice
-			var sum tally
-			text := ""
-			for at := range nodes {
-				if k := rapid.IntRange(-1, 4).Draw(t, "ranks"); k > 0 {
-					choices = append(choices, nodeChoice{at: at, ranks: k})
-					sum.add(k)
-					text += fmt.Sprintf(" %d:%d", at+1, k)
-				}
-			}
-			l := layout{size: rapid.IntRange(1, 12).Draw(t, "size"), lo: rapid.IntRange(1, 3).Draw(t, "lo"), even: rapid.Bool().Draw(t, "even")}
-			l.hi = l.size
-			m := l.members(&sum)
-			if m == 0 {
-				return 0
-			}
-			if text += fmt.Sprintf(": %+v", l); rapid.Bool().Draw(t, "any number") {
-				m = 0
-			}
-			for i, a := range tr.areas(l, tr.leaves(choices), m) {
-				if i < 4 {
-					text += fmt.Sprintf("; %d %q +%d", a.level, a.name, a.over)
-					for _, one := range a.leaves {
-						text += fmt.Sprint(" ", one.sw, ":", one.ranks)
-					}
-				}
-			}
-			wasteOf := func(s nodeChoice, ranks int) cluster.Waste { return cluster.Waste{Price: int64(s.at % 3)} }
-			chosen := l.choose(slices.Clone(choices), &sum, l.members(&sum), wasteOf)
-			text += fmt.Sprint("; chosen ", chosen, " costs ", costOf(choices, chosen, wasteOf))
-			for limit := range 3 {
-				text += fmt.Sprint(" below ", limit, " ", new(finder).near(tr, l, choices, chosen, limit, wasteOf))
-			}
-			part.Printf("%s", text)
-			return 0
-		}).Example(i)
-	}
 }

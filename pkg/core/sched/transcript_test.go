@@ -13,12 +13,13 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
 	"gangd/pkg/core/sched/order"
+	"gangd/pkg/lab/plantest"
 	"gangd/pkg/lab/transcript"
 )
 
 var update = flag.Bool("update", false, "write testdata/transcripts anew")
 
-var printer = transcript.Printer{Since: epoch0, Skip: []reflect.Type{reflect.TypeFor[*cluster.Ask](), rankType()}}
+var printer = transcript.Printer{Since: plantest.Epoch0, Skip: []reflect.Type{reflect.TypeFor[*cluster.Ask](), rankType()}}
 
 // rankType is of what follows from the rest of the terms.
 func rankType() reflect.Type {
@@ -32,7 +33,7 @@ func planned(t testing.TB, now time.Time, v *View, p *order.Policy) Plan {
 	t.Helper()
 	plan := Make(now, v, p)
 	tr := transcript.Of(t, *update).Part()
-	tr.Printf("# after %v, %s", now.Sub(epoch0), printer.Value(p))
+	tr.Printf("# after %v, %s", now.Sub(plantest.Epoch0), printer.Value(p))
 	for i := 0; i < len(v.Nodes); { // equal ones are written once
 		text, same := nodeText(v.Nodes[i]), 1
 		for i+same < len(v.Nodes) && nodeText(v.Nodes[i+same]) == text {
@@ -95,7 +96,7 @@ func tellPlan(tr *transcript.Part, plan *Plan) {
 		tr.Printf("KEEP %s", backfillText(&plan.Backfills[i]))
 	}
 	if !plan.Next.IsZero() {
-		tr.Printf("NEXT at %v", plan.Next.Sub(epoch0))
+		tr.Printf("NEXT at %v", plan.Next.Sub(plantest.Epoch0))
 	}
 }
 

@@ -10,21 +10,22 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
 	"gangd/pkg/core/sched/order"
+	"gangd/pkg/lab/plantest"
 )
 
 func TestUnsatisfiable(t *testing.T) {
 	var nodes []*cluster.Node
 	for _, name := range []string{"n1", "n2", "n3", "n4"} {
-		n := hold(testNode(name, 16, 8, 80), 7, 0, true, 0, 1, 2, 3, 4, 5, 6, 7)
+		n := plantest.Hold(plantest.Node(name, 16, 8, 80), 7, 0, true, 0, 1, 2, 3, 4, 5, 6, 7)
 		n.Features = []string{"ib"}
 		nodes = append(nodes, n)
 	}
 	nodes[3].Ready = false
-	nodes[0].Has[cluster.Tmp], nodes[0].Each[cluster.Tmp] = 800*gib, 500*gib
-	small := testNode("n5", 64, 2, 24)
-	small.Cards[1].State, small.Cards[0].StrangersBytes = api.CardQuarantined, 24*gib
+	nodes[0].Has[cluster.Tmp], nodes[0].Each[cluster.Tmp] = 800*plantest.GiB, 500*plantest.GiB
+	small := plantest.Node("n5", 64, 2, 24)
+	small.Cards[1].State, small.Cards[0].StrangersBytes = api.CardQuarantined, 24*plantest.GiB
 	nodes = append(nodes, small.Counted())
-	cpu := testNode("c1", 128, 0, 0)
+	cpu := plantest.Node("c1", 128, 0, 0)
 	for _, n := range nodes {
 		n.Shape = api.CPUShape{Sockets: 1, Cores: n.CPUs(), Threads: 1}
 	}
@@ -40,8 +41,8 @@ func TestUnsatisfiable(t *testing.T) {
 		code       api.Code
 		want       string
 	}{
-		{"fits when empty", api.Spec{Size: 32, GPUsPerRank: 1, VRAMBytes: 80 * gib}, in("gpu"), "", ""},
-		{"fits without strangers and quarantine", api.Spec{Size: 34, GPUsPerRank: 1, VRAMBytes: 24 * gib}, in("gpu"), "", ""},
+		{"fits when empty", api.Spec{Size: 32, GPUsPerRank: 1, VRAMBytes: 80 * plantest.GiB}, in("gpu"), "", ""},
+		{"fits without strangers and quarantine", api.Spec{Size: 34, GPUsPerRank: 1, VRAMBytes: 24 * plantest.GiB}, in("gpu"), "", ""},
 		{"partition", api.Spec{Size: 1}, in("gpuu"), api.CodeInvalid, `unknown partition "gpuu"; did you mean "gpu"? partitions: cpu, empty, gpu`},
 		{"partition far off", api.Spec{Size: 1}, in("batch"), api.CodeInvalid, `unknown partition "batch"; partitions: cpu, empty, gpu`},
 		{"node", api.Spec{Size: 1, NodeList: in("n1", "n9")}, in("gpu"), api.CodeInvalid, `unknown node "n9"; nodes: c1,n[1-5]`},
@@ -66,10 +67,10 @@ func TestUnsatisfiable(t *testing.T) {
 		{"sockets of one node", api.Spec{Size: 2, Shape: api.CPUShape{Sockets: 2}, RanksPerNode: 1}, in("cpu"), api.CodeUnsatisfiable,
 			`2 ranks do not fit on nodes with 1 rank each, though every node were empty: each rank needs 1 CPU; ask for --size=1 or less`},
 		{"sockets that are there", api.Spec{Size: 1, Shape: api.CPUShape{Sockets: 2, Cores: 64}}, in("gpu", "cpu"), "", ""},
-		{"temporary space", api.Spec{Size: 1, TmpPerNode: 900 * gib}, in("gpu"), api.CodeUnsatisfiable,
+		{"temporary space", api.Spec{Size: 1, TmpPerNode: 900 * plantest.GiB}, in("gpu"), api.CodeUnsatisfiable,
 			`no node has 900G temporary space (--tmp): the most is 800G on n1; ask for --tmp=800G or less`},
-		{"temporary space for all", api.Spec{Size: 1, TmpPerNode: 800 * gib}, in("gpu"), "", ""},
-		{"VRAM", api.Spec{Size: 1, GPUsPerRank: 1, VRAMBytes: 96 * gib}, in("gpu"), api.CodeUnsatisfiable,
+		{"temporary space for all", api.Spec{Size: 1, TmpPerNode: 800 * plantest.GiB}, in("gpu"), "", ""},
+		{"VRAM", api.Spec{Size: 1, GPUsPerRank: 1, VRAMBytes: 96 * plantest.GiB}, in("gpu"), api.CodeUnsatisfiable,
 			`no node has a card with 96G: the largest is 80G on n[1-4]; ask for --vram=80G or less`},
 		{"type", api.Spec{Size: 1, GPUsPerRank: 1, GPUType: "h200"}, in("gpu"), api.CodeUnsatisfiable,
 			`no node has a card of type h200; cards: NVIDIA A100 on n[1-5]`},
@@ -84,11 +85,11 @@ func TestUnsatisfiable(t *testing.T) {
 		{"no cards at all", api.Spec{Size: 1, GPUsPerRank: 1}, in("cpu"), api.CodeUnsatisfiable, `no node has a card; its nodes have no cards`},
 		{"CPUs", api.Spec{Size: 1, CPUsPerRank: 100}, in("gpu"), api.CodeUnsatisfiable,
 			`no node has 100 CPUs for a rank: the most is 64 on n5; ask for --cpus-per-task=64 or less`},
-		{"memory", api.Spec{Size: 1, MemoryPerNode: 300 * gib}, in("gpu"), api.CodeUnsatisfiable,
+		{"memory", api.Spec{Size: 1, MemoryPerNode: 300 * plantest.GiB}, in("gpu"), api.CodeUnsatisfiable,
 			`no node has 300G memory for a rank: the most is 256G on n[1-5]; ask for --mem=256G or less`},
 		{"not together", api.Spec{Size: 1, CPUsPerRank: 32, GPUsPerRank: 4}, in("gpu"), api.CodeUnsatisfiable,
 			`no node has all that a rank needs at once: 4 cards and 32 CPUs; ask for --gpus-per-rank=2 or less`},
-		{"size", api.Spec{Size: 40, GPUsPerRank: 1, VRAMBytes: 40 * gib}, in("gpu"), api.CodeUnsatisfiable,
+		{"size", api.Spec{Size: 40, GPUsPerRank: 1, VRAMBytes: 40 * plantest.GiB}, in("gpu"), api.CodeUnsatisfiable,
 			`the whole cluster, empty, has room for 32 of 40 ranks: each needs 1 card with 40G and 1 CPU; ask for --size=32 or less`},
 		{"max nodes", api.Spec{Size: 16, GPUsPerRank: 1, MaxNodes: 1}, in("gpu"), api.CodeUnsatisfiable,
 			`16 ranks do not fit on at most 1 node, though every node were empty: each rank needs 1 card and 1 CPU; ask for --size=8 or less`},
@@ -129,7 +130,7 @@ func TestUnsatisfiableAgreesWithPlanning(t *testing.T) {
 			spec := *c.Ask.Spec
 			spec.Prefer = "" // what is preferred is no reason to accept what can't be had without
 			c.Ask = cluster.AskOf(&spec, c.Ask.Partitions)
-			plan := Make(epoch0, &View{Nodes: whole, Queue: queueOf(c)}, &order.Policy{})
+			plan := Make(plantest.Epoch0, &View{Nodes: whole, Queue: plantest.QueueOf(c)}, &order.Policy{})
 			err := Unsatisfiable(v.Nodes, p, c.Ask)
 			if err != nil && strings.Contains(err.Message, "unknown ") {
 				continue // a name that may be misspelt is refused, whether or not the rest would do
@@ -145,12 +146,12 @@ func TestUnsatisfiableAgreesWithPlanning(t *testing.T) {
 }
 
 func BenchmarkUnsatisfiable(b *testing.B) {
-	nodes := testNodes(10000, 64, 8, 80)
+	nodes := plantest.Nodes(10000, 64, 8, 80)
 	fill(nodes, nil)
 	p := &order.Policy{Partitions: []api.Partition{{Name: "gpu"}}}
 	for name, spec := range map[string]api.Spec{
-		"accepted": {Size: 64, GPUsPerRank: 1, VRAMBytes: 80 * gib},
-		"refused":  {Size: 64, GPUsPerRank: 1, VRAMBytes: 96 * gib},
+		"accepted": {Size: 64, GPUsPerRank: 1, VRAMBytes: 80 * plantest.GiB},
+		"refused":  {Size: 64, GPUsPerRank: 1, VRAMBytes: 96 * plantest.GiB},
 	} {
 		b.Run(name, func(b *testing.B) {
 			ask := cluster.AskOf(&spec, []string{"gpu"})
@@ -164,16 +165,16 @@ func BenchmarkUnsatisfiable(b *testing.B) {
 }
 
 func BenchmarkExplain(b *testing.B) {
-	nodes := testNodes(10000, 64, 8, 80)
+	nodes := plantest.Nodes(10000, 64, 8, 80)
 	fill(nodes, func(n, c int) bool { return (n*8+c)%40 == 0 })
-	v := &View{Nodes: nodes, Queue: queueOf(benchQueue(100000, 500)...)}
-	for _, s := range Make(epoch0, v, &order.Policy{}).Starts {
-		v.Nodes = apply(b, v.Nodes, v.Queue.Get(s.Job), 1, s.Slots)
+	v := &View{Nodes: nodes, Queue: plantest.QueueOf(benchQueue(100000, 500)...)}
+	for _, s := range Make(plantest.Epoch0, v, &order.Policy{}).Starts {
+		v.Nodes = plantest.Apply(b, v.Nodes, v.Queue.Get(s.Job), 1, s.Slots)
 	}
 	start := time.Now()
 	n := 0
 	for b.Loop() {
-		Explain(epoch0, v, &order.Policy{}, 99999)
+		Explain(plantest.Epoch0, v, &order.Policy{}, 99999)
 		n++
 	}
 	b.ReportMetric(float64(time.Since(start).Milliseconds())/float64(n), "ms/explain")
@@ -194,7 +195,7 @@ func TestAboveCap(t *testing.T) {
 		{"small", 5, "5 cards are asked for, and account small may hold at most 4 at a time"},
 	} {
 		got := ""
-		if err := p.AboveCap(tt.account, candidate(1, api.Spec{Size: tt.size, GPUsPerRank: 1}).Ask); err != nil {
+		if err := p.AboveCap(tt.account, plantest.Candidate(1, api.Spec{Size: tt.size, GPUsPerRank: 1}).Ask); err != nil {
 			got = err.Message
 		}
 		if got != tt.want {
@@ -205,7 +206,7 @@ func TestAboveCap(t *testing.T) {
 
 // TestAdviceInTheWordsThatWereUsed: the nearest ask is written with the option that asked.
 func TestAdviceInTheWordsThatWereUsed(t *testing.T) {
-	nodes, p := testNodes(2, 16, 4, 80), &order.Policy{Partitions: []api.Partition{{Name: "gpu"}}}
+	nodes, p := plantest.Nodes(2, 16, 4, 80), &order.Policy{Partitions: []api.Partition{{Name: "gpu"}}}
 	by := func(option string) *api.Asked { return &api.Asked{CardsBy: option} }
 	for want, s := range map[string]api.Spec{
 		"--gpus-per-rank=4":     {Size: 2, GPUsPerRank: 8},
@@ -245,9 +246,9 @@ func TestFitsEmptyIsPlannedEmpty(t *testing.T) {
 				continue
 			}
 			p := new(Planner)
-			pl := p.planner(epoch0, &View{Nodes: v.Nodes, Queue: queueOf(c)}, &order.Policy{})
+			pl := p.planner(plantest.Epoch0, &View{Nodes: v.Nodes, Queue: plantest.QueueOf(c)}, &order.Policy{})
 			fits := pl.fit.fitsEmpty(pl.fit.classOf(c.Ask))
-			if plan := Make(epoch0, &View{Nodes: empty, Queue: queueOf(c)}, &order.Policy{}); fits != (len(plan.Starts) == 1) {
+			if plan := Make(plantest.Epoch0, &View{Nodes: empty, Queue: plantest.QueueOf(c)}, &order.Policy{}); fits != (len(plan.Starts) == 1) {
 				t.Fatalf("%+v: fits %t, but %d starts", spec, fits, len(plan.Starts))
 			}
 		}

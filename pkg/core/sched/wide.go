@@ -15,7 +15,7 @@ func (gv *given) wide(c *order.Candidate) bool { return 2*order.Weight(c.Ask) >=
 
 // listWide lists wide gangs that have waited so long, by tier, the longest wait first.
 func (gd *guard) listWide() {
-	if !gd.policy.ByService() || gd.policy.Preempts() || gd.policy.GuardAfter <= 0 || 2*gd.kept.openCards() < gd.cards() {
+	if !gd.policy.ByService() || gd.policy.Preempts() || gd.policy.GuardAfter <= 0 || 2*gd.kept.views[0].openCards() < gd.cards() {
 		return
 	}
 	for _, cl := range gd.view.Queue.Classes() {
@@ -54,12 +54,4 @@ func (pl *planner) startWide(head *order.Candidate) {
 		pl.visited[c.Job] = true
 		pl.kept.later = slices.DeleteFunc(pl.kept.later, func(b backfill) bool { return b.Job == c.Job })
 	}
-}
-
-// openCards is how many cards of ready nodes nobody has.
-func (kp *kept) openCards() (n int) {
-	for _, k := range kp.views[0].live {
-		n += kp.views[0].members(k).count * k.node.OpenCards()
-	}
-	return n
 }

@@ -9,6 +9,7 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
 	"gangd/pkg/core/sched/order"
+	"gangd/pkg/lab/plantest"
 )
 
 // A gang of half of all cards that has waited for four times its time limit starts where it fits, before kept places.
@@ -34,21 +35,21 @@ func TestWideGangStartsWhereItFits(t *testing.T) {
 			if c.noTurns {
 				p.GuardAfter = 0
 			}
-			nodes := testNodes(3, 16, 4, 80)
+			nodes := plantest.Nodes(3, 16, 4, 80)
 			if c.ranks == 2 {
 				nodes = nodes[:2]
 			} else {
 				fill(nodes, func(n, _ int) bool { return n == 0 })
 			}
 			q := order.NewQueue(p, order.NewLedger(0))
-			small := candidate(1, api.Spec{Size: 1, GPUsPerRank: 2})
-			small.TimeLimit, small.Submit = time.Hour, epoch0
-			big := candidate(2, api.Spec{Size: c.ranks, GPUsPerRank: 4})
-			big.TimeLimit, big.Submit = c.limit, epoch0.Add(-c.waited)
+			small := plantest.Candidate(1, api.Spec{Size: 1, GPUsPerRank: 2})
+			small.TimeLimit, small.Submit = time.Hour, plantest.Epoch0
+			big := plantest.Candidate(2, api.Spec{Size: c.ranks, GPUsPerRank: 4})
+			big.TimeLimit, big.Submit = c.limit, plantest.Epoch0.Add(-c.waited)
 			q.Insert(small)
 			q.Insert(big)
-			kept := Backfill{Job: 1, SearchedAt: epoch0, Slots: []cluster.Slot{{Node: "n00001", Cards: []string{"n00001-0", "n00001-1"}}}}
-			plan := planned(t, epoch0, &View{Nodes: nodes, Queue: q, Backfills: []Backfill{kept}}, p)
+			kept := Backfill{Job: 1, SearchedAt: plantest.Epoch0, Slots: []cluster.Slot{{Node: "n00001", Cards: []string{"n00001-0", "n00001-1"}}}}
+			plan := planned(t, plantest.Epoch0, &View{Nodes: nodes, Queue: q, Backfills: []Backfill{kept}}, p)
 			want := int64(1)
 			if c.wide {
 				want = 2
@@ -64,13 +65,13 @@ func TestWideGangStartsWhereItFits(t *testing.T) {
 func TestWideGangIsLookedAtInTime(t *testing.T) {
 	p := &order.Policy{Order: order.OrderService, GuardAfter: 48 * time.Hour, BackfillDepth: 8}
 	q := order.NewQueue(p, order.NewLedger(0))
-	big := candidate(2, api.Spec{Size: 2, GPUsPerRank: 4})
-	big.TimeLimit, big.Submit = 13*time.Hour, epoch0.Add(-51*time.Hour) // the guard's time is over
+	big := plantest.Candidate(2, api.Spec{Size: 2, GPUsPerRank: 4})
+	big.TimeLimit, big.Submit = 13*time.Hour, plantest.Epoch0.Add(-51*time.Hour) // the guard's time is over
 	q.Insert(big)
-	nodes := testNodes(3, 16, 4, 80)
+	nodes := plantest.Nodes(3, 16, 4, 80)
 	slots := []cluster.Slot{{Node: "n00002", Cards: []string{"n00002-0", "n00002-1", "n00002-2", "n00002-3"}}, {Node: "n00003", Cards: []string{"n00003-0", "n00003-1", "n00003-2", "n00003-3"}}}
-	v := &View{Nodes: nodes, Queue: q, Backfills: []Backfill{{Job: 2, Slots: slots, SearchedAt: epoch0}}}
-	plan := planned(t, epoch0.Add(2*time.Hour), v, p)
+	v := &View{Nodes: nodes, Queue: q, Backfills: []Backfill{{Job: 2, Slots: slots, SearchedAt: plantest.Epoch0}}}
+	plan := planned(t, plantest.Epoch0.Add(2*time.Hour), v, p)
 	if len(plan.Starts) != 1 || len(plan.Backfills) != 0 || plan.Starts[0].Turn != order.TurnLong {
 		t.Fatalf("%+v, %+v", plan.Starts, plan.Backfills)
 	}
@@ -80,8 +81,8 @@ func TestWideGangIsLookedAtInTime(t *testing.T) {
 // turn of another is told.
 func TestWideGangsInTurn(t *testing.T) {
 	wide := func(job int64, cards, hours int, change func(c *order.Candidate)) *order.Candidate {
-		c := candidate(job, api.Spec{Size: cards, GPUsPerRank: 1})
-		c.TimeLimit, c.Submit = time.Hour, epoch0.Add(-time.Duration(hours)*time.Hour)
+		c := plantest.Candidate(job, api.Spec{Size: cards, GPUsPerRank: 1})
+		c.TimeLimit, c.Submit = time.Hour, plantest.Epoch0.Add(-time.Duration(hours)*time.Hour)
 		if change != nil {
 			change(c)
 		}
@@ -101,7 +102,7 @@ func TestWideGangsInTurn(t *testing.T) {
 		{"less than half", 8, order.Policy{}, []*order.Candidate{wide(1, 3, 9, nil)}, "[]", 0},
 		{"without a limit", 8, order.Policy{}, []*order.Candidate{wide(1, 8, 9, func(c *order.Candidate) { c.TimeLimit = 0 })}, "[]", 0},
 		{"soon", 8, order.Policy{}, []*order.Candidate{wide(1, 4, 3, nil), wide(2, 5, 2, nil)}, "[]", time.Hour},
-		{"since it could have started", 8, order.Policy{}, []*order.Candidate{wide(1, 4, 9, func(c *order.Candidate) { c.Eligible = epoch0.Add(-time.Hour) })}, "[]", 3 * time.Hour},
+		{"since it could have started", 8, order.Policy{}, []*order.Candidate{wide(1, 4, 9, func(c *order.Candidate) { c.Eligible = plantest.Epoch0.Add(-time.Hour) })}, "[]", 3 * time.Hour},
 		{"half is free", 4, order.Policy{}, []*order.Candidate{wide(1, 4, 4, nil)}, "[1]", 0},
 		{"in another order", 8, order.Policy{Order: order.OrderFair}, []*order.Candidate{wide(1, 4, 5, nil)}, "[]", 0},
 		{"with preemption", 8, order.Policy{Preempt: order.PreemptTier}, []*order.Candidate{wide(1, 4, 5, nil), wide(2, 5, 2, nil)}, "[]", 0},
@@ -114,12 +115,14 @@ func TestWideGangsInTurn(t *testing.T) {
 		for _, c := range tt.wait {
 			q.Insert(c)
 		}
-		n := testNode("n1", 64, 8, 80)
+		n := plantest.Node("n1", 64, 8, 80)
 		for i := tt.free; i < 8; i++ {
 			n = run(n, int64(90+i), 0, i)
 		}
-		g := &given{now: epoch0, view: &View{Nodes: []*cluster.Node{n}, Queue: q}, policy: p}
-		gd := &guard{given: g, kept: &kept{given: g, views: []*nodeView{newNodeView(new(nodeClasses), g.view.Nodes)}}}
+		g := &given{now: plantest.Epoch0, view: &View{Nodes: []*cluster.Node{n}, Queue: q}, policy: p}
+		f := new(finder)
+		f.begin(g.view.Nodes, nil, nil, nil)
+		gd := &guard{given: g, kept: &kept{given: g, views: []*nodeView{f.asGiven()}}}
 		gd.listWide()
 		got := []int64{}
 		for _, c := range gd.waitingWide {
@@ -127,7 +130,7 @@ func TestWideGangsInTurn(t *testing.T) {
 		}
 		next := time.Duration(0)
 		if !g.next.IsZero() {
-			next = g.next.Sub(epoch0)
+			next = g.next.Sub(plantest.Epoch0)
 		}
 		if fmt.Sprint(got) != tt.want || next != tt.next {
 			t.Errorf("%s: %v, next %v, want %s and %v", tt.name, got, next, tt.want, tt.next)

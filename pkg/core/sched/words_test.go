@@ -12,6 +12,7 @@ import (
 	"gangd/pkg/core/cluster"
 	"gangd/pkg/core/cmdline/when"
 	"gangd/pkg/core/sched/order"
+	"gangd/pkg/lab/plantest"
 )
 
 // TestLayoutsThatContradictThemselves: one below, at and above each bound, in words.
@@ -97,7 +98,7 @@ func TestConditionsBeforeACount(t *testing.T) {
 
 // TestCountsThatNodesLack: how many have it, and can hold a rank, is said.
 func TestCountsThatNodesLack(t *testing.T) {
-	nodes := []*cluster.Node{within("ib", testNode("n1", 8, 0, 0)), within("ib", testNode("n2", 2, 0, 0)), within("big", testNode("n3", 8, 0, 0)), testNode("n4", 8, 0, 0)}
+	nodes := []*cluster.Node{plantest.Within("ib", plantest.Node("n1", 8, 0, 0)), plantest.Within("ib", plantest.Node("n2", 2, 0, 0)), plantest.Within("big", plantest.Node("n3", 8, 0, 0)), plantest.Node("n4", 8, 0, 0)}
 	p := &order.Policy{Partitions: []api.Partition{{Name: "gpu"}}}
 	for _, tt := range []struct {
 		spec api.Spec
@@ -122,7 +123,7 @@ func TestCountsThatNodesLack(t *testing.T) {
 
 // TestCouldHold: with nothing on them, and the ask must be one.
 func TestCouldHold(t *testing.T) {
-	full := []*cluster.Node{hold(testNode("n1", 8, 2, 80), 7, 0, true, 0, 1)}
+	full := []*cluster.Node{plantest.Hold(plantest.Node("n1", 8, 2, 80), 7, 0, true, 0, 1)}
 	for _, tt := range []struct {
 		spec api.Spec
 		want bool
@@ -238,13 +239,13 @@ func TestExplainWhenItStartsAtTheLatest(t *testing.T) {
 				q := order.NewQueue(p, nil)
 				for job, size := range []int{3, 3, 2} {
 					c := lasting(int64(job+1), size, limits[min(job+1, 2)])
-					c.Submit = epoch0.Add(-time.Duration(ago-job) * time.Minute)
+					c.Submit = plantest.Epoch0.Add(-time.Duration(ago-job) * time.Minute)
 					q.Insert(c)
 				}
-				n := run(testNode("n1", 16, 4, 80), 7, limits[0], 0, 1, 2)
-				v := &View{Nodes: []*cluster.Node{n}, Queue: q, Running: []*order.Running{{Job: 7, Epoch: 1, Cards: 3, Start: epoch0, TimeLimit: time.Duration(limits[0]) * time.Minute}}}
-				q.Refresh(epoch0)
-				planned(t, epoch0, v, p)
+				n := run(plantest.Node("n1", 16, 4, 80), 7, limits[0], 0, 1, 2)
+				v := &View{Nodes: []*cluster.Node{n}, Queue: q, Running: []*order.Running{{Job: 7, Epoch: 1, Cards: 3, Start: plantest.Epoch0, TimeLimit: time.Duration(limits[0]) * time.Minute}}}
+				q.Refresh(plantest.Epoch0)
+				planned(t, plantest.Epoch0, v, p)
 			}
 		}
 	}
@@ -269,9 +270,9 @@ func TestNoCapIsNone(t *testing.T) {
 		if got != tt.want {
 			t.Errorf("%+v: %q, want %q", tt.p, got, tt.want)
 		}
-		c := candidate(1, *ask.Spec)
+		c := plantest.Candidate(1, *ask.Spec)
 		c.User, c.Account = "ada", "lab"
-		plan := planned(t, epoch0, &View{Nodes: testNodes(1, 16, 4, 80), Queue: queueOf(c)}, &tt.p)
+		plan := planned(t, plantest.Epoch0, &View{Nodes: plantest.Nodes(1, 16, 4, 80), Queue: plantest.QueueOf(c)}, &tt.p)
 		if starts := len(plan.Starts) == 1; starts != (tt.want == "") {
 			t.Errorf("%+v: starts %t", tt.p, starts)
 		}
@@ -310,17 +311,17 @@ func TestKeptPlacesAreWhatWasAskedFor(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			for _, minutes := range []int{60, 0} { // an end that is known, and none
-				nodes := testNodes(tt.nodes, 8, 2, 80)
+				nodes := plantest.Nodes(tt.nodes, 8, 2, 80)
 				for i := range nodes {
 					nodes[i] = run(nodes[i], int64(90+i), minutes, 0, 1)
 				}
-				c := candidate(1, tt.spec)
+				c := plantest.Candidate(1, tt.spec)
 				c.Avoid = tt.avoid
 				want := tt.want
 				if minutes == 0 {
 					want = want[:len(want)-len("+60]")] + "]"
 				}
-				if got := claimed(planned(t, epoch0, &View{Nodes: nodes, Queue: queueOf(c)}, &order.Policy{BackfillDepth: 1})); got != want {
+				if got := claimed(planned(t, plantest.Epoch0, &View{Nodes: nodes, Queue: plantest.QueueOf(c)}, &order.Policy{BackfillDepth: 1})); got != want {
 					t.Errorf("%d minutes: %s, want %s", minutes, got, want)
 				}
 			}
@@ -335,10 +336,10 @@ func TestTurnBesideAReservation(t *testing.T) {
 	for job := range 3 {
 		q.Insert(lasting(int64(job+1), 3-job/2, 30))
 	}
-	v := &View{Nodes: []*cluster.Node{run(testNode("n1", 16, 4, 80), 7, 90, 0, 1, 2)}, Queue: q, Reservations: []Reservation{window("w", 300*time.Minute, time.Hour, "n1")}}
-	planned(t, epoch0, v, p)
+	v := &View{Nodes: []*cluster.Node{run(plantest.Node("n1", 16, 4, 80), 7, 90, 0, 1, 2)}, Queue: q, Reservations: []Reservation{window("w", 300*time.Minute, time.Hour, "n1")}}
+	planned(t, plantest.Epoch0, v, p)
 	want := "comes to the front of its tier at 01:00:03, after a wait of 1 h, if no reservation keeps its nodes"
-	if got := Explain(epoch0, v, p, 3).Text; !slices.Contains(strings.Split(got, "\n"), want) {
+	if got := Explain(plantest.Epoch0, v, p, 3).Text; !slices.Contains(strings.Split(got, "\n"), want) {
 		t.Errorf("%s\nlacks %s", got, want)
 	}
 }
@@ -374,7 +375,7 @@ func TestUnknownNames(t *testing.T) {
 // TestNodesOutOfService: three causes are named, and how many more there are.
 func TestNodesOutOfService(t *testing.T) {
 	for causes := 1; causes <= 5; causes++ {
-		nodes := testNodes(6, 8, 2, 80)
+		nodes := plantest.Nodes(6, 8, 2, 80)
 		for i := range nodes {
 			n := *nodes[i]
 			if n.Ready = false; i%causes > 0 {
@@ -382,6 +383,6 @@ func TestNodesOutOfService(t *testing.T) {
 			}
 			nodes[i] = &n
 		}
-		planned(t, epoch0, &View{Nodes: nodes, Queue: queueOf(candidate(1, api.Spec{Size: 1, GPUsPerRank: 1}))}, &order.Policy{})
+		planned(t, plantest.Epoch0, &View{Nodes: nodes, Queue: plantest.QueueOf(plantest.Candidate(1, api.Spec{Size: 1, GPUsPerRank: 1}))}, &order.Policy{})
 	}
 }
