@@ -10,6 +10,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
+	"gangd/pkg/core/sched/fit"
 	"gangd/pkg/core/sched/order"
 	"gangd/pkg/lab/plantest"
 )
@@ -355,9 +356,9 @@ func TestRoomOfAlternative(t *testing.T) {
 			t.Fatal(err)
 		}
 		d = d.Alternatives[0]
-		var room tally
+		var room fit.Tally
 		for _, ranks := range tt.rooms {
-			room.add(ranks)
+			room.Add(ranks)
 		}
 		if got := roomOfAlternative(d, &room, tt.marks); got != tt.want {
 			t.Errorf("%s on %v: %q, want %q", tt.constraint, tt.rooms, got, tt.want)

@@ -10,6 +10,7 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
 	"gangd/pkg/core/cmdline/when"
+	"gangd/pkg/core/sched/fit"
 	"gangd/pkg/core/sched/order"
 )
 
@@ -117,10 +118,10 @@ func alternativesTogether(d *cluster.Need, pool []*cluster.Node) *api.Error {
 	}
 	var parts []string
 	for _, way := range d.Alternatives {
-		t, marks := &tally{}, []uint(nil)
+		t, marks := &fit.Tally{}, []uint(nil)
 		for _, n := range pool {
 			if k := way.RanksEmpty(n); k > 0 && way.Admits(n) {
-				t.add(k)
+				t.Add(k)
 				marks = append(marks, way.Marks(n))
 			}
 		}
@@ -155,34 +156,34 @@ func shortened(parts []string) string {
 }
 
 // alternativesText is what each alternative is short of now.
-func (wy *why) alternativesText(sh *askClass) string {
+func (wy *why) alternativesText(sh *fit.AskClass) string {
 	l := cmp.Or(wy.explainedView, wy.kept.topView())
 	var parts []string
-	for _, way := range sh.alternatives {
-		parts = append(parts, alternativeTitle(way.need)+wy.roomOf(way, l))
+	for _, way := range sh.Alternatives {
+		parts = append(parts, alternativeTitle(way.Need)+wy.roomOf(way, l))
 	}
 	text := shortened(parts)
-	if len(sh.alternatives) > 1 {
+	if len(sh.Alternatives) > 1 {
 		text = "no alternative has it all now: " + text
 	}
-	return text + "; each rank needs " + rankText(sh.need)
+	return text + "; each rank needs " + rankText(sh.Need)
 }
 
-func (wy *why) roomOf(way *askClass, l *nodeView) string {
-	choices := wy.fit.look(way, l, nil)
+func (wy *why) roomOf(way *fit.AskClass, l *fit.NodeView) string {
+	choices := wy.fit.Look(way, l, nil)
 	var marks []uint
 	for i := range choices {
-		for range choices[i].count() {
-			marks = append(marks, way.need.Marks(l.node(choices[i].at)))
+		for range choices[i].Count() {
+			marks = append(marks, way.Need.Marks(l.Node(choices[i].At)))
 		}
 	}
-	return roomOfAlternative(way.need, wy.fit.tallyOf(choices), marks)
+	return roomOfAlternative(way.Need, wy.fit.TallyOf(choices), marks)
 }
 
 // roomOfAlternative is "room for 2 of 4 ranks", and of what it counts "1 of 2 nodes with rack1".
-func roomOfAlternative(d *cluster.Need, t *tally, marks []uint) string {
-	text := fmt.Sprintf("room for %d of %s", min(t.ranks, d.Size), api.Count(d.Size, "rank"))
-	if t.ranks >= d.Size && layoutOf(d).members(t) == 0 {
+func roomOfAlternative(d *cluster.Need, t *fit.Tally, marks []uint) string {
+	text := fmt.Sprintf("room for %d of %s", min(t.Ranks, d.Size), api.Count(d.Size, "rank"))
+	if t.Ranks >= d.Size && fit.LayoutOf(d).Members(t) == 0 {
 		return "room for " + api.Count(d.Size, "rank") + ", but not on " + layoutText(d)
 	}
 	short := false
@@ -198,7 +199,7 @@ func roomOfAlternative(d *cluster.Need, t *tally, marks []uint) string {
 	if len(counts) > 0 {
 		text += ", " + join(counts)
 	}
-	if len(counts) > 0 && !short && t.ranks >= d.Size {
+	if len(counts) > 0 && !short && t.Ranks >= d.Size {
 		text += ", but not for all of it on as many nodes as it may have"
 	}
 	return text
@@ -213,8 +214,8 @@ func (wy *why) alternativeLines(d *cluster.Need) []string {
 		return wy.nodeLines(d.Alternatives[0])
 	}
 	room := func(way *cluster.Need) (sum int) {
-		for at, n := range wy.explainedView.every() {
-			if n.Ready && !wy.explainedView.shuts(at) && way.Admits(n) {
+		for at, n := range wy.explainedView.Every() {
+			if n.Ready && !wy.explainedView.Shuts(at) && way.Admits(n) {
 				sum += way.Ranks(n)
 			}
 		}
@@ -260,10 +261,10 @@ func (wy *why) alternativeLines(d *cluster.Need) []string {
 
 // switchVerdictOfAlternatives is [why.switchVerdict] of the first alternative that would fit below more
 // switches.
-func (wy *why) switchVerdictOfAlternatives(c *order.Candidate, sh *askClass) *verdict {
-	for _, way := range sh.alternatives {
-		if way.need.Counts != nil {
-			if wy.fit.fits(way, wy.kept.viewFor(c, wy.end(c))) {
+func (wy *why) switchVerdictOfAlternatives(c *order.Candidate, sh *fit.AskClass) *verdict {
+	for _, way := range sh.Alternatives {
+		if way.Need.Counts != nil {
+			if wy.fit.Fits(way, wy.kept.viewFor(c, wy.end(c))) {
 				return &verdict{word: WordResources, nearer: true, sentence: fmt.Sprintf(
 					"there is room now, but not below %s with the nodes that it counts; it waits for that until %s, then it starts anywhere",
 					switches(wy.switchLimit(c)), when.Clock(wy.now, wy.switchUntil(c)))}
@@ -271,7 +272,7 @@ func (wy *why) switchVerdictOfAlternatives(c *order.Candidate, sh *askClass) *ve
 			continue
 		}
 		if v := wy.switchVerdict(c, way); v != nil {
-			if text := way.need.Alternative(); len(sh.alternatives) > 1 && text != "" {
+			if text := way.Need.Alternative(); len(sh.Alternatives) > 1 && text != "" {
 				v.sentence = text + ": " + v.sentence
 			}
 			return v

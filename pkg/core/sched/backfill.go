@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"gangd/pkg/core/cluster"
+	"gangd/pkg/core/sched/fit"
 	"gangd/pkg/core/sched/order"
 )
 
@@ -86,7 +87,7 @@ func (pl *planner) visitGuarded(c *order.Candidate) {
 
 // visitTaker starts a gang that holds a backfill, or looks again for victims for it.
 func (pl *planner) visitTaker(c *order.Candidate) {
-	sh, cl, at := pl.fit.classOf(c.Ask), pl.view.Queue.JobClass(c.Job), pl.kept.of(c.Job)
+	sh, cl, at := pl.fit.ClassOf(c.Ask), pl.view.Queue.JobClass(c.Job), pl.kept.of(c.Job)
 	if v := pl.bounds.capped(c); v != nil {
 		pl.bounds.keepPools(c, v)
 		v.first = c.Job
@@ -103,7 +104,7 @@ func (pl *planner) visitTaker(c *order.Candidate) {
 		return
 	}
 	end := pl.end(c)
-	if (sh.need.Parts != nil || sh.alternatives != nil || pl.reservations != nil || pl.kept.fitsWithout(at, end, sh, c.Avoid)) &&
+	if (sh.Need.Parts != nil || sh.Alternatives != nil || pl.reservations != nil || pl.kept.fitsWithout(at, end, sh, c.Avoid)) &&
 		pl.start(c, sh, pl.openTo(c, pl.kept.viewWithout(c, at, end), end), end) {
 		pl.kept.remove(at)
 		return
@@ -159,17 +160,17 @@ const lookAgain = 10 * time.Second
 
 // keep books a backfill that still holds, where it is or where it is served earlier.
 func (kp *kept) keep(b backfill) bool {
-	sh := kp.fit.classOf(b.c.Ask)
-	if sh.bad != nil || !kp.stands(&b) && !kp.holds(sh.need, b.Slots) {
+	sh := kp.fit.ClassOf(b.c.Ask)
+	if sh.Bad != nil || !kp.stands(&b) && !kp.holds(sh.Need, b.Slots) {
 		return false
 	}
 	b.grants = kp.grantsOf(&b)
-	kp.mem.backfillGrants[b.Job].heldAt = kp.fit.atCapacity()
+	kp.mem.backfillGrants[b.Job].heldAt = kp.fit.AtCapacity()
 	away := false
 	for _, g := range b.grants {
-		if n := kp.views[0].node(g.at); !n.Ready && n.Away {
+		if n := kp.views[0].Node(g.At); !n.Ready && n.Away {
 			away = true
-		} else if !kp.clearedFor(&b, g.at).Fits(&g.Grant) {
+		} else if !kp.clearedFor(&b, g.At).Fits(&g.Grant) {
 			return false
 		}
 	}
@@ -216,13 +217,13 @@ func (kp *kept) holds(d *cluster.Need, slots []cluster.Slot) bool {
 		return false
 	}
 	if d.Parts != nil || d.Alternatives != nil {
-		return kp.fit.admitsAll(d, slots)
+		return kp.fit.AdmitsAll(d, slots)
 	}
 	for i, s := range slots {
 		if i > 0 && s.Node == slots[i-1].Node {
 			continue
 		}
-		if at := kp.fit.find(s.Node); at < 0 || !d.Admits(kp.view.Nodes[at]) {
+		if at := kp.fit.Find(s.Node); at < 0 || !d.Admits(kp.view.Nodes[at]) {
 			return false
 		}
 	}
@@ -232,8 +233,8 @@ func (kp *kept) holds(d *cluster.Need, slots []cluster.Slot) bool {
 // make keeps lower gangs off the places that c waits for. It reports false when no
 // ready nodes, however empty, would hold it: waiting for those would hold others up for
 // nothing.
-func (kp *kept) make(c *order.Candidate, sh *askClass) bool {
-	if sh.noBackfill {
+func (kp *kept) make(c *order.Candidate, sh *fit.AskClass) bool {
+	if sh.NoBackfill {
 		return false
 	}
 	b := backfill{Backfill: Backfill{Job: c.Job, SearchedAt: kp.now}, c: c}
@@ -241,7 +242,7 @@ func (kp *kept) make(c *order.Candidate, sh *askClass) bool {
 		b.Slots = kp.find(sh, kp.around(c))
 	}
 	if b.Slots == nil {
-		sh.noBackfill = true // backfills only add up within a plan
+		sh.NoBackfill = true // backfills only add up within a plan
 		return false
 	}
 	b.grants = kp.grantsOf(&b)
@@ -262,27 +263,27 @@ func (kp *kept) add(b backfill) {
 	at := sort.Search(len(kp.list), func(i int) bool { return kp.list[i].from().After(from) })
 	kp.list = slices.Insert(kp.list, at, b)
 	if kp.strictView != nil && kp.isStrict(&b) {
-		kp.strictView.putAll(b.grants)
+		kp.strictView.PutAll(b.grants)
 	}
 	kp.views = slices.Insert(kp.views, at+1, nil)
 	for _, l := range kp.views[at+1:] {
 		if l != nil {
-			l.putAll(b.grants)
+			l.PutAll(b.grants)
 		}
 	}
 }
 
 // viewWith is the nodes with the first n backfills on them, made when first asked for: most gangs
 // have no time limit or a long one, and see only the last.
-func (kp *kept) viewWith(n int) *nodeView {
+func (kp *kept) viewWith(n int) *fit.NodeView {
 	below := n
 	for kp.views[below] == nil {
 		below--
 	}
 	if below < n {
-		kp.views[n] = kp.fit.clone(kp.views[below])
+		kp.views[n] = kp.fit.Clone(kp.views[below])
 		for i := below; i < n; i++ {
-			kp.views[n].putAll(kp.list[i].grants)
+			kp.views[n].PutAll(kp.list[i].grants)
 		}
 	}
 	return kp.views[n]
@@ -304,7 +305,7 @@ func (kp *kept) remove(at int) {
 	b := kp.list[at]
 	if kp.strictView != nil && kp.isStrict(&b) {
 		for _, g := range b.grants {
-			kp.strictView.set(g.at, kp.strictView.node(g.at).Release(g.MemberKey))
+			kp.strictView.Set(g.At, kp.strictView.Node(g.At).Release(g.MemberKey))
 		}
 	}
 	kp.list = slices.Delete(kp.list, at, at+1)
@@ -314,41 +315,41 @@ func (kp *kept) remove(at int) {
 			continue
 		}
 		for _, g := range b.grants {
-			l.set(g.at, l.node(g.at).Release(g.MemberKey))
+			l.Set(g.At, l.Node(g.At).Release(g.MemberKey))
 		}
 	}
 }
 
 // fitsWithout reports whether a gang fits on the nodes of viewWithout, and leaves the count
 // of room there for its reason. Mostly it does not, and a view of its own costs more.
-func (kp *kept) fitsWithout(own int, end time.Time, sh *askClass, avoid []string) bool {
-	d, l0, rs := sh.need, kp.views[0], &kp.mem.rooms
-	t := kp.fit.tallyOf(kp.fit.look(sh, l0, avoid))
-	rs.begin(l0.size)
+func (kp *kept) fitsWithout(own int, end time.Time, sh *fit.AskClass, avoid []string) bool {
+	d, l0, rs := sh.Need, kp.views[0], &kp.mem.rooms
+	t := kp.fit.TallyOf(kp.fit.Look(sh, l0, avoid))
+	rs.begin(l0.Size)
 	kp.touchedNodes = kp.touchedNodes[:0]
 	for i := range kp.list {
 		if b := &kp.list[i]; i != own && b.inWayOf(end) {
 			for j := range b.grants {
 				g := &b.grants[j]
-				if rs.at(g.at) == nil {
-					kp.touchedNodes = append(kp.touchedNodes, g.at)
+				if rs.at(g.At) == nil {
+					kp.touchedNodes = append(kp.touchedNodes, g.At)
 				}
-				rs.open(g.at, l0.node(g.at)).Restore(&g.Grant)
+				rs.open(g.At, l0.Node(g.At)).Restore(&g.Grant)
 			}
 		}
 	}
 	for _, at := range kp.touchedNodes {
-		n := l0.node(at)
+		n := l0.Node(at)
 		was := d.Ranks(n)
 		if was == 0 || !n.Ready || !d.Admits(n) || slices.Contains(avoid, n.Name) {
 			continue
 		}
-		t.addAll(was, -1)
+		t.AddAll(was, -1)
 		if is := rs.at(at).Ranks(d); is > 0 {
-			t.add(is)
+			t.Add(is)
 		}
 	}
-	if layoutOf(d).members(t) > 0 {
+	if fit.LayoutOf(d).Members(t) > 0 {
 		return true
 	}
 	return len(avoid) > 0 && kp.fitsWithout(own, end, sh, nil)
@@ -356,37 +357,37 @@ func (kp *kept) fitsWithout(own int, end time.Time, sh *askClass, avoid []string
 
 // viewWithout is the nodes as the taker of a backfill sees them, when it would run until
 // end: its own backfill is not in its way.
-func (kp *kept) viewWithout(c *order.Candidate, own int, end time.Time) *nodeView {
+func (kp *kept) viewWithout(c *order.Candidate, own int, end time.Time) *fit.NodeView {
 	if kp.reservations != nil && ownOf(c) != "" {
 		return kp.ownView(c, end, own)
 	}
 	if len(kp.list) == 1 {
 		return kp.views[0]
 	}
-	l := kp.fit.clone(kp.views[0])
+	l := kp.fit.Clone(kp.views[0])
 	for i := range kp.list {
 		if b := &kp.list[i]; i != own && b.inWayOf(end) {
-			l.putAll(b.grants)
+			l.PutAll(b.grants)
 		}
 	}
 	return l
 }
 
 // topView is the nodes with every backfill made so far.
-func (kp *kept) topView() *nodeView { return kp.viewWith(len(kp.views) - 1) }
+func (kp *kept) topView() *fit.NodeView { return kp.viewWith(len(kp.views) - 1) }
 
 // clearedFor is a node with nothing on it but the backfills that b must leave alone: a move
 // and a backfill may have the same places, when the one is over before the other.
 func (kp *kept) clearedFor(b *backfill, at int) *cluster.Room {
 	r := &kp.mem.room
-	r.OfEmptied(kp.views[0].node(at))
+	r.OfEmptied(kp.views[0].Node(at))
 	for i := range kp.list {
 		o := &kp.list[i]
 		if o.isMove() && o.over(b) || b.isMove() && b.over(o) {
 			continue
 		}
 		for i := range o.grants {
-			if g := &o.grants[i]; g.at == at {
+			if g := &o.grants[i]; g.At == at {
 				r.Restore(&g.Grant)
 			}
 		}
@@ -400,9 +401,9 @@ func (b *backfill) over(o *backfill) bool {
 }
 
 // vacant reports whether grants fit on the nodes as they are, with the starts planned so far.
-func (kp *kept) vacant(grants []nodeGrant) bool {
+func (kp *kept) vacant(grants []fit.Grant) bool {
 	for i := range grants {
-		if g := &grants[i]; !kp.views[0].node(g.at).Fits(&g.Grant) {
+		if g := &grants[i]; !kp.views[0].Node(g.At).Fits(&g.Grant) {
 			return false
 		}
 	}
@@ -411,10 +412,10 @@ func (kp *kept) vacant(grants []nodeGrant) bool {
 
 // cleared is a node with nothing on it but the backfills made so far.
 func (kp *kept) cleared(at int) *cluster.Node {
-	n := kp.views[0].node(at).Emptied()
+	n := kp.views[0].Node(at).Emptied()
 	for i := range kp.list {
 		for _, g := range kp.list[i].grants {
-			if g.at == at {
+			if g.At == at {
 				n = n.Restore(g.Grant)
 			}
 		}

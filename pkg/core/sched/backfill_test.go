@@ -9,6 +9,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
+	"gangd/pkg/core/sched/fit"
 	"gangd/pkg/core/sched/order"
 	"gangd/pkg/lab/plantest"
 )
@@ -404,7 +405,7 @@ func TestGrantsAreOfTheirBackfill(t *testing.T) {
 	}
 	first := of(1, 2, time.Time{})
 	was := pl.kept.grantsOf(&first)
-	pl.kept.mem.backfillGrants[1].heldAt = pl.fit.atCapacity()
+	pl.kept.mem.backfillGrants[1].heldAt = pl.fit.AtCapacity()
 	if again := pl.kept.grantsOf(&first); &again[0] != &was[0] || !pl.kept.stands(&first) {
 		t.Error("the same backfill is not known again")
 	}
@@ -418,10 +419,10 @@ func TestGrantsAreOfTheirBackfill(t *testing.T) {
 	moved := of(1, 2, time.Time{})
 	pl.kept.grantsOf(&first)
 	moved.Slots = []cluster.Slot{slots[1], slots[0]}
-	if got := pl.kept.grantsOf(&moved); got[0].at != 1 || pl.kept.stands(&moved) {
+	if got := pl.kept.grantsOf(&moved); got[0].At != 1 || pl.kept.stands(&moved) {
 		t.Errorf("other places: %+v", got)
 	}
-	pl.kept.mem.backfillGrants[1].heldAt = pl.fit.atCapacity()
+	pl.kept.mem.backfillGrants[1].heldAt = pl.fit.AtCapacity()
 	if pl.kept.mem.backfillGrants[1].heldAt--; pl.kept.stands(&moved) {
 		t.Error("it stands though the nodes are others")
 	}
@@ -525,10 +526,10 @@ func TestViewsOfATaker(t *testing.T) {
 			pl.kept.add(b)
 		}
 		end := plantest.Epoch0.Add(time.Duration(tt.minutes) * time.Minute)
-		full := func(l *nodeView) string {
+		full := func(l *fit.NodeView) string {
 			var out []string
 			for at := range v.Nodes {
-				if l.node(at).FreeCPUs() == 0 {
+				if l.Node(at).FreeCPUs() == 0 {
 					out = append(out, fmt.Sprint(at+1))
 				}
 			}

@@ -5,13 +5,14 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
+	"gangd/pkg/core/sched/fit"
 	"gangd/pkg/core/sched/order"
 )
 
 // earliestOfAlternatives is [kept.earliest] by the alternative that is served first.
-func (kp *kept) earliestOfAlternatives(c *order.Candidate, sh *askClass, avoid []string, before time.Time) (best []cluster.Slot,
+func (kp *kept) earliestOfAlternatives(c *order.Candidate, sh *fit.AskClass, avoid []string, before time.Time) (best []cluster.Slot,
 	first time.Time) {
-	for _, way := range sh.alternatives {
+	for _, way := range sh.Alternatives {
 		slots, at := kp.earliest(c, way, avoid, before)
 		if slots != nil && (best == nil || at.Before(first)) {
 			best, first, before = slots, at, at
@@ -21,11 +22,11 @@ func (kp *kept) earliestOfAlternatives(c *order.Candidate, sh *askClass, avoid [
 }
 
 // findOfAlternatives is [kept.find] by the alternative of whose places most are free now.
-func (kp *kept) findOfAlternatives(sh *askClass, avoid []string) (best []cluster.Slot) {
+func (kp *kept) findOfAlternatives(sh *fit.AskClass, avoid []string) (best []cluster.Slot) {
 	most := -1
-	for _, way := range sh.alternatives {
+	for _, way := range sh.Alternatives {
 		if slots := kp.find(way, avoid); slots != nil {
-			if free := kp.freeOf(way.need, slots); free > most {
+			if free := kp.freeOf(way.Need, slots); free > most {
 				best, most = slots, free
 			}
 		}
@@ -41,7 +42,7 @@ func (kp *kept) freeOf(d *cluster.Need, slots []cluster.Slot) (free int) {
 			n++
 		}
 		g := cluster.GrantFor(d.Ask, api.MemberKey{Epoch: epochBackfill}, slots[:n], time.Time{})
-		if kp.topView().node(kp.fit.find(slots[0].Node)).Fits(&g) {
+		if kp.topView().Node(kp.fit.Find(slots[0].Node)).Fits(&g) {
 			free += n
 		}
 		slots = slots[n:]

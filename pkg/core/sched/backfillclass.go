@@ -1,11 +1,15 @@
 package sched
 
-import "slices"
+import (
+	"slices"
+
+	"gangd/pkg/core/sched/fit"
+)
 
 // backfillClass is the ready nodes that are alike in what they are and in what each would be without
 // its gangs: a backfill is told the same of all of them.
 type backfillClass struct {
-	class, emptiedClass *nodeClass
+	class, emptiedClass *fit.NodeClass
 	nodes               []int32 // ascending
 	apart               int     // how many of them are looked at one by one in this question
 }
@@ -14,7 +18,7 @@ type backfillClass struct {
 // are brought up to date when a backfill is asked for, not at each change.
 type backfillClasses struct {
 	list  []*backfillClass
-	by    map[[2]*nodeClass]*backfillClass
+	by    map[[2]*fit.NodeClass]*backfillClass
 	of    []*backfillClass // of each node, nil: it is not ready
 	known bool             // of all nodes but the dirty ones
 	dirty []int32          // nodes that changed since
@@ -34,7 +38,7 @@ func (ps *backfillClasses) changed(at int) {
 func (kp *kept) classes() []*backfillClass {
 	ps := &kp.mem.backfillClasses
 	if !ps.known {
-		*ps = backfillClasses{by: map[[2]*nodeClass]*backfillClass{}, of: make([]*backfillClass, kp.fit.asGiven().size), known: true}
+		*ps = backfillClasses{by: map[[2]*fit.NodeClass]*backfillClass{}, of: make([]*backfillClass, kp.fit.AsGiven().Size), known: true}
 		for at := range ps.of {
 			ps.dirty = append(ps.dirty, int32(at))
 		}
@@ -42,8 +46,8 @@ func (kp *kept) classes() []*backfillClass {
 	left := false
 	for _, at := range ps.dirty {
 		var is *backfillClass
-		if k := kp.fit.asGiven().class(int(at)); k != nil {
-			is = ps.class(k, kp.fit.emptied(int(at), kp.fit.asGiven().node(int(at))))
+		if k := kp.fit.AsGiven().Class(int(at)); k != nil {
+			is = ps.class(k, kp.fit.Emptied(int(at), kp.fit.AsGiven().Node(int(at))))
 		}
 		was := ps.of[at]
 		if was == is {
@@ -64,7 +68,7 @@ func (kp *kept) classes() []*backfillClass {
 	if left {
 		ps.list = slices.DeleteFunc(ps.list, func(p *backfillClass) bool {
 			if len(p.nodes) == 0 {
-				delete(ps.by, [2]*nodeClass{p.class, p.emptiedClass})
+				delete(ps.by, [2]*fit.NodeClass{p.class, p.emptiedClass})
 			}
 			return len(p.nodes) == 0
 		})
@@ -72,8 +76,8 @@ func (kp *kept) classes() []*backfillClass {
 	return ps.list
 }
 
-func (ps *backfillClasses) class(k, empty *nodeClass) *backfillClass {
-	key := [2]*nodeClass{k, empty}
+func (ps *backfillClasses) class(k, empty *fit.NodeClass) *backfillClass {
+	key := [2]*fit.NodeClass{k, empty}
 	p := ps.by[key]
 	if p == nil {
 		p = &backfillClass{class: k, emptiedClass: empty}

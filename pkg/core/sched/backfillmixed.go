@@ -5,21 +5,22 @@ import (
 	"time"
 
 	"gangd/pkg/core/cluster"
+	"gangd/pkg/core/sched/fit"
 	"gangd/pkg/core/sched/order"
 )
 
 // placeMixed finds slots for a gang with roles as [finder.place] finds members: around the
 // nodes that just failed it where that is possible, and on its backfill at last.
-func (kp *kept) placeMixed(c *order.Candidate, d *cluster.Need, l *nodeView) []cluster.Slot {
-	list := l.open()
-	if slots := preferred(d, l.all(), list, c.Avoid); slots != nil {
+func (kp *kept) placeMixed(c *order.Candidate, d *cluster.Need, l *fit.NodeView) []cluster.Slot {
+	list := l.Open()
+	if slots := fit.Preferred(d, l.All(), list, c.Avoid); slots != nil {
 		return slots
 	}
-	if slots := mixed(d, l.all(), list, c.Avoid); slots != nil {
+	if slots := fit.Mixed(d, l.All(), list, c.Avoid); slots != nil {
 		return slots
 	}
 	if len(c.Avoid) > 0 {
-		if slots := mixed(d, l.all(), list, nil); slots != nil {
+		if slots := fit.Mixed(d, l.All(), list, nil); slots != nil {
 			return slots
 		}
 	}
@@ -31,12 +32,12 @@ func (kp *kept) placeMixed(c *order.Candidate, d *cluster.Need, l *nodeView) []c
 }
 
 // free reports whether these places can be taken now.
-func (kp *kept) free(c *order.Candidate, d *cluster.Need, slots []cluster.Slot, l *nodeView) bool {
-	if len(slots) != d.Size || !kp.fit.admitsAll(d, slots) {
+func (kp *kept) free(c *order.Candidate, d *cluster.Need, slots []cluster.Slot, l *fit.NodeView) bool {
+	if len(slots) != d.Size || !kp.fit.AdmitsAll(d, slots) {
 		return false
 	}
-	for _, g := range kp.fit.grants(c, slots, epochStart, time.Time{}) {
-		if _, err := l.node(g.at).Take(g.Grant); err != nil || l.shuts(g.at) {
+	for _, g := range kp.fit.Grants(c, slots, epochStart, time.Time{}) {
+		if _, err := l.Node(g.At).Take(g.Grant); err != nil || l.Shuts(g.At) {
 			return false
 		}
 	}
@@ -47,9 +48,9 @@ func (kp *kept) free(c *order.Candidate, d *cluster.Need, slots []cluster.Slot, 
 // anywhere on the ready nodes.
 func (kp *kept) findMixed(d *cluster.Need, avoid []string) []cluster.Slot {
 	empty, list := kp.emptyNodes()
-	slots := mixed(d, empty, list, avoid)
+	slots := fit.Mixed(d, empty, list, avoid)
 	if slots == nil && len(avoid) > 0 {
-		slots = mixed(d, empty, list, nil)
+		slots = fit.Mixed(d, empty, list, nil)
 	}
 	return slots
 }
@@ -57,7 +58,7 @@ func (kp *kept) findMixed(d *cluster.Need, avoid []string) []cluster.Slot {
 // emptyNodes is the ready nodes with nothing on them but the backfills made so far.
 func (kp *kept) emptyNodes() ([]*cluster.Node, []int32) {
 	nodes, list := make([]*cluster.Node, len(kp.view.Nodes)), []int32(nil)
-	for at, n := range kp.views[0].every() {
+	for at, n := range kp.views[0].Every() {
 		nodes[at] = n
 		if n.Ready {
 			nodes[at] = kp.cleared(at)

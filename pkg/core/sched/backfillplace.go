@@ -6,28 +6,29 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
+	"gangd/pkg/core/sched/fit"
 )
 
 // find chooses places over the whole of the ready nodes, those that need the least
 // further freeing: for when it is not known when what runs will end.
-func (kp *kept) find(sh *askClass, avoid []string) []cluster.Slot {
-	d := sh.need
-	if sh.alternatives != nil {
+func (kp *kept) find(sh *fit.AskClass, avoid []string) []cluster.Slot {
+	d := sh.Need
+	if sh.Alternatives != nil {
 		return kp.findOfAlternatives(sh, avoid)
 	}
 	if d.Packed() {
 		return kp.findMixed(d, avoid)
 	}
 	choices := kp.choicesEmpty(sh, avoid)
-	l := layoutOf(d)
-	if l.members(kp.fit.tallyOf(choices)) == 0 {
+	l := fit.LayoutOf(d)
+	if l.Members(kp.fit.TallyOf(choices)) == 0 {
 		if len(avoid) > 0 {
 			return kp.find(sh, nil)
 		}
 		return nil
 	}
 	var slots []cluster.Slot
-	for _, m := range l.chooseBackfill(choices) {
+	for _, m := range l.ChooseBackfill(choices) {
 		slots = append(slots, kp.backfillOn(d, m)...)
 	}
 	return slots
@@ -38,29 +39,29 @@ func (kp *kept) find(sh *askClass, avoid []string) []cluster.Slot {
 // the others pair by pair. Of a group no more nodes are listed than a gang can use: each is
 // chosen for its room or its name, and there are at most as many as it may have members, and
 // as many that these are exchanged for.
-func (kp *kept) choicesEmpty(sh *askClass, avoid []string) []nodeChoice {
-	d, top, rs, gs := sh.need, kp.topView(), &kp.mem.rooms, &kp.mem.groups
+func (kp *kept) choicesEmpty(sh *fit.AskClass, avoid []string) []fit.Choice {
+	d, top, rs, gs := sh.Need, kp.topView(), &kp.mem.rooms, &kp.mem.groups
 	list := kp.classes()
 	kp.openRooms()
-	gs.reset()
+	gs.Reset()
 	allows := func(at int32) bool {
-		name := top.node(int(at)).Name
+		name := top.Node(int(at)).Name
 		return !slices.Contains(avoid, name) && d.Named(name)
 	}
 	for _, i := range kp.touchedNodes {
 		at := int32(i)
-		n := kp.views[0].node(i)
+		n := kp.views[0].Node(i)
 		if !n.Ready || !allows(at) || !d.Admits(n) {
 			continue
 		}
 		if total := rs.at(i).Ranks(d); total > 0 {
-			k := top.class(i)
-			gs.add([]int32{at}, 1, total, min(total, sh.ranksOn(k)), sh.freeOn(k))
+			k := top.Class(i)
+			gs.Add([]int32{at}, 1, total, min(total, sh.RanksOn(k)), sh.FreeOn(k))
 		}
 	}
-	most, picky := 2*layoutOf(d).most(), sh.named || len(avoid) > 0
+	most, picky := 2*fit.LayoutOf(d).Most(), sh.Named || len(avoid) > 0
 	for _, p := range list {
-		total := sh.ranksOn(p.emptiedClass)
+		total := sh.RanksOn(p.emptiedClass)
 		if total == 0 {
 			continue
 		}
@@ -82,11 +83,11 @@ func (kp *kept) choicesEmpty(sh *askClass, avoid []string) []nodeChoice {
 			}
 		}
 		if kp.nodeBuffer = some; n > 0 {
-			gs.add(some, n, total, min(total, sh.ranksOn(p.class)), sh.freeOn(p.class))
+			gs.Add(some, n, total, min(total, sh.RanksOn(p.class)), sh.FreeOn(p.class))
 		}
 	}
 	kp.closeRooms()
-	return gs.made()
+	return gs.Made()
 }
 
 // openRooms makes a room, with the backfills made so far on it, of each node that backfills or
@@ -99,7 +100,7 @@ func (kp *kept) openRooms() {
 		if r := rs.at(at); r != nil {
 			return r
 		}
-		n := kp.views[0].node(at)
+		n := kp.views[0].Node(at)
 		r := rs.open(at, n)
 		r.OfEmptied(n)
 		kp.touchedNodes = append(kp.touchedNodes, at)
@@ -109,12 +110,12 @@ func (kp *kept) openRooms() {
 		return r
 	}
 	for i := range kp.ends.started {
-		open(kp.ends.started[i].at)
+		open(kp.ends.started[i].At)
 	}
 	for i := range kp.list {
 		for j := range kp.list[i].grants {
 			g := &kp.list[i].grants[j]
-			open(g.at).Restore(&g.Grant)
+			open(g.At).Restore(&g.Grant)
 		}
 	}
 }
@@ -130,19 +131,19 @@ func (kp *kept) closeRooms() {
 
 // backfillOn picks the cards of one member: those free now first, then such as must be
 // waited for.
-func (kp *kept) backfillOn(d *cluster.Need, m member) []cluster.Slot {
-	here, empty := kp.topView().node(m.at), kp.cleared(m.at)
-	now := min(m.ranks, d.Ranks(here))
-	if now == m.ranks {
+func (kp *kept) backfillOn(d *cluster.Need, m fit.Member) []cluster.Slot {
+	here, empty := kp.topView().Node(m.At), kp.cleared(m.At)
+	now := min(m.Ranks, d.Ranks(here))
+	if now == m.Ranks {
 		return d.Pick(here, now)
 	}
 	if now == 0 || d.NodeCards > 0 {
-		return d.Pick(empty, m.ranks)
+		return d.Pick(empty, m.Ranks)
 	}
 	slots := d.Pick(here, now)
 	taken := cluster.GrantFor(d.Ask, api.MemberKey{Epoch: epochBackfill}, slots, time.Time{})
 	for i := range taken.Cards {
 		taken.Cards[i].Exclusive = true // not twice for the same gang
 	}
-	return append(slots, d.Pick(empty.Restore(taken), m.ranks-now)...)
+	return append(slots, d.Pick(empty.Restore(taken), m.Ranks-now)...)
 }

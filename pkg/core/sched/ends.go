@@ -6,6 +6,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
+	"gangd/pkg/core/sched/fit"
 	"gangd/pkg/core/sched/order"
 )
 
@@ -76,7 +77,7 @@ func (hz *horizon) otherEnds(out []ending) []ending {
 	}
 	for _, g := range hz.started {
 		if !g.Until.IsZero() {
-			out = append(out, endingOf(g.at, hz.endOf(&g.Grant), &g.Grant))
+			out = append(out, endingOf(g.At, hz.endOf(&g.Grant), &g.Grant))
 		}
 	}
 	if out == nil {
@@ -103,14 +104,14 @@ func (hz *horizon) stoppedEnds(out []ending) []ending {
 // earliest finds where a gang can start soonest by the known ends of what is there, beside
 // the backfills made so far; nil when only the end of something unknown would make room, or
 // when that is not sooner than before. Zero: whenever.
-func (kp *kept) earliest(c *order.Candidate, sh *askClass, avoid []string, before time.Time) ([]cluster.Slot, time.Time) {
-	if sh.alternatives != nil {
+func (kp *kept) earliest(c *order.Candidate, sh *fit.AskClass, avoid []string, before time.Time) ([]cluster.Slot, time.Time) {
+	if sh.Alternatives != nil {
 		return kp.earliestOfAlternatives(c, sh, avoid, before)
 	}
 	if kp.reservations != nil {
 		return kp.earliestAround(c, sh, avoid)
 	}
-	d, l := sh.need, layoutOf(sh.need)
+	d, l := sh.Need, fit.LayoutOf(sh.Need)
 	if len(avoid) > 0 {
 		before = time.Time{} // it is not known yet whether the others would do at all
 	}
@@ -118,16 +119,16 @@ func (kp *kept) earliest(c *order.Candidate, sh *askClass, avoid []string, befor
 		return kp.earliestMixed(d, avoid, before)
 	}
 	top, rs := kp.topView(), &kp.mem.rooms
-	choices := kp.fit.look(sh, top, avoid)
-	t := kp.fit.tallyOf(choices)
-	var by marked
+	choices := kp.fit.Look(sh, top, avoid)
+	t := kp.fit.TallyOf(choices)
+	var by fit.Marked
 	if d.Counts != nil {
-		by = marked{}
+		by = fit.Marked{}
 		for i := range choices {
-			by.add(d.Marks(top.node(choices[i].at)), choices[i].ranks, choices[i].count())
+			by.Add(d.Marks(top.Node(choices[i].At)), choices[i].Ranks, choices[i].Count())
 		}
 	}
-	rs.begin(top.size)
+	rs.begin(top.Size)
 	ends, from := kp.endsFrom(d, l)
 	if ends == nil || !before.IsZero() && !from.Before(before) {
 		return nil, time.Time{}
@@ -135,13 +136,13 @@ func (kp *kept) earliest(c *order.Candidate, sh *askClass, avoid []string, befor
 	// release gives the room back that a grant has on a node, and counts what fits there then. The room of a node is made when
 	// it is first looked at, without what has ended by then.
 	release := func(at int, k api.MemberKey) {
-		n := top.node(at)
+		n := top.Node(at)
 		if !rs.allowed(at, func() bool { return d.Admits(n) && !slices.Contains(avoid, n.Name) }) {
 			return
 		}
 		r := rs.at(at)
 		if r == nil {
-			r, rs.ranks[at] = rs.open(at, n), sh.ranksOn(top.class(at))
+			r, rs.ranks[at] = rs.open(at, n), sh.RanksOn(top.Class(at))
 			kp.releaseBefore(r, n, from)
 		}
 		r.Release(k)
@@ -151,12 +152,12 @@ func (kp *kept) earliest(c *order.Candidate, sh *askClass, avoid []string, befor
 		}
 		rs.ranks[at] = is
 		if was > 0 {
-			t.addAll(was, -1)
+			t.AddAll(was, -1)
 		}
-		t.add(is)
+		t.Add(is)
 		if by != nil {
-			by.add(d.Marks(n), was, -1)
-			by.add(d.Marks(n), is, 1)
+			by.Add(d.Marks(n), was, -1)
+			by.Add(d.Marks(n), is, 1)
 		}
 	}
 	for _, at := range kp.touchedNodes {
@@ -170,7 +171,7 @@ func (kp *kept) earliest(c *order.Candidate, sh *askClass, avoid []string, befor
 		for ; more && e.t.Equal(at); e, more = ends.next() {
 			release(e.at, e.key)
 		}
-		if m := l.members(t); m > 0 && (by == nil || by.holds(d, l)) {
+		if m := l.Members(t); m > 0 && (by == nil || by.Holds(d, l)) {
 			return kp.settle(sh, avoid, m), at
 		}
 	}
@@ -198,7 +199,7 @@ func (kp *kept) releaseBefore(r *cluster.Room, n *cluster.Node, before time.Time
 type cardBound struct {
 	cards   []int32
 	touched []bool
-	tally   tally
+	tally   fit.Tally
 }
 
 func (b *cardBound) reset(nodes int) {
@@ -206,21 +207,21 @@ func (b *cardBound) reset(nodes int) {
 		b.cards, b.touched = make([]int32, nodes), make([]bool, nodes)
 	}
 	clear(b.touched)
-	b.tally.reset()
+	b.tally.Reset()
 }
 
 // endsFrom is the ends from the first one on after which a gang may fit, and when that is; nil: it never does. Before, there
 // are too few cards, whatever else it needs. The nodes that have enough for a rank by then because something ends sooner are
 // kp.touchedNodes. This goes through a list; looking up node by node what really becomes free was most of a first plan on ten thousand full
 // nodes.
-func (kp *kept) endsFrom(d *cluster.Need, l layout) (*ends, time.Time) {
+func (kp *kept) endsFrom(d *cluster.Need, l fit.Layout) (*ends, time.Time) {
 	s := kp.ends.byEnd()
 	kp.touchedNodes = kp.touchedNodes[:0]
 	if kp.mem.visitsAll || d.Share || !d.WantsCards() {
 		return s, time.Time{}
 	}
 	top, b := kp.topView(), &kp.mem.cardBound
-	b.reset(top.size)
+	b.reset(top.Size)
 	fits := func(cards int32) int {
 		switch {
 		case d.Cards > 0:
@@ -231,14 +232,14 @@ func (kp *kept) endsFrom(d *cluster.Need, l layout) (*ends, time.Time) {
 		return 0
 	}
 	for at := range b.cards {
-		b.cards[at] = int32(top.openCardsOn(at))
+		b.cards[at] = int32(top.OpenCardsOn(at))
 		if n := fits(b.cards[at]); n > 0 {
-			b.tally.add(n)
+			b.tally.Add(n)
 		}
 	}
 	var at time.Time
 	from := *s // what ends at that time
-	for found := l.members(&b.tally) > 0; !found; {
+	for found := l.Members(&b.tally) > 0; !found; {
 		before := *s
 		e, more := s.next()
 		if !more {
@@ -255,10 +256,10 @@ func (kp *kept) endsFrom(d *cluster.Need, l layout) (*ends, time.Time) {
 		b.cards[e.at] += e.cards
 		if is := fits(b.cards[e.at]); is != was {
 			if was > 0 {
-				b.tally.addAll(was, -1)
+				b.tally.AddAll(was, -1)
 			}
-			b.tally.add(is)
-			found = l.members(&b.tally) > 0
+			b.tally.Add(is)
+			found = l.Members(&b.tally) > 0
 		}
 	}
 	kp.touchedNodes = slices.DeleteFunc(kp.touchedNodes, func(at int) bool { return fits(b.cards[at]) == 0 })
@@ -274,7 +275,7 @@ func (kp *kept) earliestMixed(d *cluster.Need, avoid []string, before time.Time)
 		ends = append(ends, e)
 	}
 	after := func(n int) []cluster.Slot {
-		nodes := top.all()
+		nodes := top.All()
 		for _, e := range ends[:n] {
 			nodes[e.at] = nodes[e.at].Release(e.key)
 		}
@@ -284,7 +285,7 @@ func (kp *kept) earliestMixed(d *cluster.Need, avoid []string, before time.Time)
 				ready = append(ready, int32(at))
 			}
 		}
-		return mixed(d, nodes, ready, avoid)
+		return fit.Mixed(d, nodes, ready, avoid)
 	}
 	n, found := len(ends), after(len(ends))
 	if found == nil {
@@ -309,10 +310,10 @@ func (kp *kept) earliestMixed(d *cluster.Need, avoid []string, before time.Time)
 
 // settle chooses the places of a gang on the nodes as they will be: those with a room
 // without what is released there.
-func (kp *kept) settle(sh *askClass, avoid []string, m int) []cluster.Slot {
-	d, l, top, rs := sh.need, layoutOf(sh.need), kp.topView(), &kp.mem.rooms
-	var choices []nodeChoice
-	for at, n := range top.every() {
+func (kp *kept) settle(sh *fit.AskClass, avoid []string, m int) []cluster.Slot {
+	d, l, top, rs := sh.Need, fit.LayoutOf(sh.Need), kp.topView(), &kp.mem.rooms
+	var choices []fit.Choice
+	for at, n := range top.Every() {
 		if !n.Ready {
 			continue
 		}
@@ -320,44 +321,44 @@ func (kp *kept) settle(sh *askClass, avoid []string, m int) []cluster.Slot {
 		if r := rs.at(at); r != nil {
 			k = r.Ranks(d)
 		} else {
-			k = sh.ranksOn(top.class(at))
+			k = sh.RanksOn(top.Class(at))
 		}
 		if k > 0 && rs.allowed(at, func() bool { return d.Admits(n) && !slices.Contains(avoid, n.Name) }) {
-			choices = append(choices, nodeChoice{at: at, ranks: k})
+			choices = append(choices, fit.Choice{At: at, Ranks: k})
 		}
 	}
 	nodes := make(map[int]*cluster.Node)
 	node := func(at int) *cluster.Node {
 		if rs.at(at) == nil {
-			return top.node(at)
+			return top.Node(at)
 		}
 		if nodes[at] == nil {
 			nodes[at] = rs.at(at).Node()
 		}
 		return nodes[at]
 	}
-	wasteOf := func(s nodeChoice, ranks int) cluster.Waste { return d.WasteOf(node(s.at), ranks) }
-	var members []member
+	wasteOf := func(s fit.Choice, ranks int) cluster.Waste { return d.WasteOf(node(s.At), ranks) }
+	var members []fit.Member
 	if d.Counts == nil {
-		members = l.choose(choices, kp.fit.tallyOf(choices), m, wasteOf)
+		members = l.Choose(choices, kp.fit.TallyOf(choices), m, wasteOf)
 	} else {
-		c := newCounted(d, choices, node)
-		members = c.choose(c.members(), wasteOf)
+		c := fit.NewCounted(d, choices, node)
+		members = c.Choose(c.Members(), wasteOf)
 	}
 	var slots []cluster.Slot
 	for _, m := range members {
-		slots = append(slots, d.Pick(node(m.at), m.ranks)...)
+		slots = append(slots, d.Pick(node(m.At), m.Ranks)...)
 	}
 	return slots
 }
 
 // freeAt is when the places of a backfill are free at the latest; zero: not known.
-func (kp *kept) freeAt(grants []nodeGrant) time.Time {
+func (kp *kept) freeAt(grants []fit.Grant) time.Time {
 	latest, r := kp.now, &kp.mem.room
 	var ends []ending
 	for i := range grants {
 		g := &grants[i]
-		n := kp.topView().node(g.at)
+		n := kp.topView().Node(g.At)
 		if r.Of(n); r.Fits(&g.Grant) {
 			continue
 		}
@@ -367,7 +368,7 @@ func (kp *kept) freeAt(grants []nodeGrant) time.Time {
 				continue
 			}
 			if t := kp.ends.endOf(&n.Grants[i]); !t.IsZero() {
-				ends = append(ends, endingOf(g.at, t, &n.Grants[i]))
+				ends = append(ends, endingOf(g.At, t, &n.Grants[i]))
 			}
 		}
 		slices.SortFunc(ends, func(a, b ending) int { return a.t.Compare(b.t) })

@@ -9,6 +9,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
+	"gangd/pkg/core/sched/fit"
 	"gangd/pkg/core/sched/order"
 	"gangd/pkg/lab/plantest"
 )
@@ -88,7 +89,7 @@ func TestEarliestIsTheFirstEnd(t *testing.T) {
 		at := func(c *order.Candidate, m *Planner, before time.Time, reservations ...Reservation) (*planner, []cluster.Slot, time.Time) {
 			v.Reservations = reservations
 			pl := m.planner(plantest.Epoch0, v, &order.Policy{})
-			slots, at := pl.kept.earliest(c, pl.fit.classOf(c.Ask), c.Avoid, before)
+			slots, at := pl.kept.earliest(c, pl.fit.ClassOf(c.Ask), c.Avoid, before)
 			return pl, slots, at
 		}
 		pl, slots, got := at(c, new(Planner), time.Time{})
@@ -124,7 +125,7 @@ func TestEarliestIsTheFirstEnd(t *testing.T) {
 			t.Fatalf("sooner than that: %v at %v", yes, when.Sub(plantest.Epoch0))
 		}
 		// The places are free as soon as what is on them has ended, by then at the latest.
-		grants := pl.fit.grants(c, slots, epochBackfill, time.Time{})
+		grants := pl.fit.Grants(c, slots, epochBackfill, time.Time{})
 		free := pl.kept.freeAt(grants)
 		if free.After(got) || !fitsBy(ends, grants, free) || free.After(plantest.Epoch0) && fitsBy(ends, grants, free.Add(-1)) {
 			t.Fatalf("free at %v, served at %v", free.Sub(plantest.Epoch0), got.Sub(plantest.Epoch0))
@@ -142,9 +143,9 @@ func TestEarliestIsTheFirstEnd(t *testing.T) {
 func sameSlot(a, b cluster.Slot) bool { return a.Node == b.Node && slices.Equal(a.Cards, b.Cards) }
 
 // fitsBy reports whether grants fit when all has ended that ends by then.
-func fitsBy(nodes []*cluster.Node, grants []nodeGrant, by time.Time) bool {
+func fitsBy(nodes []*cluster.Node, grants []fit.Grant, by time.Time) bool {
 	for i := range grants {
-		n := nodes[grants[i].at]
+		n := nodes[grants[i].At]
 		for _, g := range n.Grants {
 			if !g.Until.IsZero() && !g.Until.After(by) {
 				n = n.Release(g.MemberKey)

@@ -9,6 +9,7 @@ import (
 
 	"gangd/pkg/core/cluster"
 	"gangd/pkg/core/cmdline/when"
+	"gangd/pkg/core/sched/fit"
 	"gangd/pkg/core/sched/order"
 )
 
@@ -24,8 +25,8 @@ func Explain(now time.Time, v *View, p *order.Policy, job int64) Reason {
 	c := queue[at]
 	pl := new(Planner).planner(now, v, p)
 	sh := pl.upTo(at)
-	if sh.bad != nil {
-		return Reason{Job: job, Word: WordBad, Text: sh.bad.Error()}
+	if sh.Bad != nil {
+		return Reason{Job: job, Word: WordBad, Text: sh.Bad.Error()}
 	}
 	position := Ordinal(at+1) + " of " + strconv.Itoa(len(queue)) + " in the queue"
 	slots := pl.startOf(job)
@@ -45,8 +46,8 @@ func Explain(now time.Time, v *View, p *order.Policy, job int64) Reason {
 	if verdict != nil {
 		verdict.first = job
 	} else {
-		if (pl.reservations != nil || len(pl.policy.Switches) > 0) && sh.need.Parts == nil {
-			pl.fit.tallyOf(pl.fit.look(sh, pl.why.explainedView, nil))
+		if (pl.reservations != nil || len(pl.policy.Switches) > 0) && sh.Need.Parts == nil {
+			pl.fit.TallyOf(pl.fit.Look(sh, pl.why.explainedView, nil))
 		}
 		v := pl.why.verdictFor(sh)
 		verdict = &v
@@ -70,7 +71,7 @@ func Explain(now time.Time, v *View, p *order.Policy, job int64) Reason {
 		lines = append(lines, "expected to start about "+when.Clock(now, e.At)+", if those ahead of it run as long as they may")
 	}
 	if pl.why.explainedBackfill == nil {
-		lines = append(lines, pl.ahead(sh.need, at)...)
+		lines = append(lines, pl.ahead(sh.Need, at)...)
 	}
 	if pl.why.explainedBackfill == nil || !pl.kept.promises(pl.why.explainedBackfill) {
 		if text := pl.why.turnText(c); text != "" {
@@ -78,18 +79,18 @@ func Explain(now time.Time, v *View, p *order.Policy, job int64) Reason {
 		}
 	}
 	if pl.why.explainedBackfill == nil || len(pl.why.explainedBackfill.Victims) == 0 {
-		lines = append(lines, pl.why.protectedLines(c, sh.need)...)
+		lines = append(lines, pl.why.protectedLines(c, sh.Need)...)
 	}
-	if sh.need.Parts != nil {
-		lines = append(lines, pl.why.mixedLines(sh.need)...)
+	if sh.Need.Parts != nil {
+		lines = append(lines, pl.why.mixedLines(sh.Need)...)
 		return Reason{Job: job, Word: r.Word, Text: strings.Join(lines, "\n")}
 	}
-	if sh.alternatives != nil {
-		lines = append(lines, pl.why.alternativeLines(sh.need)...)
+	if sh.Alternatives != nil {
+		lines = append(lines, pl.why.alternativeLines(sh.Need)...)
 	} else {
-		lines = append(lines, pl.why.nodeLines(sh.need)...)
+		lines = append(lines, pl.why.nodeLines(sh.Need)...)
 	}
-	lines = append(lines, startNow(now, v, p, c, sh.need, pl.why.explainedView.all())...)
+	lines = append(lines, startNow(now, v, p, c, sh.Need, pl.why.explainedView.All())...)
 	return Reason{Job: job, Word: r.Word, Text: strings.Join(lines, "\n")}
 }
 
@@ -150,12 +151,12 @@ func startNow(now time.Time, v *View, p *order.Policy, c *order.Candidate, d *cl
 
 func roomFor(ask *cluster.Ask, nodes []*cluster.Node) bool {
 	d, err := cluster.NewNeed(ask)
-	return err == nil && anyAlternative(d, func(d *cluster.Need) bool { return roomIn(d, nodes) })
+	return err == nil && fit.AnyAlternative(d, func(d *cluster.Need) bool { return fit.RoomIn(d, nodes) })
 }
 
 // upTo plans all that is ahead of the candidate at a place in the queue, and sets the nodes
 // as that one sees them.
-func (pl *planner) upTo(at int) *askClass {
+func (pl *planner) upTo(at int) *fit.AskClass {
 	c := pl.view.Queue.Slice()[at]
 	pl.run(at)
 	pl.reach(c)
@@ -165,7 +166,7 @@ func (pl *planner) upTo(at int) *askClass {
 		pl.kept.remove(at) // nobody waits for his own backfill
 	}
 	pl.why.explainedView = pl.kept.viewFor(c, pl.end(c))
-	return pl.fit.classOf(c.Ask)
+	return pl.fit.ClassOf(c.Ask)
 }
 
 func (pl *planner) startOf(job int64) []cluster.Slot {
@@ -188,7 +189,7 @@ func wouldStart(now time.Time, v *View, p *order.Policy, c *order.Candidate, ask
 	pl := new(Planner).planner(now, &View{Nodes: v.Nodes, Queue: queue, Running: v.Running, Backfills: backfills,
 		Reservations: v.Reservations}, p)
 	sh := pl.upTo(queue.Position(other.Job))
-	return sh.bad == nil && pl.slots(other, sh, pl.why.explainedView) != nil
+	return sh.Bad == nil && pl.slots(other, sh, pl.why.explainedView) != nil
 }
 
 // resubmitted is the queue as it is when c's owner cancels it and submits ask instead.

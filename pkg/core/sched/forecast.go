@@ -44,7 +44,7 @@ func Forecast(now time.Time, v *View, p *order.Policy) map[int64]ExpectedStart {
 		}
 		// What would not fit on empty nodes waits for a node, or for a stranger's process,
 		// and takes nothing from those behind it. So does an ask that can't be read.
-		if sh := pl.fit.classOf(w.Ask); sh.bad == nil && pl.fit.fitsEmpty(sh) {
+		if sh := pl.fit.ClassOf(w.Ask); sh.Bad == nil && pl.fit.FitsEmpty(sh) {
 			out[w.Job] = ExpectedStart{At: c.start(w)}
 		}
 	}
@@ -123,7 +123,7 @@ func (h *roomReturns) Pop() any {
 
 func (pl *planner) heapOfRoom(out map[int64]ExpectedStart) *roomHeap {
 	h := &roomHeap{given: &pl.given, now: pl.now, began: pl.now}
-	for _, n := range pl.kept.views[0].every() {
+	for _, n := range pl.kept.views[0].Every() {
 		if !n.Ready {
 			continue
 		}

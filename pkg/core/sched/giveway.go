@@ -3,6 +3,7 @@ package sched
 import (
 	"time"
 
+	"gangd/pkg/core/sched/fit"
 	"gangd/pkg/core/sched/order"
 )
 
@@ -62,8 +63,8 @@ func (kp *kept) passes(c *order.Candidate, b *backfill) bool {
 // stepAside takes the backfills off that a gang may pass, when it could start without any. They
 // are for starts only: what it must wait for itself it is kept beside them, so that no backfill is
 // lost to shorter gangs that wait.
-func (kp *kept) stepAside(c *order.Candidate, sh *askClass) (off []backfill) {
-	if sh.full || sh.bad != nil {
+func (kp *kept) stepAside(c *order.Candidate, sh *fit.AskClass) (off []backfill) {
+	if sh.Full || sh.Bad != nil {
 		return nil
 	}
 	for at := len(kp.list) - 1; at >= 0; at-- {
@@ -72,8 +73,8 @@ func (kp *kept) stepAside(c *order.Candidate, sh *askClass) (off []backfill) {
 			continue
 		}
 		// Taking backfills off and on costs more than this look.
-		if off == nil && sh.need.Parts == nil && !kp.fit.fits(sh, kp.views[0]) {
-			sh.full = true // within a plan room only shrinks
+		if off == nil && sh.Need.Parts == nil && !kp.fit.Fits(sh, kp.views[0]) {
+			sh.Full = true // within a plan room only shrinks
 			return nil
 		}
 		off = append(off, *b)

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"gangd/pkg/core/sched/fit"
 	"gangd/pkg/core/sched/order"
 )
 
@@ -18,7 +19,7 @@ const maxPassed = 1000
 // guard lets gangs to the front of their tiers that have waited too long.
 type guard struct {
 	*given
-	fit          *finder
+	fit          *fit.Finder
 	kept         *kept
 	bounds       *bounds
 	guarded      []*order.Candidate // these, the longest wait first
@@ -161,8 +162,8 @@ func (gd *guard) letFront(c *order.Candidate, why order.Turn, p *guardPart) bool
 // waitsForRoom reports whether it helps a gang to be at the front: who is bound by a cap, or
 // asks for nodes that are down, would keep the part from those who can start.
 func (gd *guard) waitsForRoom(c *order.Candidate) bool {
-	sh := gd.fit.classOf(c.Ask)
-	return sh.bad == nil && gd.bounds.capped(c) == nil && gd.fit.fitsEmpty(sh)
+	sh := gd.fit.ClassOf(c.Ask)
+	return sh.Bad == nil && gd.bounds.capped(c) == nil && gd.fit.FitsEmpty(sh)
 }
 
 // guardLong lets in those that waited too long for any, and reports whether there was room for all.

@@ -1,31 +1,34 @@
 package sched
 
-import "gangd/pkg/core/sched/order"
+import (
+	"gangd/pkg/core/sched/fit"
+	"gangd/pkg/core/sched/order"
+)
 
 // Most of ten thousand different asks can't start on a full cluster, whoever makes room for whom: no node has so much free
 // as one rank needs. These are told at a look each, without what a visit asks of the backfills.
 
 // hopeless is the ask class of a gang that a visit would do nothing for but note why it stays, and all others of its class;
 // nil: it has to be visited.
-func (pl *planner) hopeless(c *order.Candidate, cl *order.JobClass) *askClass {
+func (pl *planner) hopeless(c *order.Candidate, cl *order.JobClass) *fit.AskClass {
 	if pl.kept.mem.visitsAll || len(c.Ask.Spec.Pools) > 0 || !pl.isBehind(c) || pl.visitedBehind && pl.visited[c.Job] {
 		return nil
 	}
-	sh := pl.fit.classOfAll(cl, c)
+	sh := pl.fit.ClassOfAll(cl, c)
 	switch {
-	case sh.full:
+	case sh.Full:
 		return sh
-	case !sh.plain:
+	case !sh.Plain:
 		return nil
 	}
-	if m := pl.kept.mostFree(); sh.needsMore(&m.amount) {
-		pl.fit.found().reset()
-	} else if m.looks++; pl.fit.fits(sh, pl.kept.views[0]) {
+	if m := pl.kept.mostFree(); sh.NeedsMore(&m.Amount) {
+		pl.fit.Found().Reset()
+	} else if m.looks++; pl.fit.Fits(sh, pl.kept.views[0]) {
 		return nil
 	} else if len(pl.kept.list) > 0 {
-		pl.fit.fits(sh, pl.kept.viewFor(c, pl.leastEnd(c))) // the room that is told is that beside backfills
+		pl.fit.Fits(sh, pl.kept.viewFor(c, pl.leastEnd(c))) // the room that is told is that beside backfills
 	}
-	sh.full, sh.counted = true, true // within a plan room only shrinks
+	sh.Full, sh.Counted = true, true // within a plan room only shrinks
 	return sh
 }
 
@@ -57,9 +60,9 @@ func (pl *planner) isBehind(c *order.Candidate) bool {
 
 // tellHopeless notes why the hopeless gangs of a class stay. Mostly that is what the plan before said: as long as the cluster would hold
 // the gang, that it has no room depends on nothing else.
-func (pl *planner) tellHopeless(c *order.Candidate, cl *order.JobClass, sh *askClass) {
+func (pl *planner) tellHopeless(c *order.Candidate, cl *order.JobClass, sh *fit.AskClass) {
 	n := pl.why.notedOf(sh)
-	if o := n.last; n.verdict == nil && pl.fit.found().nodes == 0 && pl.fit.knowsEmpty(sh) && o != nil && o.first == c.Job &&
+	if o := n.last; n.verdict == nil && pl.fit.Found().Nodes == 0 && pl.fit.KnowsEmpty(sh) && o != nil && o.first == c.Job &&
 		o.isRoomless() {
 		n.verdict = o
 	}

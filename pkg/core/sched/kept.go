@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"gangd/pkg/core/cluster"
+	"gangd/pkg/core/sched/fit"
 	"gangd/pkg/core/sched/order"
 )
 
@@ -14,7 +15,7 @@ type keptMemory struct {
 	backfillClasses backfillClasses
 	rooms           rooms
 	cardBound       cardBound
-	groups          choiceGroups
+	groups          fit.Groups
 	room            cluster.Room // of one node at a time
 	visitsAll       bool         // for tests: all gangs are visited, and all ends
 }
@@ -22,14 +23,14 @@ type keptMemory struct {
 // kept is the backfills of a plan, and the nodes as each gang sees them beside those that it would be in the way of.
 type kept struct {
 	*given
-	fit  *finder
+	fit  *fit.Finder
 	mem  *keptMemory
 	ends horizon
 
 	// views[i] has the first i of backfills on it, nil: nobody asked for it yet; views[0] is the
 	// nodes with the starts planned so far.
-	views        []*nodeView
-	strictView   *nodeView      // with what keeps off even those that would make room; nil: none would
+	views        []*fit.NodeView
+	strictView   *fit.NodeView  // with what keeps off even those that would make room; nil: none would
 	list         []backfill     // by the time that they are free at
 	later        []backfill     // those of the plan before whose tier is not reached yet
 	takers       []int64        // who holds one
@@ -49,7 +50,7 @@ type horizon struct {
 	// for, with as many grants of starts as othersAt says; started is these.
 	others   []ending
 	othersAt int
-	started  []nodeGrant
+	started  []fit.Grant
 	stopBy   map[int64]time.Time
 }
 

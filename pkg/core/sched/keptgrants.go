@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"gangd/pkg/core/cluster"
+	"gangd/pkg/core/sched/fit"
 )
 
 // grantsMemo is what a backfill takes, kept as long as the backfill is: the next plan books the same
@@ -14,19 +15,19 @@ type grantsMemo struct {
 	n      int
 	askKey string
 	until  time.Time
-	grants []nodeGrant
+	grants []fit.Grant
 	// heldAt is with which capacity of the cluster its places were in service and allowed.
 	heldAt int
 }
 
 // grantsOf is what a backfill takes, node by node.
-func (kp *kept) grantsOf(b *backfill) []nodeGrant {
+func (kp *kept) grantsOf(b *backfill) []fit.Grant {
 	k := kp.mem.backfillGrants[b.Job]
 	if k.are(b) && k.until.Equal(b.Until) {
 		return k.grants
 	}
 	k = &grantsMemo{slots: &b.Slots[0], n: len(b.Slots), askKey: b.c.Ask.Key, until: b.Until,
-		grants: remembered(kp.fit.grants(b.c, b.Slots, epochBackfill, b.Until))}
+		grants: fit.Remembered(kp.fit.Grants(b.c, b.Slots, epochBackfill, b.Until))}
 	kp.mem.backfillGrants[b.Job] = k
 	return k.grants
 }
@@ -39,7 +40,7 @@ func (k *grantsMemo) are(b *backfill) bool {
 // stands reports whether a backfill is known to hold: see holds.
 func (kp *kept) stands(b *backfill) bool {
 	k := kp.mem.backfillGrants[b.Job]
-	return k.are(b) && k.heldAt == kp.fit.atCapacity()
+	return k.are(b) && k.heldAt == kp.fit.AtCapacity()
 }
 
 // forget forgets those of backfills that are gone.

@@ -7,6 +7,7 @@ import (
 	"sort"
 	"time"
 
+	"gangd/pkg/core/sched/fit"
 	"gangd/pkg/core/sched/order"
 )
 
@@ -23,7 +24,7 @@ func Make(now time.Time, v *View, p *order.Policy) Plan { return new(Planner).Ma
 // of nodes, and what each ask class finds out about each class. What it decides depends on the
 // view alone. It is not safe for concurrent use.
 type Planner struct {
-	fit  finder
+	fit  fit.Finder
 	kept keptMemory
 	why  whyMemory
 	told int // for tests: how many gangs were told to be hopeless
@@ -48,7 +49,7 @@ func (m *Planner) Make(now time.Time, v *View, p *order.Policy) Plan {
 type planner struct {
 	given
 	mem     *Planner
-	fit     *finder
+	fit     *fit.Finder
 	kept    kept
 	bounds  bounds
 	guard   guard
@@ -66,17 +67,17 @@ type planner struct {
 type backfill struct {
 	Backfill
 	c          *order.Candidate
-	grants     []nodeGrant
+	grants     []fit.Grant
 	away       bool // one of its nodes is
 	concession concession
 }
 
 func (m *Planner) planner(now time.Time, v *View, p *order.Policy) *planner {
-	if m.fit.remembers() > forget {
+	if m.fit.Remembers() > forget {
 		*m = Planner{kept: keptMemory{visitsAll: m.kept.visitsAll}}
 	}
 	f := &m.fit
-	if !f.begin(v.Nodes, p.Switches, v.Queue.Ledger().Typical(), m.kept.changed) {
+	if !f.Begin(v.Nodes, p.Switches, v.Queue.Ledger().Typical(), m.kept.changed) {
 		m.kept.reset(v.Nodes)
 	}
 	m.kept.forget(v.Backfills)
@@ -84,7 +85,7 @@ func (m *Planner) planner(now time.Time, v *View, p *order.Policy) *planner {
 		given: given{now: now, view: v, policy: p, depth: max(1, p.BackfillDepth), reservations: newReservations(v, now),
 			front: map[int64]order.Turn{}}}
 	g := &pl.given
-	pl.kept = kept{given: g, fit: f, mem: &m.kept, ends: horizon{given: g, mem: &m.kept}, views: []*nodeView{f.clone(f.asGiven())},
+	pl.kept = kept{given: g, fit: f, mem: &m.kept, ends: horizon{given: g, mem: &m.kept}, views: []*fit.NodeView{f.Clone(f.AsGiven())},
 		moved: map[int64]bool{}}
 	pl.bounds = bounds{given: g, kept: &pl.kept}
 	pl.guard = guard{given: g, fit: f, kept: &pl.kept, bounds: &pl.bounds}
@@ -92,7 +93,7 @@ func (m *Planner) planner(now time.Time, v *View, p *order.Policy) *planner {
 	pl.why = why{given: g, fit: f, kept: &pl.kept, bounds: &pl.bounds, guard: &pl.guard, victims: &pl.victims, mem: &m.why,
 		verdicts: make(verdictList, v.Queue.Slots())}
 	if g.ranksLeft() {
-		pl.kept.strictView = f.clone(f.asGiven())
+		pl.kept.strictView = f.Clone(f.AsGiven())
 	}
 	pl.kept.restore()
 	pl.guard.fill()
@@ -118,7 +119,7 @@ func (pl *planner) run(stop int) {
 		pl.behind = false
 		pl.reach(c)
 		// A class of which one stays is done with, unless the next of it gets a backfill.
-		if pl.visited[c.Job] || pl.visit(c, head.Class) || pl.kept.mayBackfill(c) && !pl.fit.classOfAll(head.Class, c).barred() &&
+		if pl.visited[c.Job] || pl.visit(c, head.Class) || pl.kept.mayBackfill(c) && !pl.fit.ClassOfAll(head.Class, c).Barred() &&
 			pl.bounds.capped(c) == nil {
 			pl.cursors.Pass()
 		} else {
@@ -186,7 +187,7 @@ func (gv *given) leastEnd(c *order.Candidate) time.Time {
 
 // visit starts a gang, or notes why it and all others of its class stay.
 func (pl *planner) visit(c *order.Candidate, cl *order.JobClass) bool {
-	sh := pl.fit.classOfAll(cl, c)
+	sh := pl.fit.ClassOfAll(cl, c)
 	if v := pl.bounds.capped(c); v != nil {
 		pl.bounds.keepPools(c, v)
 		v.first = c.Job
@@ -208,7 +209,7 @@ func (pl *planner) visit(c *order.Candidate, cl *order.JobClass) bool {
 		// Kept for it, what is free now would stand idle until its wait is over.
 		return false
 	}
-	if sh.bad == nil && !pl.victims.preempt(c, sh) && pl.kept.mayBackfill(c) {
+	if sh.Bad == nil && !pl.victims.preempt(c, sh) && pl.kept.mayBackfill(c) {
 		pl.kept.make(c, sh)
 	}
 	return false
@@ -217,22 +218,22 @@ func (pl *planner) visit(c *order.Candidate, cl *order.JobClass) bool {
 // startNow starts a gang where it fits with the backfills that are made, and reports whether it
 // does. Beside fewer backfills it may fit where others of its ask class did not: what is known of these
 // is not asked then.
-func (pl *planner) startNow(c *order.Candidate, sh *askClass, fewer bool) bool {
+func (pl *planner) startNow(c *order.Candidate, sh *fit.AskClass, fewer bool) bool {
 	end, least := pl.end(c), pl.leastEnd(c)
-	stays := sh.bad != nil || !fewer && !sh.blocked.IsZero() && !least.Before(sh.blocked)
+	stays := sh.Bad != nil || !fewer && !sh.Blocked.IsZero() && !least.Before(sh.Blocked)
 	if !stays && (pl.start(c, sh, pl.kept.viewFor(c, end), end) || pl.startCut(c, sh, least, end)) {
 		return true
 	}
 	// One that waits for fewer switches tells nothing of its like whose wait is over.
 	waits := pl.switchLimit(c) > 0
-	if !waits && (sh.blocked.IsZero() || least.Before(sh.blocked)) {
-		sh.blocked = least
+	if !waits && (sh.Blocked.IsZero() || least.Before(sh.Blocked)) {
+		sh.Blocked = least
 	}
-	if pl.kept.yields(c) && sh.bad == nil && !sh.blockedStrict {
+	if pl.kept.yields(c) && sh.Bad == nil && !sh.BlockedStrict {
 		if pl.start(c, sh, pl.openTo(c, pl.kept.strictView, end), end) {
 			return true
 		}
-		sh.blockedStrict = pl.reservations == nil && !waits // with reservations it depends on when the gang ends
+		sh.BlockedStrict = pl.reservations == nil && !waits // with reservations it depends on when the gang ends
 	}
 	return false
 }
@@ -258,7 +259,7 @@ func (kp *kept) mayBackfill(c *order.Candidate) bool {
 }
 
 // viewFor is the nodes as a gang sees them that starts now and has ended by then.
-func (kp *kept) viewFor(c *order.Candidate, end time.Time) *nodeView {
+func (kp *kept) viewFor(c *order.Candidate, end time.Time) *fit.NodeView {
 	if kp.reservations != nil && ownOf(c) != "" {
 		return kp.openTo(c, kp.ownView(c, end, -1), end)
 	}

@@ -6,31 +6,32 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
+	"gangd/pkg/core/sched/fit"
 )
 
 // mixedReason words why a gang with roles stays: of the first role that does not fit beside
 // nothing but what runs, else of all together.
 func (wy *why) mixedReason(d *cluster.Need) *verdict {
-	if real := wy.kept.views[0]; len(wy.kept.list) > 0 && mixed(d, real.all(), real.open(), nil) != nil {
+	if real := wy.kept.views[0]; len(wy.kept.list) > 0 && fit.Mixed(d, real.All(), real.Open(), nil) != nil {
 		return &verdict{need: d, word: WordPriority, takers: wy.kept.takerJobs()}
 	}
 	empty, list := wy.kept.emptyNodes()
-	if mixed(d, empty, list, nil) == nil {
+	if fit.Mixed(d, empty, list, nil) == nil {
 		if out := wy.mixedOut(d); out != "" {
 			return &verdict{need: d, word: WordNodes, out: out}
 		}
 	}
 	for i, part := range d.Parts {
-		sh := wy.fit.classOf(part.Ask)
-		if sh.alternatives != nil {
-			if !wy.fit.fits(sh, wy.kept.topView()) {
+		sh := wy.fit.ClassOf(part.Ask)
+		if sh.Alternatives != nil {
+			if !wy.fit.Fits(sh, wy.kept.topView()) {
 				return &verdict{need: d, word: WordResources, sentence: roleTitle(d.Ask.Spec, i) + wy.alternativesText(sh)}
 			}
 			continue
 		}
-		choices := wy.fit.look(sh, wy.kept.topView(), nil)
-		if t := wy.fit.tallyOf(choices); layoutOf(part).members(t) == 0 {
-			return &verdict{need: d, word: WordResources, sentence: roleTitle(d.Ask.Spec, i) + roomText(part, min(t.ranks, part.Size))}
+		choices := wy.fit.Look(sh, wy.kept.topView(), nil)
+		if t := wy.fit.TallyOf(choices); fit.LayoutOf(part).Members(t) == 0 {
+			return &verdict{need: d, word: WordResources, sentence: roleTitle(d.Ask.Spec, i) + roomText(part, min(t.Ranks, part.Size))}
 		}
 	}
 	return &verdict{need: d, word: WordResources, sentence: "room for each " + partWord(d.Ask.Spec) +
@@ -83,7 +84,7 @@ func (wy *why) mixedLines(d *cluster.Need) []string {
 	var short, all []int
 	for i, part := range d.Parts {
 		all = append(all, i)
-		if !wy.fit.fits(wy.fit.classOf(part.Ask), wy.explainedView) {
+		if !wy.fit.Fits(wy.fit.ClassOf(part.Ask), wy.explainedView) {
 			short = append(short, i)
 		}
 	}
@@ -114,7 +115,7 @@ const maxRoleLines = 2
 // diagnoseMixed says which role could never be held, or that only all together can't.
 func diagnoseMixed(d *cluster.Need, whole []*cluster.Node) *api.Error {
 	for i, part := range d.Parts {
-		if holdsEver(part, whole) {
+		if fit.HoldsEver(part, whole) {
 			continue
 		}
 		e := diagnose(part, whole)

@@ -1,8 +1,10 @@
 package sched
 
+import "gangd/pkg/core/sched/fit"
+
 // most is no less than any one node has free.
 type most struct {
-	amount
+	fit.Amount
 	known  bool
 	starts int // with so many grants of starts it was worked out
 	looks  int // at the nodes since then, for it did not tell
@@ -12,8 +14,8 @@ type most struct {
 const fewClasses = 64
 
 func (kp *kept) mostFree() *most {
-	if m := &kp.most; !m.known || m.starts != len(kp.ends.started) && kp.views[0].kinds() <= fewClasses*(1+m.looks) {
-		*m = most{amount: kp.views[0].mostFree(), known: true, starts: len(kp.ends.started)}
+	if m := &kp.most; !m.known || m.starts != len(kp.ends.started) && kp.views[0].Kinds() <= fewClasses*(1+m.looks) {
+		*m = most{Amount: kp.views[0].MostFree(), known: true, starts: len(kp.ends.started)}
 	}
 	return &kp.most
 }

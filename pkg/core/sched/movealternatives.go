@@ -4,14 +4,15 @@ import (
 	"time"
 
 	"gangd/pkg/core/cluster"
+	"gangd/pkg/core/sched/fit"
 	"gangd/pkg/core/sched/order"
 )
 
 // moveOfAlternatives is [victims.move] by the alternative that costs least work, then the fewest gangs.
-func (vs *victims) moveOfAlternatives(c *order.Candidate, sh *askClass, victims []*victimCandidate, end time.Time) (best []cluster.Slot,
+func (vs *victims) moveOfAlternatives(c *order.Candidate, sh *fit.AskClass, victims []*victimCandidate, end time.Time) (best []cluster.Slot,
 	chosen []*victimCandidate) {
 	var least float64
-	for _, way := range sh.alternatives {
+	for _, way := range sh.Alternatives {
 		slots, gone := vs.move(c, way, victims, end)
 		if slots == nil {
 			continue

@@ -66,7 +66,7 @@ func (wy *why) nodeLines(d *cluster.Need) []string {
 func (wy *why) textGroups(d *cluster.Need) []*textGroup {
 	byText := make(map[string]*textGroup)
 	var groups []*textGroup
-	for at, n := range wy.kept.views[0].every() {
+	for at, n := range wy.kept.views[0].Every() {
 		if !d.Admits(n) {
 			continue
 		}
@@ -75,8 +75,8 @@ func (wy *why) textGroups(d *cluster.Need) []*textGroup {
 		if g == nil {
 			g = &textGroup{text: text}
 			if n.Ready {
-				g.ranks, g.free = d.Ranks(wy.explainedView.node(at)), d.Free(n)
-				if wy.explainedView.shuts(at) {
+				g.ranks, g.free = d.Ranks(wy.explainedView.Node(at)), d.Free(n)
+				if wy.explainedView.Shuts(at) {
 					g.ranks = 0
 				}
 			} else {
@@ -116,7 +116,7 @@ func (wy *why) emptyBy(n *cluster.Node) (by time.Time) {
 
 // nodeText is the arithmetic of one node.
 func (wy *why) nodeText(d *cluster.Need, at int) string {
-	n := wy.kept.views[0].node(at)
+	n := wy.kept.views[0].Node(at)
 	if !n.Ready {
 		return "out of service: " + cmp.Or(n.NotReady, "not ready")
 	}
@@ -125,7 +125,7 @@ func (wy *why) nodeText(d *cluster.Need, at int) string {
 
 // freeText is what of a node in service is free, and what is short.
 func (wy *why) freeText(d *cluster.Need, at int) string {
-	n := wy.kept.views[0].node(at)
+	n := wy.kept.views[0].Node(at)
 	for i := range n.Grants {
 		if n.Grants[i].Exclusive {
 			return "taken as a whole"
@@ -149,9 +149,9 @@ func (wy *why) freeText(d *cluster.Need, at int) string {
 		}
 	}
 	text := strings.Join(parts, ", ")
-	if now, real := d.Ranks(wy.explainedView.node(at)), d.Ranks(n); now > 0 && !wy.explainedView.shuts(at) {
+	if now, real := d.Ranks(wy.explainedView.Node(at)), d.Ranks(n); now > 0 && !wy.explainedView.Shuts(at) {
 		text = fmt.Sprintf("room for %s: %s", api.Count(now, "rank"), text)
-	} else if real > 0 && !wy.explainedView.shuts(at) {
+	} else if real > 0 && !wy.explainedView.Shuts(at) {
 		text = fmt.Sprintf("kept for %s: %s", wy.takersOf(n.Name), text)
 	}
 	return text

@@ -13,7 +13,7 @@ import (
 func TestNodesAreOfferedByName(t *testing.T) {
 	nodes := []*cluster.Node{plantest.Node("n1", 8, 4, 80), plantest.Node("n2", 8, 2, 80), plantest.Node("n3", 8, 4, 80), plantest.Node("n4", 8, 2, 80)}
 	pl := new(Planner).planner(plantest.Epoch0, &View{Nodes: nodes, Queue: plantest.QueueOf()}, &order.Policy{})
-	if got := pl.kept.views[0].open(); !slices.Equal(got, []int32{0, 1, 2, 3}) {
+	if got := pl.kept.views[0].Open(); !slices.Equal(got, []int32{0, 1, 2, 3}) {
 		t.Error(got)
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
+	"gangd/pkg/core/sched/fit"
 	"gangd/pkg/core/sched/order"
 )
 
@@ -16,7 +17,7 @@ const maxMoves = 16
 // victims are the gangs that make room for others.
 type victims struct {
 	*given
-	fit          *finder
+	fit          *fit.Finder
 	kept         *kept
 	bounds       *bounds
 	guard        *guard
@@ -57,7 +58,7 @@ func (vs *victims) victimCandidates() []*victimCandidate {
 		byJob[api.MemberKey{Job: r.Job, Epoch: r.Epoch}] = v
 	}
 	if len(byJob) > 0 {
-		for at, n := range vs.kept.views[0].every() {
+		for at, n := range vs.kept.views[0].Every() {
 			for i := range n.Grants {
 				if v := byJob[n.Grants[i].MemberKey]; v != nil {
 					v.at = append(v.at, at)
@@ -136,7 +137,7 @@ func (vs *victims) mayTake(c *order.Candidate, service float64, r *victimCandida
 // preempt looks for gangs whose end would let c start, and books the move when there are
 // any. The whole move is gone through before anybody is told: free places count first, and
 // nothing is taken that does not let the whole gang start.
-func (vs *victims) preempt(c *order.Candidate, sh *askClass) bool {
+func (vs *victims) preempt(c *order.Candidate, sh *fit.AskClass) bool {
 	// Who has room, but below too many switches, waits a while; nobody is stopped for that.
 	if !vs.mayPreempt() || vs.moveSearches >= maxMoves || vs.switchLimit(c) > 0 {
 		return false
@@ -228,49 +229,49 @@ func (kp *kept) victimsLeft(victims []Victim) []Victim {
 // move finds places for a gang on its view without some of the victims, and which of them
 // have to go for it: first how far down the list one must go for it to fit at all, then the
 // nodes that cost least, then no more on each than is needed.
-func (vs *victims) move(c *order.Candidate, sh *askClass, victims []*victimCandidate, end time.Time) ([]cluster.Slot, []*victimCandidate) {
-	if sh.alternatives != nil {
+func (vs *victims) move(c *order.Candidate, sh *fit.AskClass, victims []*victimCandidate, end time.Time) ([]cluster.Slot, []*victimCandidate) {
+	if sh.Alternatives != nil {
 		return vs.moveOfAlternatives(c, sh, victims, end)
 	}
-	d, l := sh.need, layoutOf(sh.need)
+	d, l := sh.Need, fit.LayoutOf(sh.Need)
 	base := vs.kept.viewFor(c, end)
 	if d.Packed() {
 		return vs.moveMixed(c, d, base, victims)
 	}
 	mv := &mover{d: d, base: base, nodes: make(map[int]*cluster.Node), on: make(map[int][]*victimCandidate)}
-	t := vs.fit.tallyOf(vs.fit.look(sh, base, c.Avoid))
+	t := vs.fit.TallyOf(vs.fit.Look(sh, base, c.Avoid))
 	m, n := 0, 0
 	for m == 0 && n < len(victims) {
 		for _, at := range victims[n].at {
 			mv.release(t, at, victims[n], c.Avoid)
 		}
 		n++
-		m = l.members(t)
+		m = l.Members(t)
 	}
 	if m == 0 {
 		return nil, nil
 	}
 	choices := mv.choices(c.Avoid)
-	members := l.choose(choices, vs.fit.tallyOf(choices), m, func(s nodeChoice, ranks int) cluster.Waste {
-		w := d.WasteOf(mv.node(s.at), ranks)
-		w.Price = mv.price(s.at, ranks)
+	members := l.Choose(choices, vs.fit.TallyOf(choices), m, func(s fit.Choice, ranks int) cluster.Waste {
+		w := d.WasteOf(mv.node(s.At), ranks)
+		w.Price = mv.price(s.At, ranks)
 		return w
 	})
 	chosen := mv.needed(members)
 	chosen = mv.dropUnneeded(chosen, members)
 	var slots []cluster.Slot
 	for _, m := range members {
-		slots = append(slots, d.Pick(mv.without(m.at, chosen), m.ranks)...)
+		slots = append(slots, d.Pick(mv.without(m.At, chosen), m.Ranks)...)
 	}
 	return slots, chosen
 }
 
 // moveMixed is move for a gang with roles: how far down the list one must go is looked for
 // by halves, and whoever is not in the way of the places found then stays.
-func (vs *victims) moveMixed(c *order.Candidate, d *cluster.Need, base *nodeView, victims []*victimCandidate) ([]cluster.Slot,
+func (vs *victims) moveMixed(c *order.Candidate, d *cluster.Need, base *fit.NodeView, victims []*victimCandidate) ([]cluster.Slot,
 	[]*victimCandidate) {
 	without := func(gone []*victimCandidate) []*cluster.Node {
-		nodes := base.all()
+		nodes := base.All()
 		for _, v := range gone {
 			for _, at := range v.at {
 				nodes[at] = nodes[at].Release(api.MemberKey{Job: v.Job, Epoch: v.Epoch})
@@ -282,11 +283,11 @@ func (vs *victims) moveMixed(c *order.Candidate, d *cluster.Need, base *nodeView
 		nodes := without(victims[:n])
 		var ready []int32
 		for at, n := range nodes {
-			if n.Ready && !base.shuts(at) {
+			if n.Ready && !base.Shuts(at) {
 				ready = append(ready, int32(at))
 			}
 		}
-		return mixed(d, nodes, ready, c.Avoid)
+		return fit.Mixed(d, nodes, ready, c.Avoid)
 	}
 	n, slots := len(victims), place(len(victims))
 	if slots == nil {
@@ -301,11 +302,11 @@ func (vs *victims) moveMixed(c *order.Candidate, d *cluster.Need, base *nodeView
 		}
 	}
 	chosen := slices.Clone(victims[:n])
-	grants := vs.fit.grants(c, slots, epochBackfill, time.Time{})
+	grants := vs.fit.Grants(c, slots, epochBackfill, time.Time{})
 	for i := len(chosen) - 1; i >= 0; i-- {
 		rest := slices.Delete(slices.Clone(chosen), i, i+1)
 		nodes := without(rest)
-		if !slices.ContainsFunc(grants, func(g nodeGrant) bool { _, err := nodes[g.at].Take(g.Grant); return err != nil }) {
+		if !slices.ContainsFunc(grants, func(g fit.Grant) bool { _, err := nodes[g.At].Take(g.Grant); return err != nil }) {
 			chosen = rest
 		}
 	}
@@ -315,7 +316,7 @@ func (vs *victims) moveMixed(c *order.Candidate, d *cluster.Need, base *nodeView
 // mover is a move being worked out.
 type mover struct {
 	d     *cluster.Need
-	base  *nodeView
+	base  *fit.NodeView
 	nodes map[int]*cluster.Node      // without the victims looked at so far
 	on    map[int][]*victimCandidate // these, by node
 }
@@ -324,16 +325,16 @@ func (mv *mover) node(at int) *cluster.Node {
 	if n := mv.nodes[at]; n != nil {
 		return n
 	}
-	return mv.base.node(at)
+	return mv.base.Node(at)
 }
 
 // release takes a victim off a node and corrects the count of room.
-func (mv *mover) release(t *tally, at int, v *victimCandidate, avoid []string) {
+func (mv *mover) release(t *fit.Tally, at int, v *victimCandidate, avoid []string) {
 	n := mv.node(at)
 	next := n.Release(api.MemberKey{Job: v.Job, Epoch: v.Epoch})
 	mv.nodes[at] = next
 	mv.on[at] = append(mv.on[at], v)
-	if !next.Ready || mv.base.shuts(at) || !mv.d.Admits(next) || slices.Contains(avoid, next.Name) {
+	if !next.Ready || mv.base.Shuts(at) || !mv.d.Admits(next) || slices.Contains(avoid, next.Name) {
 		return
 	}
 	was, is := mv.d.Ranks(n), mv.d.Ranks(next)
@@ -341,20 +342,20 @@ func (mv *mover) release(t *tally, at int, v *victimCandidate, avoid []string) {
 		return
 	}
 	if was > 0 {
-		t.addAll(was, -1)
+		t.AddAll(was, -1)
 	}
-	t.add(is)
+	t.Add(is)
 }
 
-func (mv *mover) choices(avoid []string) []nodeChoice {
-	var out []nodeChoice
-	for at := range mv.base.size {
+func (mv *mover) choices(avoid []string) []fit.Choice {
+	var out []fit.Choice
+	for at := range mv.base.Size {
 		n := mv.node(at)
-		if !n.Ready || mv.base.shuts(at) || slices.Contains(avoid, n.Name) {
+		if !n.Ready || mv.base.Shuts(at) || slices.Contains(avoid, n.Name) {
 			continue
 		}
 		if k := mv.d.Ranks(n); k > 0 && mv.d.Admits(n) {
-			out = append(out, nodeChoice{at: at, ranks: k})
+			out = append(out, fit.Choice{At: at, Ranks: k})
 		}
 	}
 	return out
@@ -363,7 +364,7 @@ func (mv *mover) choices(avoid []string) []nodeChoice {
 // price is what so many ranks on a node cost: the work lost by those that must go, and a
 // little for each of them, so that of equal ones the fewest go.
 func (mv *mover) price(at, ranks int) int64 {
-	n, sum := mv.base.node(at), int64(0)
+	n, sum := mv.base.Node(at), int64(0)
 	for _, v := range mv.on[at] {
 		if mv.d.Ranks(n) >= ranks {
 			break
@@ -379,7 +380,7 @@ func (mv *mover) price(at, ranks int) int64 {
 
 // without is a node without the chosen victims.
 func (mv *mover) without(at int, chosen []*victimCandidate) *cluster.Node {
-	n := mv.base.node(at)
+	n := mv.base.Node(at)
 	for _, v := range mv.on[at] {
 		if slices.Contains(chosen, v) {
 			n = n.Release(api.MemberKey{Job: v.Job, Epoch: v.Epoch})
@@ -389,18 +390,18 @@ func (mv *mover) without(at int, chosen []*victimCandidate) *cluster.Node {
 }
 
 // needed goes through the places and adds victims on each until the ranks fit there.
-func (mv *mover) needed(members []member) []*victimCandidate {
+func (mv *mover) needed(members []fit.Member) []*victimCandidate {
 	var chosen []*victimCandidate
 	in := make(map[*victimCandidate]bool)
 	for _, m := range members {
-		n := mv.base.node(m.at)
-		for _, v := range mv.on[m.at] {
+		n := mv.base.Node(m.At)
+		for _, v := range mv.on[m.At] {
 			if in[v] {
 				n = n.Release(api.MemberKey{Job: v.Job, Epoch: v.Epoch})
 			}
 		}
-		for _, v := range mv.on[m.at] {
-			if mv.d.Ranks(n) >= m.ranks {
+		for _, v := range mv.on[m.At] {
+			if mv.d.Ranks(n) >= m.Ranks {
 				break
 			}
 			if !in[v] {
@@ -414,10 +415,10 @@ func (mv *mover) needed(members []member) []*victimCandidate {
 }
 
 // dropUnneeded lets go of whom the move does not need after all, the dearest first.
-func (mv *mover) dropUnneeded(chosen []*victimCandidate, members []member) []*victimCandidate {
+func (mv *mover) dropUnneeded(chosen []*victimCandidate, members []fit.Member) []*victimCandidate {
 	ranks := make(map[int]int, len(members))
 	for _, m := range members {
-		ranks[m.at] = m.ranks
+		ranks[m.At] = m.Ranks
 	}
 	nodes := make(map[int]*cluster.Node, len(members))
 	in := make(map[*victimCandidate]bool, len(chosen))
@@ -425,13 +426,13 @@ func (mv *mover) dropUnneeded(chosen []*victimCandidate, members []member) []*vi
 		in[v] = true
 	}
 	for _, m := range members {
-		n := mv.base.node(m.at)
-		for _, v := range mv.on[m.at] {
+		n := mv.base.Node(m.At)
+		for _, v := range mv.on[m.At] {
 			if in[v] {
 				n = n.Release(api.MemberKey{Job: v.Job, Epoch: v.Epoch})
 			}
 		}
-		nodes[m.at] = n
+		nodes[m.At] = n
 	}
 	out := slices.Clone(chosen)
 	slices.SortStableFunc(chosen, func(a, b *victimCandidate) int {
@@ -445,7 +446,7 @@ func (mv *mover) dropUnneeded(chosen []*victimCandidate, members []member) []*vi
 			if n == nil {
 				continue // none of the places is there
 			}
-			g, _ := mv.base.node(at).Grant(api.MemberKey{Job: v.Job, Epoch: v.Epoch})
+			g, _ := mv.base.Node(at).Grant(api.MemberKey{Job: v.Job, Epoch: v.Epoch})
 			back[at] = n.Restore(g)
 			if mv.d.Ranks(back[at]) < ranks[at] {
 				ok = false

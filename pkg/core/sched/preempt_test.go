@@ -375,8 +375,8 @@ func TestPriceOfAPlace(t *testing.T) {
 	wide.at = []int{0, 1} // of a gang on two nodes
 	c := plantest.Candidate(9, api.Spec{Size: 4, GPUsPerRank: 1})
 	pl := new(Planner).planner(plantest.Epoch0, &View{Nodes: nodes, Queue: plantest.QueueOf(c)}, &order.Policy{})
-	sh := pl.fit.classOf(c.Ask)
-	mv := &mover{d: sh.need, base: pl.kept.views[0], on: map[int][]*victimCandidate{0: {half, other}, 1: {wide}}}
+	sh := pl.fit.ClassOf(c.Ask)
+	mv := &mover{d: sh.Need, base: pl.kept.views[0], on: map[int][]*victimCandidate{0: {half, other}, 1: {wide}}}
 	for _, tt := range []struct {
 		at, ranks int
 		want      int64

@@ -52,7 +52,7 @@ func (wy *why) protectedText(r *order.Running, by order.Protection, until time.T
 
 // holdsWhere reports whether a gang holds something of a node that an ask admits.
 func (wy *why) holdsWhere(r *order.Running, d *cluster.Need) bool {
-	for _, n := range wy.kept.views[0].every() {
+	for _, n := range wy.kept.views[0].Every() {
 		if _, here := n.Grant(api.MemberKey{Job: r.Job, Epoch: r.Epoch}); here && (d.Parts != nil || d.Admits(n)) {
 			return true
 		}

@@ -8,6 +8,7 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
 	"gangd/pkg/core/hostlist"
+	"gangd/pkg/core/sched/fit"
 	"gangd/pkg/core/sched/order"
 )
 
@@ -23,7 +24,7 @@ const (
 // why says why gangs stay, in a word for each, and at length of the one that is explained.
 type why struct {
 	*given
-	fit      *finder
+	fit      *fit.Finder
 	kept     *kept
 	bounds   *bounds
 	guard    *guard
@@ -31,7 +32,7 @@ type why struct {
 	mem      *whyMemory
 	verdicts verdictList
 	// Of the gang that is explained: the nodes as it sees them, and its backfill.
-	explainedView     *nodeView
+	explainedView     *fit.NodeView
 	explainedBackfill *backfill
 }
 
@@ -79,11 +80,11 @@ type noted struct {
 }
 
 // notedOf is what was said of an ask class in this plan, good until the next is asked for.
-func (wy *why) notedOf(sh *askClass) *noted {
-	wy.mem.noted = reach(wy.mem.noted, sh.id)
-	n := &wy.mem.noted[sh.id]
-	if n.planNumber != wy.fit.plan() {
-		n.planNumber, n.verdict = wy.fit.plan(), nil
+func (wy *why) notedOf(sh *fit.AskClass) *noted {
+	wy.mem.noted = fit.Reach(wy.mem.noted, sh.ID)
+	n := &wy.mem.noted[sh.ID]
+	if n.planNumber != wy.fit.PlanNumber() {
+		n.planNumber, n.verdict = wy.fit.PlanNumber(), nil
 	}
 	return n
 }
@@ -101,7 +102,7 @@ func (n *noted) again(v *verdict) *verdict {
 
 // note says why the candidates of a class stay, once for all ask classes and classes that are
 // equal in it.
-func (wy *why) note(c *order.Candidate, cl *order.JobClass, sh *askClass) {
+func (wy *why) note(c *order.Candidate, cl *order.JobClass, sh *fit.AskClass) {
 	if wy.verdicts.of(cl) != nil {
 		return
 	}
@@ -117,9 +118,9 @@ func (wy *why) note(c *order.Candidate, cl *order.JobClass, sh *askClass) {
 	}
 	n := wy.notedOf(sh)
 	if n.verdict == nil {
-		if (wy.reservations != nil || len(wy.policy.Switches) > 0) && sh.need != nil && sh.need.Parts == nil {
+		if (wy.reservations != nil || len(wy.policy.Switches) > 0) && sh.Need != nil && sh.Need.Parts == nil {
 			// What was looked at since is not what this gang sees.
-			wy.fit.tallyOf(wy.fit.look(sh, wy.kept.viewFor(c, wy.end(c)), nil))
+			wy.fit.TallyOf(wy.fit.Look(sh, wy.kept.viewFor(c, wy.end(c)), nil))
 		}
 		v := wy.verdictFor(sh)
 		v.first = c.Job
@@ -129,23 +130,23 @@ func (wy *why) note(c *order.Candidate, cl *order.JobClass, sh *askClass) {
 }
 
 // verdictFor is asked right after a look that found the ask class not to fit.
-func (wy *why) verdictFor(sh *askClass) verdict {
-	if sh.bad != nil {
-		return verdict{word: WordBad, bad: sh.bad}
+func (wy *why) verdictFor(sh *fit.AskClass) verdict {
+	if sh.Bad != nil {
+		return verdict{word: WordBad, bad: sh.Bad}
 	}
-	if sh.need.Parts != nil {
-		return *wy.mixedReason(sh.need)
+	if sh.Need.Parts != nil {
+		return *wy.mixedReason(sh.Need)
 	}
-	v := verdict{need: sh.need, word: WordResources, room: min(wy.fit.found().ranks, sh.need.Size)}
-	if sh.alternatives != nil {
+	v := verdict{need: sh.Need, word: WordResources, room: min(wy.fit.Found().Ranks, sh.Need.Size)}
+	if sh.Alternatives != nil {
 		v.sentence = wy.alternativesText(sh)
 	}
-	if len(wy.kept.list) > 0 && !sh.counted && wy.fit.fits(sh, wy.kept.views[0]) {
+	if len(wy.kept.list) > 0 && !sh.Counted && wy.fit.Fits(sh, wy.kept.views[0]) {
 		v.word, v.sentence, v.takers = WordPriority, "", wy.kept.takerJobs()
 		return v
 	}
-	if !wy.fit.fitsEmpty(sh) {
-		if out := wy.outOfService(sh.need); out != "" {
+	if !wy.fit.FitsEmpty(sh) {
+		if out := wy.outOfService(sh.Need); out != "" {
 			v.word, v.sentence, v.out = WordNodes, "", out
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
 	"gangd/pkg/core/cmdline/when"
+	"gangd/pkg/core/sched/fit"
 	"gangd/pkg/core/sched/order"
 )
 
@@ -181,21 +182,21 @@ func (x *Reservation) passes(t time.Time, span time.Duration) time.Time {
 
 // openTo is a view as a gang sees it that starts now and has ended by then: without the
 // nodes that are shut to it.
-func (gv *given) openTo(c *order.Candidate, l *nodeView, end time.Time) *nodeView {
+func (gv *given) openTo(c *order.Candidate, l *fit.NodeView, end time.Time) *fit.NodeView {
 	if gv.reservations == nil {
 		return l
 	}
-	return l.shut(gv.reservations.closedTo(c, end))
+	return l.Shut(gv.reservations.closedTo(c, end))
 }
 
 // ownView is the nodes as a gang sees them that has a reservation: in its time others' backfills
 // on its nodes do not keep it off, for it is what these wait for. Its own backfill, at a place in backfills, is not in its way either.
-func (kp *kept) ownView(c *order.Candidate, end time.Time, own int) *nodeView {
-	l := kp.fit.clone(kp.views[0])
+func (kp *kept) ownView(c *order.Candidate, end time.Time, own int) *fit.NodeView {
+	l := kp.fit.Clone(kp.views[0])
 	for i := range kp.list {
 		if b := &kp.list[i]; i != own && b.inWayOf(end) && (ownOf(b.c) == ownOf(c) || b.isMove()) {
 			for _, g := range b.grants {
-				l.set(g.at, l.node(g.at).Restore(g.Grant))
+				l.Set(g.At, l.Node(g.At).Restore(g.Grant))
 			}
 		}
 	}
@@ -218,7 +219,7 @@ func (gv *given) around(c *order.Candidate) []string {
 
 // mayHave reports whether a backfill of a gang may stand on these nodes, and from when it could
 // start there; zero and true: not known.
-func (gv *given) mayHave(c *order.Candidate, grants []nodeGrant, at time.Time) (time.Time, bool) {
+func (gv *given) mayHave(c *order.Candidate, grants []fit.Grant, at time.Time) (time.Time, bool) {
 	if gv.reservations == nil {
 		return at, true
 	}
@@ -229,7 +230,7 @@ func (gv *given) mayHave(c *order.Candidate, grants []nodeGrant, at time.Time) (
 	for moved := true; moved; {
 		moved = false
 		for _, g := range grants {
-			by := gv.reservations.opensAt(c, g.at, t, span(c, c.TimeLimit))
+			by := gv.reservations.opensAt(c, g.At, t, span(c, c.TimeLimit))
 			if by.IsZero() {
 				return by, false
 			}
@@ -252,7 +253,7 @@ func (kp *kept) mayKeep(b *backfill) bool {
 	}
 	if b.isMove() {
 		shut := kp.reservations.closedTo(b.c, kp.end(b.c))
-		return !slices.ContainsFunc(b.grants, func(g nodeGrant) bool { return shut[g.at] })
+		return !slices.ContainsFunc(b.grants, func(g fit.Grant) bool { return shut[g.At] })
 	}
 	at, ok := kp.mayHave(b.c, b.grants, b.At)
 	if ok {
@@ -270,15 +271,15 @@ type nodeEvent struct {
 
 // earliestAround is [kept.earliest] where there are reservations: what is free later may
 // be shut then.
-func (kp *kept) earliestAround(c *order.Candidate, sh *askClass, avoid []string) ([]cluster.Slot, time.Time) {
-	d, l, top, length := sh.need, layoutOf(sh.need), kp.topView(), span(c, c.TimeLimit)
+func (kp *kept) earliestAround(c *order.Candidate, sh *fit.AskClass, avoid []string) ([]cluster.Slot, time.Time) {
+	d, l, top, length := sh.Need, fit.LayoutOf(sh.Need), kp.topView(), span(c, c.TimeLimit)
 	changed, room := make(map[int]*cluster.Node), make(map[int]int)
-	node := func(at int) *cluster.Node { return cmp.Or(changed[at], top.node(at)) }
+	node := func(at int) *cluster.Node { return cmp.Or(changed[at], top.Node(at)) }
 	open := func(at int, t time.Time) bool {
 		n := node(at)
 		return n.Ready && !slices.Contains(avoid, n.Name) && kp.reservations.opensAt(c, at, t, length).Equal(t)
 	}
-	var t tally
+	var t fit.Tally
 	count := func(at int, when time.Time) {
 		is := 0
 		if open(at, when) {
@@ -291,15 +292,15 @@ func (kp *kept) earliestAround(c *order.Candidate, sh *askClass, avoid []string)
 		}
 		if was := room[at]; was != is {
 			if was > 0 {
-				t.addAll(was, -1)
+				t.AddAll(was, -1)
 			}
 			if is > 0 {
-				t.add(is)
+				t.Add(is)
 			}
 			room[at] = is
 		}
 	}
-	for at := range top.size {
+	for at := range top.Size {
 		count(at, kp.now)
 	}
 	turns := kp.nodeEvents(length)
@@ -317,16 +318,16 @@ func (kp *kept) earliestAround(c *order.Candidate, sh *askClass, avoid []string)
 				break
 			}
 			var list []int32
-			nodes := top.all()
+			nodes := top.All()
 			for at := range nodes {
 				if nodes[at] = node(at); room[at] > 0 {
 					list = append(list, int32(at))
 				}
 			}
-			if slots := mixed(d, nodes, list, nil); slots != nil {
+			if slots := fit.Mixed(d, nodes, list, nil); slots != nil {
 				return slots, when
 			}
-		} else if m := l.members(&t); m > 0 {
+		} else if m := l.Members(&t); m > 0 {
 			return kp.settleAround(sh, m, node, func(at int) bool { return open(at, when) }), when
 		}
 	}
@@ -338,23 +339,23 @@ func (kp *kept) earliestAround(c *order.Candidate, sh *askClass, avoid []string)
 
 // settleAround chooses the places of a gang on the nodes as they will be, of those that are
 // open then.
-func (kp *kept) settleAround(sh *askClass, m int, node func(at int) *cluster.Node, open func(at int) bool) []cluster.Slot {
-	d, l := sh.need, layoutOf(sh.need)
-	var choices []nodeChoice
+func (kp *kept) settleAround(sh *fit.AskClass, m int, node func(at int) *cluster.Node, open func(at int) bool) []cluster.Slot {
+	d, l := sh.Need, fit.LayoutOf(sh.Need)
+	var choices []fit.Choice
 	for at := range kp.view.Nodes {
 		if !open(at) || !d.Admits(node(at)) {
 			continue
 		}
 		if k := d.Ranks(node(at)); k > 0 {
-			choices = append(choices, nodeChoice{at: at, ranks: k})
+			choices = append(choices, fit.Choice{At: at, Ranks: k})
 		}
 	}
 	var slots []cluster.Slot
-	for _, m := range l.choose(choices, kp.fit.tallyOf(choices), m, func(s nodeChoice, ranks int) cluster.Waste {
-		return d.WasteOf(node(s.at),
+	for _, m := range l.Choose(choices, kp.fit.TallyOf(choices), m, func(s fit.Choice, ranks int) cluster.Waste {
+		return d.WasteOf(node(s.At),
 			ranks)
 	}) {
-		slots = append(slots, d.Pick(node(m.at), m.ranks)...)
+		slots = append(slots, d.Pick(node(m.At), m.Ranks)...)
 	}
 	return slots
 }
@@ -393,8 +394,8 @@ func (kp *kept) nodeEvents(span time.Duration) []nodeEvent {
 
 // reservedVerdict is why a gang stays that would fit were there no reservations; nil: it would
 // not.
-func (wy *why) reservedVerdict(c *order.Candidate, sh *askClass) *verdict {
-	if wy.reservations == nil || sh.bad != nil {
+func (wy *why) reservedVerdict(c *order.Candidate, sh *fit.AskClass) *verdict {
+	if wy.reservations == nil || sh.Bad != nil {
 		return nil
 	}
 	end := wy.end(c)
@@ -410,16 +411,16 @@ func (wy *why) reservedVerdict(c *order.Candidate, sh *askClass) *verdict {
 	return v
 }
 
-func (wy *why) holdsNow(c *order.Candidate, sh *askClass, l *nodeView) bool {
-	if sh.need.Parts != nil {
-		return wy.kept.placeMixed(c, sh.need, l) != nil
+func (wy *why) holdsNow(c *order.Candidate, sh *fit.AskClass, l *fit.NodeView) bool {
+	if sh.Need.Parts != nil {
+		return wy.kept.placeMixed(c, sh.Need, l) != nil
 	}
-	return wy.fit.fits(sh, l) // also of alternatives: what is preferred keeps nobody
+	return wy.fit.Fits(sh, l) // also of alternatives: what is preferred keeps nobody
 }
 
 // reservedText names the reservations in the way of a gang, the first to begin first, and how
 // long it could run before the first of them.
-func (wy *why) reservedText(c *order.Candidate, sh *askClass) string {
+func (wy *why) reservedText(c *order.Candidate, sh *fit.AskClass) string {
 	end := withGrace(c, wy.end(c))
 	var parts []string
 	var longest time.Duration
@@ -430,7 +431,7 @@ func (wy *why) reservedText(c *order.Candidate, sh *askClass) string {
 		}
 		var names []string
 		for at := range wy.view.Nodes {
-			if wy.reservations.on[i][at] && sh.need.Admits(wy.view.Nodes[at]) {
+			if wy.reservations.on[i][at] && sh.Need.Admits(wy.view.Nodes[at]) {
 				names = append(names, wy.view.Nodes[at].Name)
 			}
 		}
@@ -475,7 +476,7 @@ func (x *Reservation) when(now time.Time) string {
 
 // reservedNode says by which reservation a node is shut to the gang that is explained.
 func (wy *why) reservedNode(at int) string {
-	if !wy.explainedView.shuts(at) {
+	if !wy.explainedView.Shuts(at) {
 		return ""
 	}
 	for i := range wy.reservations.list {

@@ -5,12 +5,13 @@ import (
 	"time"
 
 	"gangd/pkg/core/cluster"
+	"gangd/pkg/core/sched/fit"
 	"gangd/pkg/core/sched/order"
 )
 
 // startCut starts a gang that would be in the way of a backfill with a time limit after which
 // it is not: the longest with which it fits.
-func (pl *planner) startCut(c *order.Candidate, sh *askClass, least, end time.Time) bool {
+func (pl *planner) startCut(c *order.Candidate, sh *fit.AskClass, least, end time.Time) bool {
 	for _, by := range pl.kept.cuts(c, least, end) {
 		if !pl.start(c, sh, pl.kept.viewFor(c, by), by) {
 			continue
@@ -48,7 +49,7 @@ func (kp *kept) cuts(c *order.Candidate, least, end time.Time) []time.Time {
 }
 
 // start books a gang that has ended by then where it fits, and reports whether it does.
-func (pl *planner) start(c *order.Candidate, sh *askClass, l *nodeView, end time.Time) bool {
+func (pl *planner) start(c *order.Candidate, sh *fit.AskClass, l *fit.NodeView, end time.Time) bool {
 	slots := pl.slots(c, sh, l)
 	if slots == nil {
 		return false
@@ -72,23 +73,23 @@ func (kp *kept) book(c *order.Candidate, slots []cluster.Slot, end time.Time) {
 	if end.Equal(never) {
 		until = time.Time{}
 	}
-	for _, g := range kp.fit.grants(c, slots, epochStart, until) {
+	for _, g := range kp.fit.Grants(c, slots, epochStart, until) {
 		for _, l := range kp.views {
 			if l != nil {
-				l.set(g.at, l.node(g.at).Restore(g.Grant))
+				l.Set(g.At, l.Node(g.At).Restore(g.Grant))
 			}
 		}
 		if kp.strictView != nil {
-			kp.strictView.set(g.at, kp.strictView.node(g.at).Restore(g.Grant))
+			kp.strictView.Set(g.At, kp.strictView.Node(g.At).Restore(g.Grant))
 		}
 		kp.ends.started = append(kp.ends.started, g)
 	}
 }
 
 // slots is where a gang can start now, by rank; nil: it does not fit.
-func (pl *planner) slots(c *order.Candidate, sh *askClass, l *nodeView) []cluster.Slot {
-	if sh.need.Parts != nil {
-		return pl.kept.placeMixed(c, sh.need, l)
+func (pl *planner) slots(c *order.Candidate, sh *fit.AskClass, l *fit.NodeView) []cluster.Slot {
+	if sh.Need.Parts != nil {
+		return pl.kept.placeMixed(c, sh.Need, l)
 	}
-	return pl.fit.slotsBelow(sh, l, c.Avoid, pl.switchLimit(c))
+	return pl.fit.SlotsBelow(sh, l, c.Avoid, pl.switchLimit(c))
 }

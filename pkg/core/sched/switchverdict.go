@@ -6,26 +6,27 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/cmdline/when"
+	"gangd/pkg/core/sched/fit"
 	"gangd/pkg/core/sched/order"
 )
 
 // switchVerdict is why a gang stays that would fit below more switches; nil: that is not why.
-func (wy *why) switchVerdict(c *order.Candidate, sh *askClass) *verdict {
+func (wy *why) switchVerdict(c *order.Candidate, sh *fit.AskClass) *verdict {
 	limit := wy.switchLimit(c)
-	if limit == 0 || sh.need == nil || sh.need.Packed() {
+	if limit == 0 || sh.Need == nil || sh.Need.Packed() {
 		return nil
 	}
-	if sh.alternatives != nil {
+	if sh.Alternatives != nil {
 		return wy.switchVerdictOfAlternatives(c, sh)
 	}
-	rooms, need := wy.fit.switchRooms(sh, wy.kept.viewFor(c, wy.end(c)))
+	rooms, need := wy.fit.SwitchRooms(sh, wy.kept.viewFor(c, wy.end(c)))
 	if need == 0 {
 		return nil
 	}
 	var parts []string
 	const most = 5
 	for _, one := range rooms[:min(most, len(rooms))] {
-		parts = append(parts, fmt.Sprintf("%s has room for %s", cmp.Or(one.name, "no switch"), api.Count(min(one.ranks, sh.need.Size), "rank")))
+		parts = append(parts, fmt.Sprintf("%s has room for %s", cmp.Or(one.Name, "no switch"), api.Count(min(one.Ranks, sh.Need.Size), "rank")))
 	}
 	if more := len(rooms) - most; more > 0 {
 		parts = append(parts, api.Count(more, "more switch")+"es less")

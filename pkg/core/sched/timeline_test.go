@@ -70,7 +70,7 @@ func TestTimelineIsEveryEnd(t *testing.T) {
 				}
 				got = append(got, e)
 			}
-			for at, n := range pl.kept.views[0].every() {
+			for at, n := range pl.kept.views[0].Every() {
 				for i := range n.Grants {
 					if end := pl.kept.ends.endOf(&n.Grants[i]); n.Ready && !end.IsZero() {
 						want = append(want, endingOf(at, end, &n.Grants[i]))

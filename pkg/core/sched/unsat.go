@@ -7,6 +7,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
+	"gangd/pkg/core/sched/fit"
 	"gangd/pkg/core/sched/order"
 )
 
@@ -32,11 +33,11 @@ func Unsatisfiable(nodes []*cluster.Node, p *order.Policy, ask *cluster.Ask) *ap
 	}
 	// Nearly every ask fits on the nodes as they are: no copy of ten thousand is made
 	// before this look has failed.
-	if holdsEver(d, nodes) {
+	if fit.HoldsEver(d, nodes) {
 		return nil
 	}
 	whole := pristine(nodes)
-	if holdsEver(d, whole) {
+	if fit.HoldsEver(d, whole) {
 		return nil
 	}
 	if d.Parts != nil {
@@ -52,7 +53,7 @@ func Unsatisfiable(nodes []*cluster.Node, p *order.Policy, ask *cluster.Ask) *ap
 // CouldHold reports whether nodes would hold an ask with no gang on them.
 func CouldHold(nodes []*cluster.Node, ask *cluster.Ask) bool {
 	d, err := cluster.NewNeed(ask)
-	return err == nil && holdsEver(d, nodes)
+	return err == nil && fit.HoldsEver(d, nodes)
 }
 
 // pristine is the nodes as they were bought.
@@ -113,7 +114,7 @@ func nodesAsked(s *api.Spec) string {
 func nearestHint(d *cluster.Need, whole []*cluster.Node) string {
 	found := nearestAsks(d, whole, 1, func(ask *cluster.Ask) bool {
 		o, err := cluster.NewNeed(ask)
-		return err == nil && checkLayout(o) == nil && holdsEver(o, whole)
+		return err == nil && checkLayout(o) == nil && fit.HoldsEver(o, whole)
 	})
 	if len(found) == 0 {
 		return ""
@@ -254,18 +255,18 @@ func together(d *cluster.Need, pool []*cluster.Node) *api.Error {
 	if d.Alternatives != nil {
 		return alternativesTogether(d, pool)
 	}
-	var t tally
+	var t fit.Tally
 	for _, n := range pool {
 		if k := d.Ranks(n); k > 0 {
-			t.add(k)
+			t.Add(k)
 		}
 	}
 	e := &api.Error{Code: api.CodeUnsatisfiable}
 	switch {
-	case t.nodes == 0:
+	case t.Nodes == 0:
 		e.Message = "no node has all that a rank needs at once: " + rankText(d)
-	case t.ranks < d.Size:
-		e.Message = fmt.Sprintf("the whole cluster, empty, has room for %d of %s: each needs %s", t.ranks, api.Count(d.Size, "rank"), rankText(d))
+	case t.Ranks < d.Size:
+		e.Message = fmt.Sprintf("the whole cluster, empty, has room for %d of %s: each needs %s", t.Ranks, api.Count(d.Size, "rank"), rankText(d))
 	default:
 		e.Message = fmt.Sprintf("%s do not fit on %s, though every node were empty: each rank needs %s",
 			api.Count(d.Size, "rank"), layoutText(d), rankText(d))

@@ -247,7 +247,7 @@ func TestFitsEmptyIsPlannedEmpty(t *testing.T) {
 			}
 			p := new(Planner)
 			pl := p.planner(plantest.Epoch0, &View{Nodes: v.Nodes, Queue: plantest.QueueOf(c)}, &order.Policy{})
-			fits := pl.fit.fitsEmpty(pl.fit.classOf(c.Ask))
+			fits := pl.fit.FitsEmpty(pl.fit.ClassOf(c.Ask))
 			if plan := Make(plantest.Epoch0, &View{Nodes: empty, Queue: plantest.QueueOf(c)}, &order.Policy{}); fits != (len(plan.Starts) == 1) {
 				t.Fatalf("%+v: fits %t, but %d starts", spec, fits, len(plan.Starts))
 			}

@@ -15,7 +15,7 @@ func (gv *given) wide(c *order.Candidate) bool { return 2*order.Weight(c.Ask) >=
 
 // listWide lists wide gangs that have waited so long, by tier, the longest wait first.
 func (gd *guard) listWide() {
-	if !gd.policy.ByService() || gd.policy.Preempts() || gd.policy.GuardAfter <= 0 || 2*gd.kept.views[0].openCards() < gd.cards() {
+	if !gd.policy.ByService() || gd.policy.Preempts() || gd.policy.GuardAfter <= 0 || 2*gd.kept.views[0].OpenCards() < gd.cards() {
 		return
 	}
 	for _, cl := range gd.view.Queue.Classes() {
@@ -45,8 +45,8 @@ func (pl *planner) startWide(head *order.Candidate) {
 	for len(pl.guard.waitingWide) > 0 && !pl.full() && !pl.policy.Below(pl.guard.waitingWide[0], head) {
 		c := pl.guard.waitingWide[0]
 		pl.guard.waitingWide = pl.guard.waitingWide[1:]
-		sh := pl.fit.classOf(c.Ask)
-		if sh.bad != nil || sh.need.Parts != nil || pl.bounds.capped(c) != nil || !pl.fit.fits(sh, pl.kept.views[0]) ||
+		sh := pl.fit.ClassOf(c.Ask)
+		if sh.Bad != nil || sh.Need.Parts != nil || pl.bounds.capped(c) != nil || !pl.fit.Fits(sh, pl.kept.views[0]) ||
 			!pl.startNow(c, sh, true) {
 			continue
 		}

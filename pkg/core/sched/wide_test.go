@@ -8,6 +8,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
+	"gangd/pkg/core/sched/fit"
 	"gangd/pkg/core/sched/order"
 	"gangd/pkg/lab/plantest"
 )
@@ -120,9 +121,9 @@ func TestWideGangsInTurn(t *testing.T) {
 			n = run(n, int64(90+i), 0, i)
 		}
 		g := &given{now: plantest.Epoch0, view: &View{Nodes: []*cluster.Node{n}, Queue: q}, policy: p}
-		f := new(finder)
-		f.begin(g.view.Nodes, nil, nil, nil)
-		gd := &guard{given: g, kept: &kept{given: g, views: []*nodeView{f.asGiven()}}}
+		f := new(fit.Finder)
+		f.Begin(g.view.Nodes, nil, nil, nil)
+		gd := &guard{given: g, kept: &kept{given: g, views: []*fit.NodeView{f.AsGiven()}}}
 		gd.listWide()
 		got := []int64{}
 		for _, c := range gd.waitingWide {

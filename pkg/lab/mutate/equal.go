@@ -42,7 +42,7 @@ var equals = map[string]string{
 
 	`pkg/core/gang/timers.go timers.set: negate "len(t.heap) > 2*len(t.due)+64" #1`: "it says when what does not count any more is dropped",
 
-	`pkg/core/sched/grants.go keptMemory.forget: negate "!slices.ContainsFunc(backfills, func(c Backfill) bool { return c.Job == job ` +
+	`pkg/core/sched/keptgrants.go keptMemory.forget: negate "!slices.ContainsFunc(backfills, func(c Backfill) bool { return c.Job == job ` +
 		`})" #1`: "what is forgotten is worked out anew",
 
 	`pkg/core/sched/order/turn.go Policy.turnAt: bound "limit >= p.GuardAfter/OwnPatience" #1`: "at the bound both turns come at one " +
@@ -52,22 +52,22 @@ var equals = map[string]string{
 
 	`pkg/core/sched/backfillplace.go kept.choicesEmpty: bound "len(some) < most" #1`: "one node more than a gang can use is listed",
 
-	`pkg/core/sched/ends.go kept.endsFrom: off by one "0" #4`: "it is no less than what is free, and may be more",
+	`pkg/core/sched/ends.go kept.endsFrom: off by one "0" #3`: "it is no less than what is free, and may be more",
 
-	`pkg/core/sched/make.go planner.startNow: drop "least.Before(sh.blocked)" #1`: "it saves a look that finds no place again",
+	`pkg/core/sched/make.go planner.startNow: drop "least.Before(sh.Blocked)" #1`: "it saves a look that finds no place again",
 
-	`pkg/core/sched/make.go planner.startNow: drop "sh.blocked.IsZero()" #1`: "it saves a look that finds no place again",
+	`pkg/core/sched/make.go planner.startNow: drop "sh.Blocked.IsZero()" #1`: "it saves a look that finds no place again",
 
 	`pkg/core/sched/start.go kept.cuts: drop "by.Before(end)" #1`: "who does not fit until its end does not fit for longer either",
 
-	`pkg/core/sched/counted.go countedLayout.dealRanks: off by one "0" #3`: "with one rank a node no member is short",
+	`pkg/core/sched/fit/counted.go Counted.dealRanks: off by one "0" #3`: "with one rank a node no member is short",
 
 	`pkg/core/sched/ends.go kept.endsFrom: negate "!e.t.Equal(at)" #1`: "it says from where on to look, and from the start the same is found",
 
-	`pkg/core/sched/hopeless.go kept.mostFree: bound "len(kp.views[0].live) <= fewClasses*(1+m.looks)" #1`: "it says how often the most is " +
+	`pkg/core/sched/most.go kept.mostFree: bound "kp.views[0].Kinds() <= fewClasses*(1+m.looks)" #1`: "it says how often the most is " +
 		"counted anew, and an older one is no less",
 
-	`pkg/core/sched/grants.go grantsMemo.are: drop "k.n == len(b.Slots)" #1`: "of one ask there are as many places",
+	`pkg/core/sched/keptgrants.go grantsMemo.are: drop "k.n == len(b.Slots)" #1`: "of one ask there are as many places",
 
 	`pkg/core/sched/order/ledger.go Ledger.Remaining: bound "len(l.expected) >= maxExpected" #1`: "it says when what was worked out is " +
 		"forgotten, to be worked out anew",
@@ -80,28 +80,28 @@ var equals = map[string]string{
 
 	`pkg/core/sched/nearest.go dropped: bound "s.MinNodes > 0" #1`: "what was not asked for is tried in vain without it",
 
-	`pkg/core/sched/nodelist.go lists.run: return zero "return m.nodes.take(n)" #1`: "a run that has no place of its own yet gets one",
+	`pkg/core/sched/fit/nodelist.go lists.run: return zero "return m.nodes.take(n)" #1`: "a run that has no place of its own yet gets one",
 
-	`pkg/core/sched/nodelist.go nodeList.insert: off by one "2" #1`: "where a run is cut is no matter",
+	`pkg/core/sched/fit/nodelist.go nodeList.insert: off by one "2" #1`: "where a run is cut is no matter",
 
-	`pkg/core/sched/nodeview.go newNodeView: off by one "pageSize" #1`: "a page too many is empty",
+	`pkg/core/sched/fit/nodeview.go newNodeView: off by one "pageSize" #1`: "a page too many is empty",
 
-	`pkg/core/sched/nodeview.go pool.reset: off by one "0" #2`: "ids only have to differ",
+	`pkg/core/sched/fit/nodeview.go pool.reset: off by one "0" #2`: "ids only have to differ",
 
 	`pkg/core/sched/order/queue.go Queue.key: bound "len(q.policy.Accounts) > 0" #1`: "finer classes cost a plan time",
 
-	`pkg/core/sched/reason.go askClass.again: drop "o.word != v.word" #1`: "verdicts of two words differ in another field, too",
+	`pkg/core/sched/reason.go noted.again: drop "o.word != v.word" #1`: "verdicts of two words differ in another field, too",
 
-	`pkg/core/sched/reason.go finder.countEmpty: off by one "0" #1`: "the first node that is looked at sets it",
+	`pkg/core/sched/fit/fits.go Finder.countEmpty: off by one "0" #1`: "the first node that is looked at sets it",
 
-	`pkg/core/sched/reason.go why.note: drop "sh.need.Parts == nil" #1`: "the reason of a gang with roles does not come from what was " +
+	`pkg/core/sched/reason.go why.note: drop "sh.Need.Parts == nil" #1`: "the reason of a gang with roles does not come from what was " +
 		"looked at last",
 
 	`pkg/core/sched/reservation.go given.mayHave: return zero "return by, false" #1`: "the time is zero there",
 
 	`pkg/core/sched/timeline.go timeline.node: off by one "1" #1`: "only the sign counts",
 
-	`pkg/core/sched/topology.go given.switchUntil: bound "*w < wait" #1`: "of two equal waits either does",
+	`pkg/core/sched/switches.go given.switchUntil: bound "*w < wait" #1`: "of two equal waits either does",
 
 	`pkg/core/sched/unsat.go nodesAsked: off by one "0" #2`: "with a least number at most one node is exactly one, which is told before",
 

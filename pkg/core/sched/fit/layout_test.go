@@ -1,4 +1,4 @@
-package sched
+package fit
 
 import (
 	"fmt"
@@ -15,7 +15,7 @@ import (
 
 // deals reports whether ranks can be dealt to so many nodes of these capacities, one at least to each; with members given
 // all are full but for one with the rest.
-func deals(caps []int, l layout, members, left int) bool {
+func deals(caps []int, l Layout, members, left int) bool {
 	if members == 0 || len(caps) == 0 {
 		return members == 0 && left == 0
 	}
@@ -28,7 +28,7 @@ func deals(caps []int, l layout, members, left int) bool {
 }
 
 // fewestMembers tries every number of members.
-func fewestMembers(caps []int, l layout) int {
+func fewestMembers(caps []int, l Layout) int {
 	for m := l.lo; m <= l.hi; m++ {
 		if (l.perNode == 0 || m == (l.size+l.perNode-1)/l.perNode) && deals(caps, l, m, l.size) {
 			return m
@@ -38,7 +38,7 @@ func fewestMembers(caps []int, l layout) int {
 }
 
 // eachLayout goes through all small layouts on all small clusters, the roomiest node first.
-func eachLayout(f func(caps []int, l layout)) {
+func eachLayout(f func(caps []int, l Layout)) {
 	for at := range 4 * 4 * 4 * 4 {
 		caps := []int{at / 64, at / 16 % 4, at / 4 % 4, at % 4}
 		if !slices.IsSortedFunc(caps, func(a, b int) int { return b - a }) {
@@ -49,7 +49,7 @@ func eachLayout(f func(caps []int, l layout)) {
 			for perNode := range min(size, 3) + 1 {
 				for lo := 1; lo <= 3; lo++ {
 					for hi := 1; hi <= min(size, 4); hi++ {
-						f(caps, layout{size: size, perNode: perNode, lo: lo, hi: hi, even: lo > 1 || hi%2 == 0})
+						f(caps, Layout{size: size, perNode: perNode, lo: lo, hi: hi, even: lo > 1 || hi%2 == 0})
 					}
 				}
 			}
@@ -59,37 +59,37 @@ func eachLayout(f func(caps []int, l layout)) {
 
 // TestMembersAreTheFewest: as many as trying every deal of the ranks finds; those that are chosen hold the gang.
 func TestMembersAreTheFewest(t *testing.T) {
-	eachLayout(func(caps []int, l layout) {
-		choices, sum := make([]nodeChoice, len(caps)), new(tally)
+	eachLayout(func(caps []int, l Layout) {
+		choices, sum := make([]Choice, len(caps)), new(Tally)
 		for i, k := range caps {
-			choices[i] = nodeChoice{at: i, ranks: k}
-			sum.add(k)
+			choices[i] = Choice{At: i, Ranks: k}
+			sum.Add(k)
 		}
-		m := l.members(sum)
+		m := l.Members(sum)
 		if want := fewestMembers(caps, l); m != want {
 			t.Fatalf("%+v on %v: %d members, want %d", l, caps, m, want)
 		}
 		if m == 0 {
 			return
 		}
-		wasteOf := func(s nodeChoice, ranks int) cluster.Waste { return cluster.Waste{Price: int64(s.ranks - ranks)} }
-		got := l.choose(slices.Clone(choices), sum, m, wasteOf)
+		wasteOf := func(s Choice, ranks int) cluster.Waste { return cluster.Waste{Price: int64(s.Ranks - ranks)} }
+		got := l.Choose(slices.Clone(choices), sum, m, wasteOf)
 		checkMembers(t, l, caps, m, got)
-		kept := l.chooseBackfill(slices.Clone(choices))
+		kept := l.ChooseBackfill(slices.Clone(choices))
 		checkMembers(t, l, caps, len(kept), kept)
 	})
 }
 
-func checkMembers(t *testing.T, l layout, caps []int, m int, got []member) {
+func checkMembers(t *testing.T, l Layout, caps []int, m int, got []Member) {
 	t.Helper()
 	left, full, on := l.size, 0, map[int]bool{}
 	for _, x := range got {
-		if x.ranks < 1 || x.ranks > caps[x.at] || on[x.at] {
+		if x.Ranks < 1 || x.Ranks > caps[x.At] || on[x.At] {
 			t.Fatalf("%+v on %v: %+v", l, caps, got)
 		}
-		on[x.at] = true
-		left -= x.ranks
-		if x.ranks == l.perNode {
+		on[x.At] = true
+		left -= x.Ranks
+		if x.Ranks == l.perNode {
 			full++
 		}
 	}
@@ -103,35 +103,35 @@ func TestChosenMembers(t *testing.T) {
 	part := transcript.Of(t, *update).Part()
 	for i := range 75 {
 		rapid.Custom(func(t *rapid.T) int {
-			var choices []nodeChoice
-			sum, price, text := new(tally), map[int]int64{}, ""
+			var choices []Choice
+			sum, price, text := new(Tally), map[int]int64{}, ""
 			next := int32(0)
 			for range rapid.IntRange(1, 5).Draw(t, "choices") {
-				c := nodeChoice{ranks: rapid.IntRange(1, 5).Draw(t, "ranks")}
-				c.now = rapid.IntRange(0, c.ranks).Draw(t, "now")
+				c := Choice{Ranks: rapid.IntRange(1, 5).Draw(t, "ranks")}
+				c.now = rapid.IntRange(0, c.Ranks).Draw(t, "now")
 				c.free = c.now + rapid.IntRange(0, 2).Draw(t, "free")
 				var at []int32
 				for range rapid.IntRange(1, 3).Draw(t, "alike") {
 					at = append(at, next)
 					next++
 				}
-				c.at, c.like = int(at[0]), listOf(at)
-				price[c.at] = int64(rapid.IntRange(0, 3).Draw(t, "price"))
-				sum.addAll(c.ranks, len(at))
-				text += fmt.Sprintf(" %dx%d:%d+%d$%d", len(at), c.ranks, c.now, c.free, price[c.at])
+				c.At, c.like = int(at[0]), listOf(at)
+				price[c.At] = int64(rapid.IntRange(0, 3).Draw(t, "price"))
+				sum.AddAll(c.Ranks, len(at))
+				text += fmt.Sprintf(" %dx%d:%d+%d$%d", len(at), c.Ranks, c.now, c.free, price[c.At])
 				choices = append(choices, c)
 			}
-			size := rapid.IntRange(1, min(12, sum.ranks)).Draw(t, "size")
-			l := layout{size: size, lo: rapid.IntRange(1, 2).Draw(t, "lo"), hi: min(size, rapid.IntRange(1, 9).Draw(t, "hi")), even: rapid.Bool().Draw(t, "even")}
+			size := rapid.IntRange(1, min(12, sum.Ranks)).Draw(t, "size")
+			l := Layout{size: size, lo: rapid.IntRange(1, 2).Draw(t, "lo"), hi: min(size, rapid.IntRange(1, 9).Draw(t, "hi")), even: rapid.Bool().Draw(t, "even")}
 			if rapid.IntRange(0, 2).Draw(t, "given") == 0 {
 				l.perNode = rapid.IntRange(1, size).Draw(t, "per node")
 			}
-			m := l.members(sum)
+			m := l.Members(sum)
 			if m == 0 {
 				return 0
 			}
-			wasteOf := func(s nodeChoice, ranks int) cluster.Waste { return cluster.Waste{Price: price[s.at] + int64(ranks)} }
-			part.Printf("%+v on%s: %v kept %v", l, text, l.choose(slices.Clone(choices), sum, m, wasteOf), l.chooseBackfill(slices.Clone(choices)))
+			wasteOf := func(s Choice, ranks int) cluster.Waste { return cluster.Waste{Price: price[s.At] + int64(ranks)} }
+			part.Printf("%+v on%s: %v kept %v", l, text, l.Choose(slices.Clone(choices), sum, m, wasteOf), l.ChooseBackfill(slices.Clone(choices)))
 			return 0
 		}).Example(i)
 	}
@@ -141,18 +141,18 @@ func TestChosenMembers(t *testing.T) {
 func TestLayoutOfAnAsk(t *testing.T) {
 	for _, tt := range []struct {
 		spec api.Spec
-		want layout
+		want Layout
 	}{
-		{api.Spec{Size: 4}, layout{size: 4, lo: 1, hi: 4}},
-		{api.Spec{Size: 4, MinNodes: 1}, layout{size: 4, lo: 1, hi: 4, even: true}},
-		{api.Spec{Size: 4, MinNodes: 2, MaxNodes: 3}, layout{size: 4, lo: 2, hi: 3, even: true}},
-		{api.Spec{Size: 4, MaxNodes: 5}, layout{size: 4, lo: 1, hi: 4}},
-		{api.Spec{Size: 4, RanksPerNode: 3}, layout{size: 4, perNode: 3, lo: 1, hi: 4}},
-		{api.Spec{Size: 4, RanksPerNode: 5}, layout{size: 4, perNode: 4, lo: 1, hi: 4}},
-		{api.Spec{Size: 4, GPUsPerNode: 1}, layout{size: 4, lo: 1, hi: 4, even: true}},
-		{api.Spec{Size: 4, GPUsPerRank: 1}, layout{size: 4, lo: 1, hi: 4}},
+		{api.Spec{Size: 4}, Layout{size: 4, lo: 1, hi: 4}},
+		{api.Spec{Size: 4, MinNodes: 1}, Layout{size: 4, lo: 1, hi: 4, even: true}},
+		{api.Spec{Size: 4, MinNodes: 2, MaxNodes: 3}, Layout{size: 4, lo: 2, hi: 3, even: true}},
+		{api.Spec{Size: 4, MaxNodes: 5}, Layout{size: 4, lo: 1, hi: 4}},
+		{api.Spec{Size: 4, RanksPerNode: 3}, Layout{size: 4, perNode: 3, lo: 1, hi: 4}},
+		{api.Spec{Size: 4, RanksPerNode: 5}, Layout{size: 4, perNode: 4, lo: 1, hi: 4}},
+		{api.Spec{Size: 4, GPUsPerNode: 1}, Layout{size: 4, lo: 1, hi: 4, even: true}},
+		{api.Spec{Size: 4, GPUsPerRank: 1}, Layout{size: 4, lo: 1, hi: 4}},
 	} {
-		if got := layoutOf(plantest.NeedOf(t, tt.spec)); got != tt.want {
+		if got := LayoutOf(plantest.NeedOf(t, tt.spec)); got != tt.want {
 			t.Errorf("%+v: %+v, want %+v", tt.spec, got, tt.want)
 		}
 	}

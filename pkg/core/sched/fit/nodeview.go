@@ -1,4 +1,4 @@
-package sched
+package fit
 
 import (
 	"iter"
@@ -7,19 +7,19 @@ import (
 	"gangd/pkg/core/cluster"
 )
 
-// nodeView is the nodes as some gangs see them: with what has started on them, and with the
+// NodeView is the nodes as some gangs see them: with what has started on them, and with the
 // backfills that these gangs would be in the way of. Views share what is the same in them: a
 // plan has one more of them than backfills, which differ in a few nodes.
-type nodeView struct {
+type NodeView struct {
 	classes *nodeClasses
 	pool    *pool  // of a clone
 	lists   *lists // that of the pool
 	id      int    // of its pages: those of another are not written to
-	size    int
+	Size    int
 	nodes   []*nodePage
 	of      []*classPage // by class: its nodes
 	closed  []bool       // nodes that who looks may not use, by place in nodes; nil: none
-	live    []*nodeClass // classes that have had a node, in no order that may matter
+	live    []*NodeClass // classes that have had a node, in no order that may matter
 }
 
 // Pages are small, since the nodes of a backfill lie anywhere: each is copied for one of them.
@@ -31,7 +31,7 @@ const (
 type nodePage struct {
 	owner   int
 	nodes   [pageSize]*cluster.Node
-	classes [pageSize]*nodeClass
+	classes [pageSize]*NodeClass
 }
 
 type classPage struct {
@@ -43,12 +43,12 @@ type classPage struct {
 // baseView is the id of the view that lasts from plan to plan.
 const baseView = 1
 
-func newNodeView(ks *nodeClasses, nodes []*cluster.Node) *nodeView {
-	l := &nodeView{classes: ks, id: baseView, size: len(nodes)}
+func newNodeView(ks *nodeClasses, nodes []*cluster.Node) *NodeView {
+	l := &NodeView{classes: ks, id: baseView, Size: len(nodes)}
 	for range (len(nodes) + pageSize - 1) / pageSize {
 		l.nodes = append(l.nodes, &nodePage{owner: l.id})
 	}
-	of := make(map[*nodeClass][]int32)
+	of := make(map[*NodeClass][]int32)
 	for at, n := range nodes {
 		if n.Ready {
 			n = n.Counted()
@@ -68,42 +68,42 @@ func newNodeView(ks *nodeClasses, nodes []*cluster.Node) *nodeView {
 	return l
 }
 
-// node is the one at an index.
-func (l *nodeView) node(at int) *cluster.Node { return l.nodes[at>>pageBits].nodes[at&(pageSize-1)] }
+// Node is the one at an index.
+func (l *NodeView) Node(at int) *cluster.Node { return l.nodes[at>>pageBits].nodes[at&(pageSize-1)] }
 
-// class is that of the node at an index; nil: it takes no new work.
-func (l *nodeView) class(at int) *nodeClass { return l.nodes[at>>pageBits].classes[at&(pageSize-1)] }
+// Class is that of the node at an index; nil: it takes no new work.
+func (l *NodeView) Class(at int) *NodeClass { return l.nodes[at>>pageBits].classes[at&(pageSize-1)] }
 
 // members is the nodes of a class.
-func (l *nodeView) members(k *nodeClass) *nodeList {
+func (l *NodeView) members(k *NodeClass) *nodeList {
 	if k.id>>pageBits >= len(l.of) {
 		return &nodeList{}
 	}
 	return &l.of[k.id>>pageBits].lists[k.id&(pageSize-1)]
 }
 
-// every goes through all nodes.
-func (l *nodeView) every() iter.Seq2[int, *cluster.Node] {
+// Every goes through all nodes.
+func (l *NodeView) Every() iter.Seq2[int, *cluster.Node] {
 	return func(yield func(int, *cluster.Node) bool) {
-		for at := range l.size {
-			if !yield(at, l.node(at)) {
+		for at := range l.Size {
+			if !yield(at, l.Node(at)) {
 				return
 			}
 		}
 	}
 }
 
-// all is every node, in a list of the caller's own.
-func (l *nodeView) all() []*cluster.Node {
+// All is every node, in a list of the caller's own.
+func (l *NodeView) All() []*cluster.Node {
 	out := make([]*cluster.Node, 0, len(l.nodes)*pageSize)
 	for _, p := range l.nodes {
 		out = append(out, p.nodes[:]...)
 	}
-	return out[:l.size]
+	return out[:l.Size]
 }
 
-// set puts another state of a node in.
-func (l *nodeView) set(at int, n *cluster.Node) {
+// Set puts another state of a node in.
+func (l *NodeView) Set(at int, n *cluster.Node) {
 	if n.Ready {
 		n = n.Counted()
 	}
@@ -111,7 +111,7 @@ func (l *nodeView) set(at int, n *cluster.Node) {
 }
 
 // place is set where the class is known.
-func (l *nodeView) place(at int, n *cluster.Node, k *nodeClass) {
+func (l *NodeView) place(at int, n *cluster.Node, k *NodeClass) {
 	p := l.nodePage(at)
 	i := at & (pageSize - 1)
 	old := p.classes[i]
@@ -132,7 +132,7 @@ func (l *nodeView) place(at int, n *cluster.Node, k *nodeClass) {
 }
 
 // nodePage is the page of a node, to be changed.
-func (l *nodeView) nodePage(at int) *nodePage {
+func (l *NodeView) nodePage(at int) *nodePage {
 	p := l.nodes[at>>pageBits]
 	if p.owner != l.id {
 		own := l.pool.nodes.next()
@@ -144,7 +144,7 @@ func (l *nodeView) nodePage(at int) *nodePage {
 }
 
 // list is the nodes of a class, to be changed.
-func (l *nodeView) list(k *nodeClass) *nodeList {
+func (l *NodeView) list(k *NodeClass) *nodeList {
 	l.know(k.id)
 	p := l.of[k.id>>pageBits]
 	if p.owner != l.id {
@@ -161,14 +161,14 @@ func (l *nodeView) list(k *nodeClass) *nodeList {
 }
 
 // know makes place for the classes up to an id.
-func (l *nodeView) know(id int) {
+func (l *NodeView) know(id int) {
 	for len(l.of) <= id>>pageBits {
 		l.of = append(l.of, &classPage{owner: l.id})
 	}
 }
 
-// open lists the nodes that something may go to.
-func (l *nodeView) open() []int32 {
+// Open lists the nodes that something may go to.
+func (l *NodeView) Open() []int32 {
 	var out []int32
 	for _, k := range l.live {
 		if !k.closed {
@@ -182,27 +182,27 @@ func (l *nodeView) open() []int32 {
 	return out
 }
 
-// shut is the view as somebody sees it who may not use some nodes, by place.
-func (l *nodeView) shut(closed []bool) *nodeView {
+// Shut is the view as somebody sees it who may not use some nodes, by place.
+func (l *NodeView) Shut(closed []bool) *NodeView {
 	view := *l
 	view.closed = closed
 	return &view
 }
 
-// shuts reports whether who looks may not use a node.
-func (l *nodeView) shuts(at int) bool { return l.closed != nil && l.closed[at] }
+// Shuts reports whether who looks may not use a node.
+func (l *NodeView) Shuts(at int) bool { return l.closed != nil && l.closed[at] }
 
 // tidy drops classes that have no node any more. All others are made place for, so that clones
 // need not.
-func (l *nodeView) tidy() {
+func (l *NodeView) tidy() {
 	l.know(len(l.classes.list) - 1)
-	l.live = slices.DeleteFunc(l.live, func(k *nodeClass) bool { return l.members(k).count == 0 })
+	l.live = slices.DeleteFunc(l.live, func(k *NodeClass) bool { return l.members(k).count == 0 })
 }
 
 // pool is the views of the nodes of one plan beside the base, and their memory, which the next plan uses
 // again: on a large cluster making them anew would cost more than the plan.
 type pool struct {
-	all     []*nodeView
+	all     []*NodeView
 	used    int
 	ids     int
 	nodes   pages[nodePage]
@@ -212,13 +212,13 @@ type pool struct {
 
 // clone is a view that can be changed without changing l, until the pool is reset; what
 // both hold is shared from now on.
-func (p *pool) clone(l *nodeView) *nodeView {
+func (p *pool) clone(l *NodeView) *NodeView {
 	if p.used == len(p.all) {
-		p.all = append(p.all, &nodeView{})
+		p.all = append(p.all, &NodeView{})
 	}
 	c := p.all[p.used]
 	p.used++
-	c.classes, c.pool, c.lists, c.size = l.classes, p, &p.lists, l.size
+	c.classes, c.pool, c.lists, c.Size = l.classes, p, &p.lists, l.Size
 	c.nodes, c.of, c.live = append(c.nodes[:0], l.nodes...), append(c.of[:0], l.of...), append(c.live[:0], l.live...)
 	// Neither writes to what it had so far. The base is not written to while it has clones.
 	p.ids++
@@ -248,8 +248,8 @@ func (a *pages[T]) next() *T {
 	return a.all[a.used-1]
 }
 
-// mostFree is no less than any one node has free.
-func (l *nodeView) mostFree() (most amount) {
+// MostFree is no less than any one node has free.
+func (l *NodeView) MostFree() (most Amount) {
 	for _, k := range l.live {
 		if l.members(k).count == 0 {
 			continue
@@ -262,25 +262,25 @@ func (l *nodeView) mostFree() (most amount) {
 	return most
 }
 
-// openCards is how many cards of ready nodes nobody has.
-func (l *nodeView) openCards() (n int) {
+// OpenCards is how many cards of ready nodes nobody has.
+func (l *NodeView) OpenCards() (n int) {
 	for _, k := range l.live {
 		n += l.members(k).count * k.node.OpenCards()
 	}
 	return n
 }
 
-// openCardsOn is how many of one node nobody has, 0 where it takes no new work.
-func (l *nodeView) openCardsOn(at int) int {
-	switch k := l.class(at); {
+// OpenCardsOn is how many of one node nobody has, 0 where it takes no new work.
+func (l *NodeView) OpenCardsOn(at int) int {
+	switch k := l.Class(at); {
 	case k == nil:
 		return 0
 	case k.whole:
-		return l.node(at).OpenCards()
+		return l.Node(at).OpenCards()
 	default:
 		return k.node.OpenCards()
 	}
 }
 
-// kinds is how many classes its nodes may be of.
-func (l *nodeView) kinds() int { return len(l.live) }
+// Kinds is how many classes its nodes may be of.
+func (l *NodeView) Kinds() int { return len(l.live) }

@@ -1,4 +1,4 @@
-package sched
+package fit
 
 import (
 	"slices"
@@ -14,7 +14,7 @@ const searchSteps = 5000
 type search struct {
 	parts []*cluster.Need
 	order []int
-	cut   []layout        // by part: how it may be cut into members
+	cut   []Layout        // by part: how it may be cut into members
 	nodes []*cluster.Node // smaller by what is dealt out
 	at    [][]int32       // by part: the nodes that have room for a rank of it when nothing is dealt out
 	slots []cluster.Slot
@@ -28,10 +28,10 @@ func searchParts(parts []*cluster.Need, nodes []*cluster.Node, list []int32, avo
 	if len(parts) < 2 {
 		return nil // the look at one part is exact
 	}
-	s := &search{parts: parts, order: orders(parts)[0], at: make([][]int32, len(parts)), cut: make([]layout, len(parts)), steps: steps,
+	s := &search{parts: parts, order: orders(parts)[0], at: make([][]int32, len(parts)), cut: make([]Layout, len(parts)), steps: steps,
 		holds: holds}
 	for i, p := range parts {
-		if s.cut[i] = layoutOf(p); p.Counts != nil {
+		if s.cut[i] = LayoutOf(p); p.Counts != nil {
 			return nil // it has more to keep than room and the number of nodes
 		}
 		room := 0

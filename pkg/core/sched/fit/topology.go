@@ -1,4 +1,4 @@
-package sched
+package fit
 
 import (
 	"cmp"
@@ -48,7 +48,7 @@ func newTree(sw []api.Switch, nodes []*cluster.Node) *tree {
 }
 
 // topology is the tree of the view, nil where the site names no switches.
-func (f *finder) topology() *tree {
+func (f *Finder) topology() *tree {
 	if len(f.switches) == 0 {
 		return nil
 	}
@@ -67,13 +67,13 @@ func (f *finder) topology() *tree {
 // leaf is the room below one switch that nodes hang on.
 type leaf struct {
 	sw    int
-	t     tally
+	t     Tally
 	ranks int
 }
 
 // leaves is the room that choices have below each switch; nodes that hang on none that is known
 // are below one of their own each.
-func (t *tree) leaves(choices []nodeChoice) []*leaf {
+func (t *tree) leaves(choices []Choice) []*leaf {
 	by := map[int]*leaf{}
 	var out []*leaf
 	for i := range choices {
@@ -89,17 +89,17 @@ func (t *tree) leaves(choices []nodeChoice) []*leaf {
 				by[key] = l
 				out = append(out, l)
 			}
-			l.t.add(s.ranks)
-			l.ranks += s.ranks
+			l.t.Add(s.Ranks)
+			l.ranks += s.Ranks
 		})
 	}
 	slices.SortFunc(out, func(a, b *leaf) int { return cmp.Or(cmp.Compare(b.ranks, a.ranks), t.order(a.sw, b.sw)) })
 	return out
 }
 
-func each(s *nodeChoice, f func(at int)) {
+func each(s *Choice, f func(at int)) {
 	if s.like.count == 0 {
-		f(s.at)
+		f(s.At)
 	}
 	for at := range s.like.each() {
 		f(at)
@@ -124,7 +124,7 @@ type area struct {
 
 // areas are the places below each switch that hold a gang, the nearest together first: by the
 // level of the common switch, by how many they are, by what stays over, by name.
-func (t *tree) areas(l layout, leaves []*leaf, members int) []area {
+func (t *tree) areas(l Layout, leaves []*leaf, members int) []area {
 	tops := map[int][]*leaf{}
 	for _, one := range leaves {
 		for sw := one.sw; sw >= 0; sw = t.parent[sw] {
@@ -162,10 +162,10 @@ func (t *tree) areas(l layout, leaves []*leaf, members int) []area {
 
 // fewest are the fewest of some leaves, the roomiest first, that hold a gang on so many nodes
 // (0: any number); the last is the one with the least room that does. Nil: they do not hold it.
-func fewest(l layout, below []*leaf, members int) []*leaf {
-	var sum tally
+func fewest(l Layout, below []*leaf, members int) []*leaf {
+	var sum Tally
 	holds := func() bool {
-		m := l.members(&sum)
+		m := l.Members(&sum)
 		return m > 0 && (members == 0 || m == members)
 	}
 	for n, one := range below {
@@ -189,19 +189,19 @@ func fewest(l layout, below []*leaf, members int) []*leaf {
 	return nil
 }
 
-func (t *tally) addFrom(o *tally, sign int) {
+func (t *Tally) addFrom(o *Tally, sign int) {
 	for k := 1; k < len(o.by); k++ {
-		t.addAll(k, sign*o.by[k])
+		t.AddAll(k, sign*o.by[k])
 	}
 }
 
 // within are the choices below some leaves.
-func (t *tree) within(choices []nodeChoice, leaves []*leaf) []nodeChoice {
+func (t *tree) within(choices []Choice, leaves []*leaf) []Choice {
 	in := map[int]bool{}
 	for _, one := range leaves {
 		in[one.sw] = true
 	}
-	var out []nodeChoice
+	var out []Choice
 	for _, s := range choices {
 		var like []int32
 		each(&s, func(at int) {
@@ -210,7 +210,7 @@ func (t *tree) within(choices []nodeChoice, leaves []*leaf) []nodeChoice {
 			}
 		})
 		if like != nil {
-			s.at, s.like = int(like[0]), listOf(like)
+			s.At, s.like = int(like[0]), listOf(like)
 			out = append(out, s)
 		}
 	}
@@ -223,7 +223,7 @@ const maxAreas = 8
 // near finds members below as few and as low switches as that costs nothing: neither a node
 // more, nor more stranded cards, nor a larger model of card. limit: below at most so many.
 // Nil: there are none.
-func (f *finder) near(t *tree, l layout, choices []nodeChoice, chosen []member, limit int, wasteOf wasteFunc) []member {
+func (f *Finder) near(t *tree, l Layout, choices []Choice, chosen []Member, limit int, wasteOf wasteFunc) []Member {
 	if len(chosen) < 2 && limit == 0 {
 		return chosen
 	}
@@ -249,45 +249,45 @@ func (f *finder) near(t *tree, l layout, choices []nodeChoice, chosen []member, 
 	return chosen
 }
 
-func (f *finder) chooseIn(t *tree, l layout, choices []nodeChoice, a area, wasteOf wasteFunc) []member {
+func (f *Finder) chooseIn(t *tree, l Layout, choices []Choice, a area, wasteOf wasteFunc) []Member {
 	in := t.within(choices, a.leaves)
-	var sum tally
+	var sum Tally
 	for i := range in {
-		sum.addAll(in[i].ranks, in[i].count())
+		sum.AddAll(in[i].Ranks, in[i].Count())
 	}
-	return l.choose(in, &sum, l.members(&sum), wasteOf)
+	return l.Choose(in, &sum, l.Members(&sum), wasteOf)
 }
 
 // costOf is what members strand.
-func costOf(choices []nodeChoice, ms []member, wasteOf wasteFunc) (sum int64) {
-	of := map[int]nodeChoice{}
+func costOf(choices []Choice, ms []Member, wasteOf wasteFunc) (sum int64) {
+	of := map[int]Choice{}
 	for _, s := range choices {
 		each(&s, func(at int) { of[at] = s })
 	}
 	for _, m := range ms {
-		s := of[m.at]
-		sum += wasteOf(s, m.ranks).Price
+		s := of[m.At]
+		sum += wasteOf(s, m.Ranks).Price
 	}
 	return sum
 }
 
 // switchRoom is the room below one of the switches that nodes hang on.
 type switchRoom struct {
-	name  string // empty: of a node that hangs on none that is known
-	ranks int
+	Name  string // empty: of a node that hangs on none that is known
+	Ranks int
 }
 
-// switchRooms is the room for a gang below each switch, and below how many of them it fits; 0: nowhere.
-func (f *finder) switchRooms(sh *askClass, l *nodeView) (rooms []switchRoom, need int) {
-	choices, cut, t := slices.Clone(f.look(sh, l, nil)), layoutOf(sh.need), f.topology()
-	if t == nil || cut.members(f.tallyOf(choices)) == 0 {
+// SwitchRooms is the room for a gang below each switch, and below how many of them it fits; 0: nowhere.
+func (f *Finder) SwitchRooms(sh *AskClass, l *NodeView) (rooms []switchRoom, need int) {
+	choices, cut, t := slices.Clone(f.Look(sh, l, nil)), LayoutOf(sh.Need), f.topology()
+	if t == nil || cut.Members(f.TallyOf(choices)) == 0 {
 		return nil, 0
 	}
 	leaves := t.leaves(choices)
 	for _, one := range leaves {
-		r := switchRoom{ranks: one.ranks}
+		r := switchRoom{Ranks: one.ranks}
 		if one.sw >= 0 {
-			r.name = t.sw[one.sw].Name
+			r.Name = t.sw[one.sw].Name
 		}
 		rooms = append(rooms, r)
 	}

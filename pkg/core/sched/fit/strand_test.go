@@ -1,10 +1,11 @@
-package sched
+package fit
 
 import (
 	"fmt"
+	"testing"
+
 	"gangd/pkg/core/cluster"
 	"gangd/pkg/lab/plantest"
-	"testing"
 )
 
 func BenchmarkPrice(b *testing.B) {

@@ -1,4 +1,4 @@
-package sched
+package fit
 
 import (
 	"cmp"
@@ -95,7 +95,7 @@ func (d *deal) finish(pools []alike, perNode int) {
 }
 
 // holds reports whether the gang fits on the nodes that were dealt, all places taken.
-func (d *deal) holds(l layout) bool {
+func (d *deal) holds(l Layout) bool {
 	return d.n > 0 && d.any >= 0 && d.n == d.places() && d.ranks >= l.size && (l.perNode == 0 || d.full >= l.size/l.perNode)
 }
 
@@ -107,39 +107,40 @@ func (d *deal) places() int {
 	return sum
 }
 
-// countedLayout is the look for a gang that counts its nodes.
-type countedLayout struct {
-	layout
+// Counted is the look for a gang that counts its nodes.
+type Counted struct {
+	Layout
 	need    *cluster.Need
-	choices []nodeChoice
+	choices []Choice
 	marks   []uint // by choice
 	pools   []alike
 }
 
-// newCounted takes what look found; node gives the node of an index.
-func newCounted(d *cluster.Need, choices []nodeChoice, node func(at int) *cluster.Node) *countedLayout {
-	c := &countedLayout{layout: layoutOf(d), need: d, choices: choices}
-	by := marked{}
+// NewCounted takes what look found; node gives the node of an index.
+func NewCounted(d *cluster.Need, choices []Choice, node func(at int) *cluster.Node) *Counted {
+	c := &Counted{Layout: LayoutOf(d), need: d, choices: choices}
+	by := Marked{}
 	for i := range choices {
-		marks := d.Marks(node(choices[i].at))
+		marks := d.Marks(node(choices[i].At))
 		c.marks = append(c.marks, marks)
-		by.add(marks, choices[i].ranks, choices[i].count())
+		by.Add(marks, choices[i].Ranks, choices[i].Count())
 	}
-	c.pools = by.pools(c.layout)
+	c.pools = by.pools(c.Layout)
 	return c
 }
 
-// marked is a tally of nodes by what they count for and how many ranks they hold.
-type marked map[alike]int
+// Marked is a tally of nodes by what they count for and how many ranks they hold.
+type Marked map[alike]int
 
-func (by marked) add(marks uint, ranks, n int) {
+// Add counts n nodes that hold so many ranks, or takes them out again when n is negative.
+func (by Marked) Add(marks uint, ranks, n int) {
 	if ranks > 0 {
 		by[alike{marks: marks, ranks: ranks}] += n
 	}
 }
 
 // pools lists those that a member of the gang can be on, most room first.
-func (by marked) pools(l layout) []alike {
+func (by Marked) pools(l Layout) []alike {
 	least := 1
 	if l.perNode > 0 {
 		if least = l.size % l.perNode; least == 0 {
@@ -156,13 +157,13 @@ func (by marked) pools(l layout) []alike {
 	return out
 }
 
-// holds reports whether the gang fits on the nodes counted.
-func (by marked) holds(d *cluster.Need, l layout) bool {
-	return (&countedLayout{layout: l, need: d, pools: by.pools(l)}).members() > 0
+// Holds reports whether the gang fits on the nodes counted.
+func (by Marked) Holds(d *cluster.Need, l Layout) bool {
+	return (&Counted{Layout: l, need: d, pools: by.pools(l)}).Members() > 0
 }
 
-// members is the least number of members that the gang can have, 0 when it does not fit.
-func (c *countedLayout) members() int {
+// Members is the least number of members that the gang can have, 0 when it does not fit.
+func (c *Counted) Members() int {
 	low, high := c.lo, min(c.hi, c.size)
 	sum := 0
 	for _, n := range c.need.Counts {
@@ -187,15 +188,15 @@ func (c *countedLayout) members() int {
 		return 0
 	}
 	d := newDeal(c.need.Counts, low)
-	if d.finish(c.pools, c.perNode); !d.holds(c.layout) {
+	if d.finish(c.pools, c.perNode); !d.holds(c.Layout) {
 		return 0
 	}
 	return low
 }
 
-// choose takes m members, as [layout.choose]: of the nodes that cost least as many as leave
+// Choose takes m members, as [layout.Choose]: of the nodes that cost least as many as leave
 // the rest of the gang a place.
-func (c *countedLayout) choose(m int, wasteOf wasteFunc) []member {
+func (c *Counted) Choose(m int, wasteOf wasteFunc) []Member {
 	share := (c.size + m - 1) / m
 	if c.perNode > 0 {
 		share = c.perNode
@@ -203,36 +204,36 @@ func (c *countedLayout) choose(m int, wasteOf wasteFunc) []member {
 	order := make([]int, len(c.choices))
 	for i := range order {
 		order[i] = i
-		c.choices[i].waste = wasteOf(c.choices[i], min(share, c.choices[i].ranks))
+		c.choices[i].waste = wasteOf(c.choices[i], min(share, c.choices[i].Ranks))
 	}
 	slices.SortFunc(order, func(a, b int) int { return byWaste(c.choices[a], c.choices[b]) })
 	d := newDeal(c.need.Counts, m)
-	var chosen []nodeChoice
+	var chosen []Choice
 	for _, i := range order {
 		s := &c.choices[i]
-		at := slices.IndexFunc(c.pools, func(p alike) bool { return p.marks == c.marks[i] && p.ranks == s.ranks })
+		at := slices.IndexFunc(c.pools, func(p alike) bool { return p.marks == c.marks[i] && p.ranks == s.Ranks })
 		if at < 0 {
 			continue
 		}
-		n := c.most(d, at, min(s.count(), d.spare(c.marks[i])))
+		n := c.most(d, at, min(s.Count(), d.spare(c.marks[i])))
 		d.take(&c.pools[at], n, c.perNode)
-		c.pools[at].nodes -= s.count()
-		for _, one := range apart([]nodeChoice{*s}, n) {
-			chosen = append(chosen, nodeChoice{at: one.at, ranks: one.ranks, waste: one.waste})
+		c.pools[at].nodes -= s.Count()
+		for _, one := range apart([]Choice{*s}, n) {
+			chosen = append(chosen, Choice{At: one.At, Ranks: one.Ranks, waste: one.waste})
 		}
 	}
 	return c.dealRanks(chosen)
 }
 
 // most is how many nodes of a pool, at most so many, may be taken.
-func (c *countedLayout) most(d *deal, at, most int) int {
+func (c *Counted) most(d *deal, at, most int) int {
 	fits := func(n int) bool {
 		try := d.clone()
 		try.take(&c.pools[at], n, c.perNode)
 		c.pools[at].nodes -= n
 		try.finish(c.pools, c.perNode)
 		c.pools[at].nodes += n
-		return try.holds(c.layout)
+		return try.holds(c.Layout)
 	}
 	low := 0
 	for low < most {
@@ -246,18 +247,18 @@ func (c *countedLayout) most(d *deal, at, most int) int {
 }
 
 // dealRanks deals the ranks to the nodes chosen.
-func (c *countedLayout) dealRanks(chosen []nodeChoice) []member {
+func (c *Counted) dealRanks(chosen []Choice) []Member {
 	if c.even && c.perNode == 0 {
 		return c.level(chosen)
 	}
-	slices.SortStableFunc(chosen, func(a, b nodeChoice) int { return cmp.Or(cmp.Compare(b.ranks, a.ranks), byWaste(a, b)) })
-	out, left := make([]member, len(chosen)), c.size
+	slices.SortStableFunc(chosen, func(a, b Choice) int { return cmp.Or(cmp.Compare(b.Ranks, a.Ranks), byWaste(a, b)) })
+	out, left := make([]Member, len(chosen)), c.size
 	for i, s := range chosen {
-		k := min(s.ranks, left-(len(chosen)-1-i)) // each of the others has one
+		k := min(s.Ranks, left-(len(chosen)-1-i)) // each of the others has one
 		if c.perNode > 0 {
 			k = min(c.perNode, left)
 		}
-		out[i] = member{s.at, k}
+		out[i] = Member{s.At, k}
 		left -= k
 	}
 	if c.perNode > 0 && c.size%c.perNode > 0 {

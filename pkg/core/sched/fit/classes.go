@@ -1,4 +1,4 @@
-package sched
+package fit
 
 import (
 	"slices"
@@ -7,9 +7,9 @@ import (
 	"gangd/pkg/core/sched/order"
 )
 
-// nodeClass is nodes that are alike: see [cluster.Node.AppendClass]. What an ask finds out about
+// NodeClass is nodes that are alike: see [cluster.Node.AppendClass]. What an ask finds out about
 // one of them holds for all, in this plan and in later ones.
-type nodeClass struct {
+type NodeClass struct {
 	id     int
 	node   *cluster.Node // any of them
 	closed bool          // nothing can go there
@@ -23,13 +23,13 @@ type nodeClass struct {
 // nodeClasses names them. Ids depend on the history of the planner, so nothing that a plan
 // decides may depend on their order.
 type nodeClasses struct {
-	byKey map[string]*nodeClass
-	list  []*nodeClass
+	byKey map[string]*NodeClass
+	list  []*NodeClass
 	buf   []byte
 }
 
 // of is the class of a node, nil for one that takes no new work.
-func (ks *nodeClasses) of(n *cluster.Node) *nodeClass {
+func (ks *nodeClasses) of(n *cluster.Node) *NodeClass {
 	if !n.Ready {
 		return nil
 	}
@@ -41,7 +41,7 @@ func (ks *nodeClasses) of(n *cluster.Node) *nodeClass {
 }
 
 // emptied is the class of a ready node with nothing on it.
-func (ks *nodeClasses) emptied(n *cluster.Node) *nodeClass {
+func (ks *nodeClasses) emptied(n *cluster.Node) *NodeClass {
 	ks.buf = n.AppendEmptiedClass(ks.buf[:0])
 	if k := ks.byKey[string(ks.buf)]; k != nil {
 		return k
@@ -50,11 +50,11 @@ func (ks *nodeClasses) emptied(n *cluster.Node) *nodeClass {
 }
 
 // add makes the class that is in buf.
-func (ks *nodeClasses) add(n *cluster.Node) *nodeClass {
-	k := &nodeClass{id: len(ks.list), node: n, closed: n.FreeCPUs() <= 0, carded: n.OpenCards() > 0,
+func (ks *nodeClasses) add(n *cluster.Node) *NodeClass {
+	k := &NodeClass{id: len(ks.list), node: n, closed: n.FreeCPUs() <= 0, carded: n.OpenCards() > 0,
 		whole: slices.ContainsFunc(n.Grants, func(g cluster.Grant) bool { return g.Exclusive })}
 	if ks.byKey == nil {
-		ks.byKey = map[string]*nodeClass{}
+		ks.byKey = map[string]*NodeClass{}
 	}
 	ks.byKey[string(ks.buf)] = k
 	ks.list = append(ks.list, k)

@@ -1,13 +1,14 @@
-package sched
+package fit
 
 import (
 	"fmt"
-	"gangd/pkg/api"
-	"gangd/pkg/core/cluster"
-	"gangd/pkg/lab/plantest"
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"gangd/pkg/api"
+	"gangd/pkg/core/cluster"
+	"gangd/pkg/lab/plantest"
 )
 
 // TestSearchTriesEveryWay: parts are found places wherever there are some, within the bounds of their members.
@@ -47,7 +48,7 @@ func TestSearchTriesEveryWay(t *testing.T) {
 			for _, s := range slots[:p.Size] {
 				on[s.Node]++
 			}
-			l := layoutOf(p)
+			l := LayoutOf(p)
 			if len(on) < l.lo || len(on) > l.hi {
 				rt.Fatalf("%v is not within %+v", on, l)
 			}
@@ -68,7 +69,7 @@ func dealsParts(parts []*cluster.Need, free []int) bool {
 	if len(parts) == 0 {
 		return true
 	}
-	p, l := parts[0], layoutOf(parts[0])
+	p, l := parts[0], LayoutOf(parts[0])
 	var on func(at, members, left int) bool
 	on = func(at, members, left int) bool {
 		if at == len(free) {

@@ -1,14 +1,15 @@
-package sched
+package fit
 
 import (
 	"fmt"
-	"gangd/pkg/api"
-	"gangd/pkg/core/cluster"
-	"gangd/pkg/lab/plantest"
 	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"gangd/pkg/api"
+	"gangd/pkg/core/cluster"
+	"gangd/pkg/lab/plantest"
 )
 
 // TestViewsAreApart: each view has the nodes that were put into it, and their classes, whatever its clones became.
@@ -31,7 +32,7 @@ func TestViewsAreApart(t *testing.T) {
 		}
 		base := newNodeView(&classes, nodes)
 		for range 2 { // two plans, the second with the memory of the first
-			views, want := []*nodeView{base}, [][]*cluster.Node{nodes}
+			views, want := []*NodeView{base}, [][]*cluster.Node{nodes}
 			for range rapid.IntRange(0, 30).Draw(t, "steps") {
 				i := rapid.IntRange(0, len(views)-1).Draw(t, "view")
 				if i == 0 && len(views) > 1 || rapid.IntRange(0, 3).Draw(t, "clone") == 0 { // the base is not written to while it has clones
@@ -40,7 +41,7 @@ func TestViewsAreApart(t *testing.T) {
 				}
 				at := rapid.IntRange(0, len(nodes)-1).Draw(t, "at")
 				want[i][at] = state(at, rapid.IntRange(0, 3).Draw(t, "now"))
-				views[i].set(at, want[i][at])
+				views[i].Set(at, want[i][at])
 			}
 			for i := range views {
 				checkView(t, views[i], want[i], &classes)
@@ -57,13 +58,13 @@ func TestViewsAreApart(t *testing.T) {
 	})
 }
 
-func checkView(t *rapid.T, l *nodeView, want []*cluster.Node, classes *nodeClasses) {
-	of := map[*nodeClass][]int{}
+func checkView(t *rapid.T, l *NodeView, want []*cluster.Node, classes *nodeClasses) {
+	of := map[*NodeClass][]int{}
 	var open []int32
 	for at, n := range want {
 		k := classes.of(n)
-		if l.node(at) != n || l.class(at) != k {
-			t.Fatalf("node %d is %+v, want %+v", at, l.node(at), n)
+		if l.Node(at) != n || l.Class(at) != k {
+			t.Fatalf("node %d is %+v, want %+v", at, l.Node(at), n)
 		}
 		if k != nil {
 			of[k] = append(of[k], at)
@@ -80,23 +81,23 @@ func checkView(t *rapid.T, l *nodeView, want []*cluster.Node, classes *nodeClass
 			t.Fatalf("class %d has nodes and does not live", k.id)
 		}
 	}
-	if got := l.all(); !slices.Equal(got, want) {
+	if got := l.All(); !slices.Equal(got, want) {
 		t.Fatalf("%d nodes, want %d", len(got), len(want))
 	}
 	seen := 0
-	for at, n := range l.every() {
+	for at, n := range l.Every() {
 		if n != want[at] {
 			t.Fatalf("node %d", at)
 		}
 		seen++
 	}
-	if got := l.open(); seen != len(want) || !slices.Equal(got, open) {
+	if got := l.Open(); seen != len(want) || !slices.Equal(got, open) {
 		t.Fatalf("open are %v, want %v", got, open)
 	}
 	shut := *l
 	shut.closed = make([]bool, len(want))
 	shut.closed[0] = true
-	if got := shut.open(); slices.Contains(got, 0) || !shut.shuts(0) || l.shuts(0) || len(want) > 1 && shut.shuts(1) {
+	if got := shut.Open(); slices.Contains(got, 0) || !shut.Shuts(0) || l.Shuts(0) || len(want) > 1 && shut.Shuts(1) {
 		t.Fatalf("node 0 is shut, open are %v", got)
 	}
 }
@@ -104,20 +105,20 @@ func checkView(t *rapid.T, l *nodeView, want []*cluster.Node, classes *nodeClass
 // TestPlansUseTheirMemoryAgain: the last of many plans of the same nodes needs no more memory for its views than the second.
 func TestPlansUseTheirMemoryAgain(t *testing.T) {
 	nodes := plantest.Nodes(40, 8, 4, 80)
-	var f finder
+	var f Finder
 	size := func() [5]int {
 		l := &f.pool.lists
 		return [5]int{len(f.pool.all), len(f.pool.nodes.all), len(f.pool.classes.all), len(l.nodes.all), len(l.runs.all)}
 	}
 	var second [5]int
 	for plan := range 50 {
-		f.begin(nodes, nil, nil, nil)
+		f.Begin(nodes, nil, nil, nil)
 		for i := range 8 {
-			l := f.clone(f.asGiven())
+			l := f.Clone(f.AsGiven())
 			for at := i; at < len(nodes); at += 5 {
-				n := *l.node(at)
+				n := *l.Node(at)
 				n.Has[cluster.CPUs] -= int64(i + 1)
-				l.set(at, &n)
+				l.Set(at, &n)
 			}
 		}
 		if plan == 1 {

@@ -1,4 +1,4 @@
-package sched
+package fit
 
 import (
 	"math/bits"
@@ -15,16 +15,16 @@ func TestCountedMembersAreTheFewest(t *testing.T) {
 	draw, found := rand.New(rand.NewPCG(1, 2)), 0
 	for range 4000 {
 		size := 1 + draw.IntN(6)
-		l := layout{size: size, perNode: draw.IntN(3) * draw.IntN(2), lo: 1 + draw.IntN(2), hi: 1 + draw.IntN(size), even: draw.IntN(2) == 0}
+		l := Layout{size: size, perNode: draw.IntN(3) * draw.IntN(2), lo: 1 + draw.IntN(2), hi: 1 + draw.IntN(size), even: draw.IntN(2) == 0}
 		l.perNode = min(l.perNode, size)
 		counts := []cluster.Count{{Nodes: 1 + draw.IntN(2)}, {Nodes: 1}}[:1+draw.IntN(2)]
-		c := &countedLayout{layout: l, need: &cluster.Need{Counts: counts}}
-		by := marked{}
+		c := &Counted{Layout: l, need: &cluster.Need{Counts: counts}}
+		by := Marked{}
 		var caps []int
 		for at := range 1 + draw.IntN(5) {
 			k, marks := 1+draw.IntN(3), uint(draw.IntN(1<<len(counts)))
-			c.choices, c.marks, caps = append(c.choices, nodeChoice{at: at, ranks: k}), append(c.marks, marks), append(caps, k)
-			by.add(marks, k, 1)
+			c.choices, c.marks, caps = append(c.choices, Choice{At: at, Ranks: k}), append(c.marks, marks), append(caps, k)
+			by.Add(marks, k, 1)
 		}
 		c.pools = by.pools(l)
 		// of is what a set of nodes can be: so many members that hold the gang and have the places of the counts.
@@ -48,11 +48,11 @@ func TestCountedMembersAreTheFewest(t *testing.T) {
 				want = n
 			}
 		}
-		m := c.members()
+		m := c.Members()
 		if m != want {
 			t.Fatalf("%+v, counts %+v on %v with marks %v: %d members, want %d", l, counts, caps, c.marks, m, want)
 		}
-		if by.holds(c.need, l) != (m > 0) {
+		if by.Holds(c.need, l) != (m > 0) {
 			t.Fatalf("%+v on %v: by the tally it is not so", l, caps)
 		}
 		if m == 0 {
@@ -60,19 +60,19 @@ func TestCountedMembersAreTheFewest(t *testing.T) {
 		}
 		found++
 		price := draw.Perm(len(caps))
-		got := c.choose(m, func(s nodeChoice, ranks int) cluster.Waste { return cluster.Waste{Price: int64(price[s.at])} })
+		got := c.Choose(m, func(s Choice, ranks int) cluster.Waste { return cluster.Waste{Price: int64(price[s.At])} })
 		checkMembers(t, l, caps, m, got)
 		set := uint(0)
 		for _, x := range got {
-			set |= 1 << x.at
+			set |= 1 << x.At
 		}
 		if !of(set) {
 			t.Fatalf("%+v, counts %+v on %v with marks %v: %v", l, counts, caps, c.marks, got)
 		}
 		for at := range caps { // nobody of it could be a cheaper one
 			for _, x := range got {
-				if other := set&^(1<<x.at) | 1<<at; set&(1<<at) == 0 && price[at] < price[x.at] && of(other) && cheapest(price, other) < cheapest(price, set) {
-					t.Fatalf("%+v, counts %+v on %v with marks %v for %v: %v, and %d is cheaper than %d", l, counts, caps, c.marks, price, got, at, x.at)
+				if other := set&^(1<<x.At) | 1<<at; set&(1<<at) == 0 && price[at] < price[x.At] && of(other) && cheapest(price, other) < cheapest(price, set) {
+					t.Fatalf("%+v, counts %+v on %v with marks %v for %v: %v, and %d is cheaper than %d", l, counts, caps, c.marks, price, got, at, x.At)
 				}
 			}
 		}

@@ -1,14 +1,15 @@
-package sched
+package fit
 
 import (
 	"fmt"
-	"gangd/pkg/core/cluster"
-	"gangd/pkg/lab/plantest"
-	"gangd/pkg/lab/transcript"
 	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"gangd/pkg/core/cluster"
+	"gangd/pkg/lab/plantest"
+	"gangd/pkg/lab/transcript"
 )
 
 // TestAreas: which switches hold a gang, the nearest together first, with what stays over, and who is taken there.
@@ -22,19 +23,19 @@ func TestAreas(t *testing.T) {
 	part := transcript.Of(t, *update).Part()
 	for i := range 75 {
 		rapid.Custom(func(t *rapid.T) int {
-			var choices []nodeChoice
-			var sum tally
+			var choices []Choice
+			var sum Tally
 			text := ""
 			for at := range nodes {
 				if k := rapid.IntRange(-1, 4).Draw(t, "ranks"); k > 0 {
-					choices = append(choices, nodeChoice{at: at, ranks: k})
-					sum.add(k)
+					choices = append(choices, Choice{At: at, Ranks: k})
+					sum.Add(k)
 					text += fmt.Sprintf(" %d:%d", at+1, k)
 				}
 			}
-			l := layout{size: rapid.IntRange(1, 12).Draw(t, "size"), lo: rapid.IntRange(1, 3).Draw(t, "lo"), even: rapid.Bool().Draw(t, "even")}
+			l := Layout{size: rapid.IntRange(1, 12).Draw(t, "size"), lo: rapid.IntRange(1, 3).Draw(t, "lo"), even: rapid.Bool().Draw(t, "even")}
 			l.hi = l.size
-			m := l.members(&sum)
+			m := l.Members(&sum)
 			if m == 0 {
 				return 0
 			}
@@ -49,11 +50,11 @@ func TestAreas(t *testing.T) {
 					}
 				}
 			}
-			wasteOf := func(s nodeChoice, ranks int) cluster.Waste { return cluster.Waste{Price: int64(s.at % 3)} }
-			chosen := l.choose(slices.Clone(choices), &sum, l.members(&sum), wasteOf)
+			wasteOf := func(s Choice, ranks int) cluster.Waste { return cluster.Waste{Price: int64(s.At % 3)} }
+			chosen := l.Choose(slices.Clone(choices), &sum, l.Members(&sum), wasteOf)
 			text += fmt.Sprint("; chosen ", chosen, " costs ", costOf(choices, chosen, wasteOf))
 			for limit := range 3 {
-				text += fmt.Sprint(" below ", limit, " ", new(finder).near(tr, l, choices, chosen, limit, wasteOf))
+				text += fmt.Sprint(" below ", limit, " ", new(Finder).near(tr, l, choices, chosen, limit, wasteOf))
 			}
 			part.Printf("%s", text)
 			return 0

@@ -1,4 +1,4 @@
-package sched
+package fit
 
 import (
 	"cmp"
@@ -16,69 +16,69 @@ import (
 type restoreMemo struct {
 	last [8]struct {
 		on, is *cluster.Node
-		class  *nodeClass
+		class  *NodeClass
 	}
 	next int
 }
 
-// remembered is grants that are put on nodes in more plans than one.
-func remembered(grants []nodeGrant) []nodeGrant {
+// Remembered is grants that are put on nodes in more plans than one.
+func Remembered(grants []Grant) []Grant {
 	for i := range grants {
 		grants[i].put = &restoreMemo{}
 	}
 	return grants
 }
 
-// putAll adds grants whatever is free.
-func (l *nodeView) putAll(grants []nodeGrant) {
+// PutAll adds grants whatever is free.
+func (l *NodeView) PutAll(grants []Grant) {
 next:
 	for i := range grants {
 		g := &grants[i]
-		on := l.node(g.at)
+		on := l.Node(g.At)
 		if g.put == nil {
-			l.set(g.at, on.Restore(g.Grant))
+			l.Set(g.At, on.Restore(g.Grant))
 			continue
 		}
 		for j := range g.put.last {
 			if p := &g.put.last[j]; p.on == on {
-				l.place(g.at, p.is, p.class)
+				l.place(g.At, p.is, p.class)
 				continue next
 			}
 		}
-		l.set(g.at, on.Restore(g.Grant))
+		l.Set(g.At, on.Restore(g.Grant))
 		p := &g.put.last[g.put.next]
-		p.on, p.is, p.class = on, l.node(g.at), l.class(g.at)
+		p.on, p.is, p.class = on, l.Node(g.At), l.Class(g.At)
 		g.put.next = (g.put.next + 1) % len(g.put.last)
 	}
 }
 
-// nodeGrant is a grant with the index of its node.
-type nodeGrant struct {
-	at int
+// Grant is a grant with the index of its node.
+type Grant struct {
+	At int
 	cluster.Grant
 	put *restoreMemo // of a backfill
 }
 
-// grants is what slots take, node by node. The slots of a node follow each other, except
+// Grants is what slots take, node by node. The slots of a node follow each other, except
 // in a gang with roles.
-func (f *finder) grants(c *order.Candidate, slots []cluster.Slot, epoch int, until time.Time) []nodeGrant {
+func (f *Finder) Grants(c *order.Candidate, slots []cluster.Slot, epoch int, until time.Time) []Grant {
 	key := api.MemberKey{Job: c.Job, Epoch: epoch}
 	if c.Ask.Parts != nil {
 		return f.mixedGrants(c, slots, key, until)
 	}
-	var out []nodeGrant
+	var out []Grant
 	for len(slots) > 0 {
 		n := 1
 		for n < len(slots) && slots[n].Node == slots[0].Node {
 			n++
 		}
-		out = append(out, nodeGrant{at: f.find(slots[0].Node), Grant: cluster.GrantFor(c.Ask, key, slots[:n], until)})
+		out = append(out, Grant{At: f.Find(slots[0].Node), Grant: cluster.GrantFor(c.Ask, key, slots[:n], until)})
 		slots = slots[n:]
 	}
 	return out
 }
 
-func (f *finder) mixedGrants(c *order.Candidate, slots []cluster.Slot, key api.MemberKey, until time.Time) []nodeGrant {
+func (f *Finder) mixedGrants(c *order.Candidate, slots []cluster.Slot, key api.MemberKey, until time.Time) []Grant {
 	ranks := make(map[string][]int)
 	var order []string
 	for r, s := range slots {
@@ -87,14 +87,15 @@ func (f *finder) mixedGrants(c *order.Candidate, slots []cluster.Slot, key api.M
 		}
 		ranks[s.Node] = append(ranks[s.Node], r)
 	}
-	out := make([]nodeGrant, len(order))
+	out := make([]Grant, len(order))
 	for i, name := range order {
-		out[i] = nodeGrant{at: f.find(name), Grant: cluster.GrantOf(c.Ask, key, ranks[name], func(r int) cluster.Slot { return slots[r] }, until)}
+		out[i] = Grant{At: f.Find(name), Grant: cluster.GrantOf(c.Ask, key, ranks[name], func(r int) cluster.Slot { return slots[r] }, until)}
 	}
 	return out
 }
 
-func (f *finder) find(name string) int {
+// Find is the index of a node by its name; -1: there is none.
+func (f *Finder) Find(name string) int {
 	at, found := slices.BinarySearchFunc(f.nodes, name, func(n *cluster.Node, name string) int { return cmp.Compare(n.Name, name) })
 	if !found {
 		return -1

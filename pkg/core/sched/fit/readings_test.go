@@ -1,20 +1,21 @@
-package sched
+package fit
 
 import (
 	"fmt"
-	"gangd/pkg/api"
-	"gangd/pkg/core/cluster"
-	"gangd/pkg/lab/plantest"
 	"slices"
 	"strings"
 	"testing"
+
+	"gangd/pkg/api"
+	"gangd/pkg/core/cluster"
+	"gangd/pkg/lab/plantest"
 )
 
 // TestAdmitsCountsNodes: places on fewer nodes with a feature than a gang counts are none for it.
 func TestAdmitsCountsNodes(t *testing.T) {
 	nodes := []*cluster.Node{plantest.Within("ib", plantest.Node("n1", 8, 4, 80)), plantest.Within("ib", plantest.Node("n2", 8, 4, 80)), plantest.Node("n3", 8, 4, 80)}
-	f := new(finder)
-	f.begin(nodes, nil, nil, nil)
+	f := new(Finder)
+	f.Begin(nodes, nil, nil, nil)
 	d, err := cluster.NewNeed(cluster.AskOf(&api.Spec{Size: 2, Constraint: "ib*2"}, []string{"gpu"}))
 	if err != nil {
 		t.Fatal(err)

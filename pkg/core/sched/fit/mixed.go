@@ -1,4 +1,4 @@
-package sched
+package fit
 
 import (
 	"cmp"
@@ -17,9 +17,9 @@ import (
 // and wait for ever on an empty cluster: an order that fits on the nodes as they were bought may
 // fail on the same nodes with a card out of service, as other nodes then waste least.
 
-// mixed places the parts of d over list, the indexes of the nodes to look at, and gives the
+// Mixed places the parts of d over list, the indexes of the nodes to look at, and gives the
 // slots by rank; nil when no order of the parts fits, by whichever of their alternatives.
-func mixed(d *cluster.Need, nodes []*cluster.Node, list []int32, avoid []string) []cluster.Slot {
+func Mixed(d *cluster.Need, nodes []*cluster.Node, list []int32, avoid []string) []cluster.Slot {
 	return mixedBy(d, readings(d, false), nodes, list, avoid)
 }
 
@@ -52,10 +52,10 @@ func mixedParts(parts []*cluster.Need, nodes []*cluster.Node, list []int32, avoi
 			}
 			rank := firstRank(parts[:i])
 			for _, m := range ms {
-				got := part.Pick(shrunk[m.at], m.ranks)
+				got := part.Pick(shrunk[m.At], m.Ranks)
 				rank += copy(slots[rank:], got)
-				shrunk[m.at] = part.Ask.Beside(shrunk[m.at], got)
-				touched = append(touched, m.at)
+				shrunk[m.At] = part.Ask.Beside(shrunk[m.At], got)
+				touched = append(touched, m.At)
 			}
 		}
 		if ok {
@@ -106,34 +106,34 @@ func orders(parts []*cluster.Need) [][]int {
 }
 
 // placePart is place for one part.
-func placePart(d *cluster.Need, nodes []*cluster.Node, list []int32, avoid []string) []member {
-	var choices []nodeChoice
-	var t tally
+func placePart(d *cluster.Need, nodes []*cluster.Node, list []int32, avoid []string) []Member {
+	var choices []Choice
+	var t Tally
 	for _, at := range list {
 		n := nodes[at]
 		if k := d.Ranks(n); k > 0 && d.Admits(n) && !slices.Contains(avoid, n.Name) {
-			choices = append(choices, nodeChoice{at: int(at), ranks: k})
-			t.add(k)
+			choices = append(choices, Choice{At: int(at), Ranks: k})
+			t.Add(k)
 		}
 	}
-	l := layoutOf(d)
-	m := l.members(&t)
+	l := LayoutOf(d)
+	m := l.Members(&t)
 	if m == 0 {
 		return nil
 	}
-	wasteOf := func(s nodeChoice, ranks int) cluster.Waste { return d.WasteOf(nodes[s.at], ranks) }
+	wasteOf := func(s Choice, ranks int) cluster.Waste { return d.WasteOf(nodes[s.At], ranks) }
 	if d.Counts == nil {
-		return l.choose(choices, &t, m, wasteOf)
+		return l.Choose(choices, &t, m, wasteOf)
 	}
-	c := newCounted(d, choices, func(at int) *cluster.Node { return nodes[at] })
-	if m = c.members(); m == 0 {
+	c := NewCounted(d, choices, func(at int) *cluster.Node { return nodes[at] })
+	if m = c.Members(); m == 0 {
 		return nil
 	}
-	return c.choose(m, wasteOf)
+	return c.Choose(m, wasteOf)
 }
 
-// preferred is mixed with what --prefer asks for, nil where it asks for nothing.
-func preferred(d *cluster.Need, nodes []*cluster.Node, list []int32, avoid []string) []cluster.Slot {
+// Preferred is mixed with what --prefer asks for, nil where it asks for nothing.
+func Preferred(d *cluster.Need, nodes []*cluster.Node, list []int32, avoid []string) []cluster.Slot {
 	if !slices.ContainsFunc(d.Parts, func(p *cluster.Need) bool { return p.Preferred != nil }) {
 		return nil
 	}

@@ -1,4 +1,4 @@
-package sched
+package fit
 
 import (
 	"gangd/pkg/core/cluster"
@@ -61,7 +61,7 @@ func (p *packer) stranded() (s stranding) {
 
 // price is what so many ranks on a node of a class strand: thousandths of a card, those lost to
 // everybody counted fillWeight times.
-func (p *packer) price(d *cluster.Need, k *nodeClass, ranks int) int64 {
+func (p *packer) price(d *cluster.Need, k *NodeClass, ranks int) int64 {
 	if len(p.Asks) == 0 || len(k.node.Cards) == 0 {
 		return 0
 	}

@@ -1,4 +1,4 @@
-package sched
+package fit
 
 import (
 	"cmp"
@@ -13,8 +13,8 @@ import (
 // asks for is alternatives too, which come before the others for a gang that can start now; nobody is
 // stopped, and nothing is kept free, for a preference.
 
-// anyAlternative reports whether something holds for a need, or for one of its alternatives.
-func anyAlternative(d *cluster.Need, holds func(*cluster.Need) bool) bool {
+// AnyAlternative reports whether something holds for a need, or for one of its alternatives.
+func AnyAlternative(d *cluster.Need, holds func(*cluster.Need) bool) bool {
 	if d.Alternatives == nil {
 		return holds(d)
 	}
@@ -35,43 +35,43 @@ func (a alternativeCost) compare(b alternativeCost) int {
 }
 
 // slotsOfAlternatives is where a gang can start now by one of its alternatives; nil: by none.
-func (f *finder) slotsOfAlternatives(sh *askClass, l *nodeView, avoid []string, switches int) []cluster.Slot {
+func (f *Finder) slotsOfAlternatives(sh *AskClass, l *NodeView, avoid []string, switches int) []cluster.Slot {
 	soft, cost := f.bestAlternative(sh.preferred, l, avoid, switches)
 	if soft != nil && cost.avoided == 0 {
 		return soft
 	}
-	if hard, cost := f.bestAlternative(sh.alternatives, l, avoid, switches); hard != nil && (soft == nil || cost.avoided == 0) {
+	if hard, cost := f.bestAlternative(sh.Alternatives, l, avoid, switches); hard != nil && (soft == nil || cost.avoided == 0) {
 		return hard
 	}
 	return soft
 }
 
-func (f *finder) bestAlternative(ways []*askClass, l *nodeView, avoid []string, switches int) (best []cluster.Slot, least alternativeCost) {
+func (f *Finder) bestAlternative(ways []*AskClass, l *NodeView, avoid []string, switches int) (best []cluster.Slot, least alternativeCost) {
 	for _, way := range ways {
 		members := f.place(way, l, avoid, switches)
 		if members == nil {
 			continue
 		}
-		if cost := f.costOfAlternative(way.need, l, members, avoid); best == nil || cost.compare(least) < 0 {
-			best, least = pick(way.need, l, members), cost
+		if cost := f.costOfAlternative(way.Need, l, members, avoid); best == nil || cost.compare(least) < 0 {
+			best, least = pick(way.Need, l, members), cost
 		}
 	}
 	return best, least
 }
 
-func (f *finder) costOfAlternative(d *cluster.Need, l *nodeView, members []member, avoid []string) alternativeCost {
+func (f *Finder) costOfAlternative(d *cluster.Need, l *NodeView, members []Member, avoid []string) alternativeCost {
 	cost := alternativeCost{members: len(members)}
 	for _, m := range members {
-		n := l.node(m.at)
+		n := l.Node(m.At)
 		if slices.Contains(avoid, n.Name) {
 			cost.avoided++
 		}
 		if !d.Prefers(n) {
 			cost.unasked++
 		}
-		cost.price += f.packer.price(d, l.class(m.at), m.ranks)
+		cost.price += f.packer.price(d, l.Class(m.At), m.Ranks)
 		if len(f.packer.Asks) > 0 && len(n.Grants) == 0 {
-			cost.price += scarcity(l.members(l.class(m.at)).count)
+			cost.price += scarcity(l.members(l.Class(m.At)).count)
 		}
 	}
 	return cost
@@ -129,17 +129,17 @@ func readings(d *cluster.Need, soft bool) [][]*cluster.Need {
 
 const maxReadings = 64
 
-// admitsAll reports whether the slots are on nodes that the ranks may use, by one of the alternatives
+// AdmitsAll reports whether the slots are on nodes that the ranks may use, by one of the alternatives
 // for all of them.
-func (f *finder) admitsAll(d *cluster.Need, slots []cluster.Slot) bool {
+func (f *Finder) AdmitsAll(d *cluster.Need, slots []cluster.Slot) bool {
 	return slices.ContainsFunc(readings(d, false), func(parts []*cluster.Need) bool { return f.admits(parts, slots) })
 }
 
-func (f *finder) admits(parts []*cluster.Need, slots []cluster.Slot) bool {
+func (f *Finder) admits(parts []*cluster.Need, slots []cluster.Slot) bool {
 	for _, p := range parts {
 		var on []int
 		for _, s := range slots[:p.Size] {
-			at := f.find(s.Node)
+			at := f.Find(s.Node)
 			if at < 0 || !p.Admits(f.nodes[at]) {
 				return false
 			}
@@ -165,22 +165,22 @@ func (f *finder) admits(parts []*cluster.Need, slots []cluster.Slot) bool {
 
 // chooseCounted takes the members of a gang that counts its nodes. Below how many switches
 // they are is a condition only: nothing brings them nearer than that.
-func (f *finder) chooseCounted(c *countedLayout, m, limit int, wasteOf wasteFunc) []member {
+func (f *Finder) chooseCounted(c *Counted, m, limit int, wasteOf wasteFunc) []Member {
 	tree := f.topology()
 	if tree == nil || limit == 0 {
-		return c.choose(m, wasteOf)
+		return c.Choose(m, wasteOf)
 	}
 	leaves, tries := tree.leaves(c.choices), 0
-	var found []member
+	var found []Member
 	var below func(chosen []*leaf, from int) bool
 	below = func(chosen []*leaf, from int) bool {
 		if len(chosen) == limit || from == len(leaves) {
 			if tries++; tries > maxCountedAreas {
 				return true
 			}
-			in := newCounted(c.need, tree.within(c.choices, chosen), func(at int) *cluster.Node { return f.nodes[at] })
-			if m := in.members(); m > 0 {
-				found = in.choose(m, wasteOf)
+			in := NewCounted(c.need, tree.within(c.choices, chosen), func(at int) *cluster.Node { return f.nodes[at] })
+			if m := in.Members(); m > 0 {
+				found = in.Choose(m, wasteOf)
 			}
 			return found != nil
 		}
