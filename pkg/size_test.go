@@ -24,7 +24,7 @@ var largeTypes = []string{
 // TestTypesCanBeReadInParts: the state of the life of gangs, and of a plan, is in parts that have their own fields and methods.
 func TestTypesCanBeReadInParts(t *testing.T) {
 	fields, methods := map[string]int{}, map[string]int{}
-	for _, dir := range []string{"gang", "sched", "sched/order", "sched/fit"} {
+	for _, dir := range []string{"gang", "sched", "sched/order", "sched/fit", "sched/given", "sched/kept"} {
 		names, err := filepath.Glob("core/" + dir + "/*.go")
 		if err != nil {
 			t.Fatal(err)

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"slices"
 
-	"gangd/pkg/core/sched"
+	"gangd/pkg/core/sched/given"
 )
 
 // Backfills are in the store, in the commit of the batch whose plan made them: made anew after
@@ -27,8 +27,8 @@ func (e *Engine) restoreBackfills(data []byte) error {
 }
 
 // byJob orders backfills so that another time, by which a plan orders them, is no change.
-func byJob(backfills []sched.Backfill) []sched.Backfill {
-	return slices.SortedFunc(slices.Values(backfills), func(a, b sched.Backfill) int { return cmp.Compare(a.Job, b.Job) })
+func byJob(backfills []given.Backfill) []given.Backfill {
+	return slices.SortedFunc(slices.Values(backfills), func(a, b given.Backfill) int { return cmp.Compare(a.Job, b.Job) })
 }
 
 // backfillsToKeep is what the store is to have of the backfills; nil: it has them.
@@ -37,7 +37,7 @@ func (e *Engine) backfillsToKeep() []byte {
 	if slices.EqualFunc(backfills, e.plan.kept, sameBackfill) {
 		return nil
 	}
-	data, err := json.Marshal(append([]sched.Backfill{}, backfills...)) // none is [], not null
+	data, err := json.Marshal(append([]given.Backfill{}, backfills...)) // none is [], not null
 	if err != nil {
 		panic(err) // names, numbers and times
 	}
@@ -45,9 +45,9 @@ func (e *Engine) backfillsToKeep() []byte {
 	return data
 }
 
-func sameBackfill(a, b sched.Backfill) bool {
+func sameBackfill(a, b given.Backfill) bool {
 	return a.Job == b.Job && len(a.Slots) == len(b.Slots) && (len(a.Slots) == 0 || &a.Slots[0] == &b.Slots[0]) &&
-		a.Until.Equal(b.Until) && slices.EqualFunc(a.Victims, b.Victims, func(x, y sched.Victim) bool {
+		a.Until.Equal(b.Until) && slices.EqualFunc(a.Victims, b.Victims, func(x, y given.Victim) bool {
 		return x.Job == y.Job && x.Epoch == y.Epoch && x.Notified == y.Notified && x.At.Equal(y.At)
 	})
 }

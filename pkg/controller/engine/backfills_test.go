@@ -8,7 +8,7 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
 	"gangd/pkg/core/gang"
-	"gangd/pkg/core/sched"
+	"gangd/pkg/core/sched/given"
 )
 
 // TestClaimsOutliveTheController: a gang of all three nodes waits behind a job on one. A
@@ -57,30 +57,30 @@ func TestClaimsOutliveTheController(t *testing.T) {
 // TestSameBackfill: another place, taker or victim is a change; another time at which it is free is none.
 func TestSameBackfill(t *testing.T) {
 	places, others := []cluster.Slot{{Node: "n1"}, {Node: "n2"}}, []cluster.Slot{{Node: "n1"}, {Node: "n2"}}
-	of := func(edit func(*sched.Backfill)) sched.Backfill {
-		b := sched.Backfill{Job: 5, Slots: places, At: noon, Until: noon.Add(1), Victims: []sched.Victim{{Job: 3, Epoch: 2, At: noon}}}
+	of := func(edit func(*given.Backfill)) given.Backfill {
+		b := given.Backfill{Job: 5, Slots: places, At: noon, Until: noon.Add(1), Victims: []given.Victim{{Job: 3, Epoch: 2, At: noon}}}
 		edit(&b)
 		return b
 	}
-	victim := func(v sched.Victim) func(*sched.Backfill) {
-		return func(b *sched.Backfill) { b.Victims = []sched.Victim{v} }
+	victim := func(v given.Victim) func(*given.Backfill) {
+		return func(b *given.Backfill) { b.Victims = []given.Victim{v} }
 	}
 	for what, c := range map[string]struct {
-		edit func(*sched.Backfill)
+		edit func(*given.Backfill)
 		same bool
 	}{
-		"it": {func(*sched.Backfill) {}, true}, "free at another time": {func(b *sched.Backfill) { b.At = noon.Add(9) }, true}, "looked for later": {func(b *sched.Backfill) { b.SearchedAt = noon }, true},
-		"the same time elsewhere": {func(b *sched.Backfill) { b.Until = b.Until.In(time.FixedZone("x", 3600)) }, true},
-		"another taker":           {func(b *sched.Backfill) { b.Job = 6 }, false}, "other places": {func(b *sched.Backfill) { b.Slots = others }, false}, "a part of them": {func(b *sched.Backfill) { b.Slots = places[:1] }, false},
-		"no places": {func(b *sched.Backfill) { b.Slots = nil }, false}, "a later end": {func(b *sched.Backfill) { b.Until = noon }, false}, "no victims": {func(b *sched.Backfill) { b.Victims = nil }, false},
-		"another victim": {victim(sched.Victim{Job: 4, Epoch: 2, At: noon}), false}, "in another epoch": {victim(sched.Victim{Job: 3, Epoch: 1, At: noon}), false},
-		"told by now": {victim(sched.Victim{Job: 3, Epoch: 2, At: noon, Notified: true}), false}, "to be told later": {victim(sched.Victim{Job: 3, Epoch: 2, At: noon.Add(1)}), false},
+		"it": {func(*given.Backfill) {}, true}, "free at another time": {func(b *given.Backfill) { b.At = noon.Add(9) }, true}, "looked for later": {func(b *given.Backfill) { b.SearchedAt = noon }, true},
+		"the same time elsewhere": {func(b *given.Backfill) { b.Until = b.Until.In(time.FixedZone("x", 3600)) }, true},
+		"another taker":           {func(b *given.Backfill) { b.Job = 6 }, false}, "other places": {func(b *given.Backfill) { b.Slots = others }, false}, "a part of them": {func(b *given.Backfill) { b.Slots = places[:1] }, false},
+		"no places": {func(b *given.Backfill) { b.Slots = nil }, false}, "a later end": {func(b *given.Backfill) { b.Until = noon }, false}, "no victims": {func(b *given.Backfill) { b.Victims = nil }, false},
+		"another victim": {victim(given.Victim{Job: 4, Epoch: 2, At: noon}), false}, "in another epoch": {victim(given.Victim{Job: 3, Epoch: 1, At: noon}), false},
+		"told by now": {victim(given.Victim{Job: 3, Epoch: 2, At: noon, Notified: true}), false}, "to be told later": {victim(given.Victim{Job: 3, Epoch: 2, At: noon.Add(1)}), false},
 	} {
-		if got := sameBackfill(of(func(*sched.Backfill) {}), of(c.edit)); got != c.same {
+		if got := sameBackfill(of(func(*given.Backfill) {}), of(c.edit)); got != c.same {
 			t.Errorf("%s: %t", what, got)
 		}
 	}
-	none := of(func(b *sched.Backfill) { b.Slots = nil })
+	none := of(func(b *given.Backfill) { b.Slots = nil })
 	if !sameBackfill(none, none) {
 		t.Error("without places it is not itself")
 	}
@@ -92,13 +92,13 @@ func TestBackfillsToKeep(t *testing.T) {
 	if data := e.backfillsToKeep(); data != nil {
 		t.Errorf("of none %s is written", data)
 	}
-	later, sooner := sched.Backfill{Job: 9, Slots: []cluster.Slot{{Node: "n1"}}, At: noon}, sched.Backfill{Job: 4, Slots: []cluster.Slot{{Node: "n2"}}, At: noon.Add(1), Victims: []sched.Victim{{Job: 1, Epoch: 2}}}
-	e.plan.last.Backfills = []sched.Backfill{later, sooner}
+	later, sooner := given.Backfill{Job: 9, Slots: []cluster.Slot{{Node: "n1"}}, At: noon}, given.Backfill{Job: 4, Slots: []cluster.Slot{{Node: "n2"}}, At: noon.Add(1), Victims: []given.Victim{{Job: 1, Epoch: 2}}}
+	e.plan.last.Backfills = []given.Backfill{later, sooner}
 	data := e.backfillsToKeep()
 	if data == nil || e.backfillsToKeep() != nil {
 		t.Fatalf("first %s, and then again", data)
 	}
-	e.plan.last.Backfills = []sched.Backfill{sooner, later}
+	e.plan.last.Backfills = []given.Backfill{sooner, later}
 	if again := e.backfillsToKeep(); again != nil {
 		t.Errorf("in another order %s", again)
 	}
@@ -106,7 +106,7 @@ func TestBackfillsToKeep(t *testing.T) {
 	if err := next.restoreBackfills(data); err != nil {
 		t.Fatal(err)
 	}
-	differs(t, "what was read", next.plan.last.Backfills, []sched.Backfill{sooner, later})
+	differs(t, "what was read", next.plan.last.Backfills, []given.Backfill{sooner, later})
 	if again := next.backfillsToKeep(); again != nil {
 		t.Errorf("what was read is written again: %s", again)
 	}

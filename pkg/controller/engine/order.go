@@ -8,12 +8,13 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/sched"
+	"gangd/pkg/core/sched/given"
 )
 
 // Order is the order of the queue, with when the first most of it are expected to start. Times are cut to minutes: what
 // moves by seconds is no news.
 func (e *Engine) Order(ctx context.Context, most int) (*api.QueueOrder, error) {
-	var v *sched.View
+	var v *given.View
 	if err := e.inspect(ctx, func() { v = e.keptView() }); err != nil {
 		return nil, err
 	}

@@ -12,6 +12,7 @@ import (
 	"gangd/pkg/core/cluster"
 	"gangd/pkg/core/gang"
 	"gangd/pkg/core/sched"
+	"gangd/pkg/core/sched/given"
 	"gangd/pkg/core/sched/order"
 )
 
@@ -22,7 +23,7 @@ type planning struct {
 	planner sched.Planner
 	running []*order.Running // by job
 	last    sched.Plan
-	kept    []sched.Backfill // as the store has them
+	kept    []given.Backfill // as the store has them
 	again   bool             // something changed since the last plan, or that one was cut short
 	next    time.Duration    // when the plan is to be made again though nothing happens; 0: never
 }
@@ -202,9 +203,9 @@ func (e *Engine) deadline() (mono time.Duration, ok bool) {
 }
 
 // schedView is the scheduler's snapshot of the live state; it must not outlive the round.
-func (e *Engine) schedView() *sched.View {
+func (e *Engine) schedView() *given.View {
 	nodes := e.world.Nodes()
-	v := &sched.View{Nodes: make([]*cluster.Node, len(nodes)), Queue: e.plan.queue, Running: e.plan.running, Backfills: e.plan.last.Backfills,
+	v := &given.View{Nodes: make([]*cluster.Node, len(nodes)), Queue: e.plan.queue, Running: e.plan.running, Backfills: e.plan.last.Backfills,
 		Reservations: e.world.SchedReservations(), Names: e.jobName}
 	for i, n := range nodes {
 		v.Nodes[i] = n.Res
@@ -213,7 +214,7 @@ func (e *Engine) schedView() *sched.View {
 }
 
 // keptView is a snapshot that may be kept: its lists are copies.
-func (e *Engine) keptView() *sched.View {
+func (e *Engine) keptView() *given.View {
 	v := e.schedView()
 	v.Queue, v.Running = v.Queue.Clone(), slices.Clone(v.Running)
 	return v

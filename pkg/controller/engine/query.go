@@ -14,6 +14,7 @@ import (
 	"gangd/pkg/core/gang"
 	"gangd/pkg/core/measure"
 	"gangd/pkg/core/sched"
+	"gangd/pkg/core/sched/given"
 	"gangd/pkg/core/sched/order"
 )
 
@@ -272,7 +273,7 @@ func stillCompleting(j *api.Job) {
 
 // Expect looks ahead, and gives what fills in a waiting job's place in the queue, and when it is expected to start.
 func (e *Engine) Expect(ctx context.Context) (fill func(*api.Job), err error) {
-	var v *sched.View
+	var v *given.View
 	if err := e.inspect(ctx, func() { v = e.keptView() }); err != nil {
 		return nil, err
 	}

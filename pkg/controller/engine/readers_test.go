@@ -15,6 +15,7 @@ import (
 	"gangd/pkg/core/cluster"
 	"gangd/pkg/core/gang"
 	"gangd/pkg/core/sched"
+	"gangd/pkg/core/sched/given"
 	"gangd/pkg/core/sched/order"
 	"gangd/pkg/lab/disk"
 )
@@ -372,7 +373,7 @@ func TestViewOfChanges(t *testing.T) {
 	ended := make(chan struct{})
 	e.view.ended[7] = ended
 	reserved := waitingJob(func(j *gang.Job) { j.Ranks[0].State = api.RankReserved })
-	e.plan.last = sched.Plan{Backfills: []sched.Backfill{{Job: 1}}}
+	e.plan.last = sched.Plan{Backfills: []given.Backfill{{Job: 1}}}
 	e.publish(&gang.Changes{Jobs: []*gang.Job{reserved}, Nodes: []*gang.Node{{Name: "n2"}}, NextID: 9, Events: []api.Event{{Seq: 1}}, Hints: gang.Hints{Prepared: map[int64]int{7: 3}, Seen: []*gang.Node{{Name: "n1"}}, Dirty: []string{"n1"}}, SiteChanges: gang.SiteChanges{Reservations: []gang.ReservationRow{{Name: "talk", R: &api.Reservation{Name: "talk"}}}, Crontabs: []gang.CrontabRow{{User: "ada", T: &api.Crontab{User: "ada"}}}}})
 	v := &e.view
 	if v.preparedRanks(7) != 3 || !slices.Equal(v.names, []string{"n1", "n2"}) || v.next() != 9 || v.reservations["talk"] == nil || v.crontabs["ada"] == nil || len(v.plan.Backfills) != 1 || e.bus.lastSeq() != 1 {

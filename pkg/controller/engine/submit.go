@@ -18,6 +18,7 @@ import (
 	"gangd/pkg/core/gang"
 	"gangd/pkg/core/hostlist"
 	"gangd/pkg/core/sched"
+	"gangd/pkg/core/sched/given"
 	"gangd/pkg/core/sched/order"
 	"gangd/pkg/core/script"
 )
@@ -552,7 +553,7 @@ func (e *Engine) resources() []*cluster.Node {
 
 // wouldStart answers --test-only by planning with the job at its place in the queue.
 func (e *Engine) wouldStart(ctx context.Context, ev *gang.Submit) (why string, on []string, err error) {
-	var v *sched.View
+	var v *given.View
 	if err := e.inspect(ctx, func() { v = e.keptView() }); err != nil {
 		return "", nil, err
 	}
@@ -626,7 +627,7 @@ func (e *Engine) Explain(ctx context.Context, j *gang.Job) (*api.WhyReply, error
 		out.Why, err = e.notWaiting(ctx, j, &shown)
 		return out, err
 	}
-	var v *sched.View
+	var v *given.View
 	if err := e.inspect(ctx, func() { v = e.keptView() }); err != nil {
 		return nil, err
 	}

@@ -13,7 +13,7 @@ import (
 	"gangd/pkg/core/cmdline/when"
 	"gangd/pkg/core/hostlist"
 	"gangd/pkg/core/nearest"
-	"gangd/pkg/core/sched"
+	"gangd/pkg/core/sched/given"
 )
 
 // A reservation keeps gangs that are not of it off its nodes from its start to its end. Who
@@ -49,7 +49,7 @@ type reservations struct {
 	nodes *nodes
 
 	byName map[string]*reservation
-	seen   []sched.Reservation         // what the scheduler sees of them; nil: to be made
+	seen   []given.Reservation         // what the scheduler sees of them; nil: to be made
 	dirty  map[string]*api.Reservation // those that changed, nil for one that is gone
 }
 
@@ -388,10 +388,10 @@ func (rs *reservations) clearing(h *host, j *Job, g *cluster.Grant) (by time.Tim
 }
 
 // forSched are the reservations as the scheduler sees them; not to be written to.
-func (rs *reservations) forSched() []sched.Reservation {
+func (rs *reservations) forSched() []given.Reservation {
 	if rs.seen == nil {
 		for _, r := range rs.list() {
-			rs.seen = append(rs.seen, sched.Reservation{Name: r.Name, Nodes: r.Nodes, Start: r.Start, End: r.End, Every: r.Every(),
+			rs.seen = append(rs.seen, given.Reservation{Name: r.Name, Nodes: r.Nodes, Start: r.Start, End: r.End, Every: r.Every(),
 				Maint:   r.Has(api.FlagMaint),
 				ClearBy: r.Start.Add(-rs.set.StartTimeout)})
 		}

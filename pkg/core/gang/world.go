@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"gangd/pkg/api"
-	"gangd/pkg/core/sched"
+	"gangd/pkg/core/sched/given"
 	"gangd/pkg/core/sched/order"
 )
 
@@ -250,7 +250,7 @@ func (w *World) PartitionChanges() []api.PartitionChange { return w.site.partiti
 func (w *World) Reservations() []*api.Reservation { return w.site.reservations.list() }
 
 // SchedReservations are the reservations as the scheduler sees them; not to be written to.
-func (w *World) SchedReservations() []sched.Reservation { return w.site.reservations.forSched() }
+func (w *World) SchedReservations() []given.Reservation { return w.site.reservations.forSched() }
 
 // Crontab is that of a user, nil: none.
 func (w *World) Crontab(user string) *api.Crontab { return w.site.crontabs.byUser[user] }

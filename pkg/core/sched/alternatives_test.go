@@ -11,48 +11,10 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
 	"gangd/pkg/core/sched/fit"
+	"gangd/pkg/core/sched/given"
 	"gangd/pkg/core/sched/order"
 	"gangd/pkg/lab/plantest"
 )
-
-// mayBeOn says of the constraints that genSpec draws, without the code that reads them,
-// whether a gang may be on nodes with these features.
-func mayBeOn(s *api.Spec, on [][]string) bool {
-	return meets(s.Constraint, on) || s.Prefer != "" && meets(s.Prefer, on)
-}
-
-func meets(text string, on [][]string) bool {
-	with := func(names ...string) (n int) {
-		for _, features := range on {
-			if !slices.ContainsFunc(names, func(name string) bool { return !slices.Contains(features, name) }) {
-				n++
-			}
-		}
-		return n
-	}
-	ib, big, both := with("ib"), with("big"), with("ib", "big")
-	switch text {
-	case "":
-		return true
-	case "ib":
-		return ib == len(on)
-	case "ib&big", "ib&[big|none]":
-		return both == len(on)
-	case "big|none", "[big|none]":
-		return big == len(on)
-	case "[ib|big]":
-		return ib == len(on) || big == len(on)
-	case "ib*2":
-		return ib >= 2
-	case "big*1":
-		return big >= 1
-	case "ib&big*1":
-		return ib == len(on) && big >= 1
-	case "[ib*1&big*1]":
-		return ib >= 1 && big >= 1 && ib+big-both >= 2
-	}
-	panic("no judge of " + text)
-}
 
 func checkFeaturesOf(t *rapid.T, c *order.Candidate, per map[string]int, nodes []*cluster.Node) {
 	var on [][]string
@@ -61,7 +23,7 @@ func checkFeaturesOf(t *rapid.T, c *order.Candidate, per map[string]int, nodes [
 			on = append(on, n.Features)
 		}
 	}
-	if !mayBeOn(c.Ask.Spec, on) {
+	if !plantest.MayBeOn(c.Ask.Spec, on) {
 		t.Fatalf("job %d, which asks for %q, rather %q, is placed on nodes with %q", c.Job, c.Ask.Spec.Constraint, c.Ask.Spec.Prefer, on)
 	}
 }
@@ -100,8 +62,8 @@ func TestJointConstraintsAreExact(t *testing.T) {
 		if rapid.Bool().Draw(t, "switches") {
 			p = treeOf(nodes)
 		}
-		plan := Make(plantest.Epoch0, &View{Nodes: nodes, Queue: plantest.QueueOf(c)}, p)
-		if want := bruteForce(c, nodes); (len(plan.Starts) == 1) != want {
+		plan := Make(plantest.Epoch0, &given.View{Nodes: nodes, Queue: plantest.QueueOf(c)}, p)
+		if want := plantest.BruteForce(c, nodes); (len(plan.Starts) == 1) != want {
 			t.Fatalf("started %t, brute force %t: %+v", len(plan.Starts) == 1, want, *c.Ask.Spec)
 		}
 		for _, start := range plan.Starts {
@@ -113,8 +75,8 @@ func TestJointConstraintsAreExact(t *testing.T) {
 		one.Ask, one.Eligible = cluster.AskOf(&spec, c.Ask.Partitions), plantest.Epoch0
 		p = treeOf(nodes)
 		p.MaxSwitchWait = time.Hour
-		plan = Make(plantest.Epoch0, &View{Nodes: nodes, Queue: plantest.QueueOf(one)}, p)
-		if want := bruteForce(c, nodes[:len(nodes)/2]) || bruteForce(c, nodes[len(nodes)/2:]); (len(plan.Starts) == 1) != want {
+		plan = Make(plantest.Epoch0, &given.View{Nodes: nodes, Queue: plantest.QueueOf(one)}, p)
+		if want := plantest.BruteForce(c, nodes[:len(nodes)/2]) || plantest.BruteForce(c, nodes[len(nodes)/2:]); (len(plan.Starts) == 1) != want {
 			t.Fatalf("below one switch: started %t, brute force %t: %+v", len(plan.Starts) == 1, want, spec)
 		}
 		for _, start := range plan.Starts {
@@ -136,7 +98,7 @@ func treeOf(nodes []*cluster.Node) *order.Policy {
 func TestJointClaims(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		nodes, c := genJoint(t)
-		if !bruteForce(c, nodes) {
+		if !plantest.BruteForce(c, nodes) {
 			return
 		}
 		empty := slices.Clone(nodes)
@@ -154,7 +116,7 @@ func TestJointClaims(t *testing.T) {
 			running = append(running, &order.Running{Job: g.Job, Epoch: 1, Start: plantest.Epoch0.Add(-time.Hour)})
 		}
 		c.Priority = 5
-		v := &View{Nodes: nodes, Queue: plantest.QueueOf(c), Running: running}
+		v := &given.View{Nodes: nodes, Queue: plantest.QueueOf(c), Running: running}
 		plan := Make(plantest.Epoch0, v, p)
 		if len(plan.Starts)+len(plan.Backfills) != 1 {
 			t.Fatalf("%d starts, %d backfills: %+v", len(plan.Starts), len(plan.Backfills), *c.Ask.Spec)
@@ -166,13 +128,13 @@ func TestJointClaims(t *testing.T) {
 			t.Fatalf("reasons %+v", reasons)
 		}
 		checkPlaces(t, c, plan.Backfills[0].Slots, nodes)
-		if want := earliestOf(c, nodes); p.Preempt == "" && !plan.Backfills[0].At.Equal(want) {
+		if want := plantest.EarliestOf(c, nodes); p.Preempt == "" && !plan.Backfills[0].At.Equal(want) {
 			t.Fatalf("starts at %v, could at %v", plan.Backfills[0].At, want)
 		}
-		if text := Explain(plantest.Epoch0, &View{Nodes: nodes, Queue: v.Queue, Running: running, Backfills: plan.Backfills}, p, 1).Text; text == "" {
+		if text := Explain(plantest.Epoch0, &given.View{Nodes: nodes, Queue: v.Queue, Running: running, Backfills: plan.Backfills}, p, 1).Text; text == "" {
 			t.Fatal("nothing to say")
 		}
-		next := Make(plantest.Epoch0.Add(time.Minute), &View{Nodes: empty, Queue: v.Queue, Backfills: plan.Backfills}, p)
+		next := Make(plantest.Epoch0.Add(time.Minute), &given.View{Nodes: empty, Queue: v.Queue, Backfills: plan.Backfills}, p)
 		if len(next.Starts) != 1 {
 			t.Fatalf("claimed %v and did not start there", plan.Backfills[0].Slots)
 		}
@@ -194,16 +156,16 @@ func TestJointConstraintsAroundReservations(t *testing.T) {
 				rest = append(rest, n)
 			}
 		}
-		v := &View{Nodes: nodes, Queue: plantest.QueueOf(c), Reservations: []Reservation{window("talk", -time.Minute, 20*time.Minute, reserved...)}}
+		v := &given.View{Nodes: nodes, Queue: plantest.QueueOf(c), Reservations: []given.Reservation{window("talk", -time.Minute, 20*time.Minute, reserved...)}}
 		plan := Make(plantest.Epoch0, v, &order.Policy{BackfillDepth: 1})
-		if want := bruteForce(c, rest); (len(plan.Starts) == 1) != want {
+		if want := plantest.BruteForce(c, rest); (len(plan.Starts) == 1) != want {
 			t.Fatalf("started %t, brute force on what is not reserved %t: %+v", len(plan.Starts) == 1, want, *c.Ask.Spec)
 		}
 		for _, s := range plan.Starts {
 			checkPlaces(t, c, s.Slots, rest)
 			return
 		}
-		if want := bruteForce(c, nodes); (len(plan.Backfills) == 1) != want {
+		if want := plantest.BruteForce(c, nodes); (len(plan.Backfills) == 1) != want {
 			t.Fatalf("%d backfills, brute force after the reservation %t", len(plan.Backfills), want)
 		}
 		for _, k := range plan.Backfills {
@@ -213,24 +175,6 @@ func TestJointConstraintsAroundReservations(t *testing.T) {
 			}
 		}
 	})
-}
-
-// earliestOf tries the ends that are known one after the other; zero: none makes room.
-func earliestOf(c *order.Candidate, nodes []*cluster.Node) time.Time {
-	for minute := range 10 {
-		at, by := plantest.Epoch0.Add(time.Duration(minute)*time.Minute), slices.Clone(nodes)
-		for i, n := range by {
-			for _, g := range n.Grants {
-				if !g.Until.IsZero() && !g.Until.After(at) {
-					by[i] = by[i].Release(g.MemberKey)
-				}
-			}
-		}
-		if bruteForce(c, by) {
-			return at
-		}
-	}
-	return time.Time{}
 }
 
 // TestPreferredComesFirst: a gang that can start on what it prefers does, and one that can
@@ -258,7 +202,7 @@ func TestPreferredComesFirst(t *testing.T) {
 			for _, name := range cluster.NodesOf(both[0].Slots) {
 				on = append(on, v.Nodes[slices.IndexFunc(v.Nodes, func(n *cluster.Node) bool { return n.Name == name })].Features)
 			}
-			if !meets(s.Prefer, on) {
+			if !plantest.Meets(s.Prefer, on) {
 				t.Fatalf("could be on %q, is on %q", s.Prefer, on)
 			}
 		}
@@ -322,7 +266,7 @@ func TestRolesShareTheirAlternative(t *testing.T) {
 	} {
 		s := &api.Spec{Size: 2, Prefer: tt.prefer, Roles: []api.Role{
 			{Name: "a", Count: 1, CPUsPerRank: 1, Constraint: tt.a}, {Name: "b", Count: 1, CPUsPerRank: 1, Constraint: tt.b}}}
-		plan := planned(t, plantest.Epoch0, &View{Nodes: nodes, Queue: plantest.QueueOf(&order.Candidate{Job: 1, Terms: &order.Terms{Size: 2, Ask: cluster.AskOf(s, []string{"gpu"})}})}, &order.Policy{BackfillDepth: 1})
+		plan := planned(t, plantest.Epoch0, &given.View{Nodes: nodes, Queue: plantest.QueueOf(&order.Candidate{Job: 1, Terms: &order.Terms{Size: 2, Ask: cluster.AskOf(s, []string{"gpu"})}})}, &order.Policy{BackfillDepth: 1})
 		on := ""
 		for _, start := range plan.Starts {
 			on = start.Slots[0].Node + " " + start.Slots[1].Node

@@ -1,17 +1,12 @@
 package sched
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
-	"gangd/pkg/core/cmdline/when"
 	"gangd/pkg/core/sched/fit"
-	"gangd/pkg/core/sched/order"
 )
 
 // checkFeatures refuses features that no node has, in the constraint and in what is
@@ -129,154 +124,4 @@ func alternativesTogether(d *cluster.Need, pool []*cluster.Node) *api.Error {
 	}
 	e.Message = "the whole cluster, empty, does not hold it so: " + shortened(parts) + "; each rank needs " + rankText(d)
 	return e
-}
-
-// named is a condition as it is written before a count.
-func named(f *cluster.Features) string {
-	if text := f.String(); strings.ContainsAny(text, "&|,") {
-		return "(" + text + ")"
-	}
-	return f.String()
-}
-
-func alternativeTitle(way *cluster.Need) string {
-	if text := way.Alternative(); text != "" {
-		return text + " has "
-	}
-	return ""
-}
-
-// shortened is the first few of many alternatives.
-func shortened(parts []string) string {
-	const most = 5
-	if more := len(parts) - most; more > 0 {
-		parts = append(slices.Clone(parts[:most]), api.Count(more, "more alternative"))
-	}
-	return strings.Join(parts, "; ")
-}
-
-// alternativesText is what each alternative is short of now.
-func (wy *why) alternativesText(sh *fit.AskClass) string {
-	l := cmp.Or(wy.explainedView, wy.kept.topView())
-	var parts []string
-	for _, way := range sh.Alternatives {
-		parts = append(parts, alternativeTitle(way.Need)+wy.roomOf(way, l))
-	}
-	text := shortened(parts)
-	if len(sh.Alternatives) > 1 {
-		text = "no alternative has it all now: " + text
-	}
-	return text + "; each rank needs " + rankText(sh.Need)
-}
-
-func (wy *why) roomOf(way *fit.AskClass, l *fit.NodeView) string {
-	choices := wy.fit.Look(way, l, nil)
-	var marks []uint
-	for i := range choices {
-		for range choices[i].Count() {
-			marks = append(marks, way.Need.Marks(l.Node(choices[i].At)))
-		}
-	}
-	return roomOfAlternative(way.Need, wy.fit.TallyOf(choices), marks)
-}
-
-// roomOfAlternative is "room for 2 of 4 ranks", and of what it counts "1 of 2 nodes with rack1".
-func roomOfAlternative(d *cluster.Need, t *fit.Tally, marks []uint) string {
-	text := fmt.Sprintf("room for %d of %s", min(t.Ranks, d.Size), api.Count(d.Size, "rank"))
-	if t.Ranks >= d.Size && fit.LayoutOf(d).Members(t) == 0 {
-		return "room for " + api.Count(d.Size, "rank") + ", but not on " + layoutText(d)
-	}
-	short := false
-	var counts []string
-	for i, c := range d.Counts {
-		with := 0
-		for _, m := range marks {
-			with += int(m >> i & 1)
-		}
-		short = short || with < c.Nodes
-		counts = append(counts, strconv.Itoa(min(with, c.Nodes))+" of "+api.Count(c.Nodes, "node")+" with "+c.Features.String())
-	}
-	if len(counts) > 0 {
-		text += ", " + join(counts)
-	}
-	if len(counts) > 0 && !short && t.Ranks >= d.Size {
-		text += ", but not for all of it on as many nodes as it may have"
-	}
-	return text
-}
-
-// maxWayLines bounds the alternatives that are explained node by node.
-const maxWayLines = 3
-
-// alternativeLines is nodeLines for each alternative, those with most room first.
-func (wy *why) alternativeLines(d *cluster.Need) []string {
-	if len(d.Alternatives) == 1 {
-		return wy.nodeLines(d.Alternatives[0])
-	}
-	room := func(way *cluster.Need) (sum int) {
-		for at, n := range wy.explainedView.Every() {
-			if n.Ready && !wy.explainedView.Shuts(at) && way.Admits(n) {
-				sum += way.Ranks(n)
-			}
-		}
-		return sum
-	}
-	type sized struct {
-		way  *cluster.Need
-		room int
-	}
-	var ways []sized
-	for _, way := range d.Alternatives {
-		ways = append(ways, sized{way, room(way)})
-	}
-	slices.SortStableFunc(ways, func(a, b sized) int { return cmp.Compare(b.room, a.room) })
-	// Alternatives that the nodes answer alike are told together.
-	type told struct {
-		names []string
-		lines []string
-	}
-	var all []told
-	for _, one := range ways {
-		lines := wy.nodeLines(one.way)
-		if i := slices.IndexFunc(all, func(t told) bool { return slices.Equal(t.lines, lines) }); i >= 0 {
-			all[i].names = append(all[i].names, one.way.Alternative())
-		} else if all = append(all, told{[]string{one.way.Alternative()}, lines}); len(all) == maxWayLines {
-			break
-		}
-	}
-	var lines []string
-	more := len(ways)
-	for _, t := range all {
-		more -= len(t.names)
-		lines = append(lines, strings.Join(t.names, " or ")+":")
-		for _, l := range t.lines {
-			lines = append(lines, "  "+l)
-		}
-	}
-	if more > 0 {
-		lines = append(lines, "and "+api.Count(more, "more alternative")+" with less")
-	}
-	return lines
-}
-
-// switchVerdictOfAlternatives is [why.switchVerdict] of the first alternative that would fit below more
-// switches.
-func (wy *why) switchVerdictOfAlternatives(c *order.Candidate, sh *fit.AskClass) *verdict {
-	for _, way := range sh.Alternatives {
-		if way.Need.Counts != nil {
-			if wy.fit.Fits(way, wy.kept.viewFor(c, wy.end(c))) {
-				return &verdict{word: WordResources, nearer: true, sentence: fmt.Sprintf(
-					"there is room now, but not below %s with the nodes that it counts; it waits for that until %s, then it starts anywhere",
-					switches(wy.switchLimit(c)), when.Clock(wy.now, wy.switchUntil(c)))}
-			}
-			continue
-		}
-		if v := wy.switchVerdict(c, way); v != nil {
-			if text := way.Need.Alternative(); len(sh.Alternatives) > 1 && text != "" {
-				v.sentence = text + ": " + v.sentence
-			}
-			return v
-		}
-	}
-	return nil
 }

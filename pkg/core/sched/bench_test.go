@@ -12,6 +12,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
+	"gangd/pkg/core/sched/given"
 	"gangd/pkg/core/sched/order"
 	"gangd/pkg/lab/plantest"
 )
@@ -44,7 +45,7 @@ func fill(nodes []*cluster.Node, keep func(node, card int) bool) {
 	}
 }
 
-func benchMake(b *testing.B, v *View, p *order.Policy, starts int) {
+func benchMake(b *testing.B, v *given.View, p *order.Policy, starts int) {
 	b.ReportAllocs()
 	for b.Loop() {
 		plan := Make(plantest.Epoch0, v, p)
@@ -59,7 +60,7 @@ func benchMake(b *testing.B, v *View, p *order.Policy, starts int) {
 func BenchmarkFullCluster(b *testing.B) {
 	nodes := plantest.Nodes(10000, 64, 8, 80)
 	fill(nodes, nil)
-	benchMake(b, &View{Nodes: nodes, Queue: plantest.QueueOf(benchQueue(100000, 500)...)}, &order.Policy{}, 0)
+	benchMake(b, &given.View{Nodes: nodes, Queue: plantest.QueueOf(benchQueue(100000, 500)...)}, &order.Policy{}, 0)
 }
 
 // One card in 40 free: every ask looks at a quarter of the nodes, the large ones in vain.
@@ -72,7 +73,7 @@ func BenchmarkFragmentedCluster(b *testing.B) {
 		s.GPUsPerRank = max(2, s.GPUsPerRank)
 		c.Ask = cluster.AskOf(&s, c.Ask.Partitions)
 	}
-	benchMake(b, &View{Nodes: nodes, Queue: plantest.QueueOf(queue...)}, &order.Policy{}, 0)
+	benchMake(b, &given.View{Nodes: nodes, Queue: plantest.QueueOf(queue...)}, &order.Policy{}, 0)
 }
 
 func BenchmarkOneStart(b *testing.B) {
@@ -85,7 +86,7 @@ func BenchmarkOneStart(b *testing.B) {
 			for i := range queue {
 				queue[i] = &order.Candidate{Job: int64(i + 1), Submit: plantest.Epoch0.Add(time.Duration(i)), Terms: &order.Terms{Size: 1, Ask: ask}}
 			}
-			benchMake(b, &View{Nodes: nodes, Queue: plantest.QueueOf(queue...)}, &order.Policy{}, 1)
+			benchMake(b, &given.View{Nodes: nodes, Queue: plantest.QueueOf(queue...)}, &order.Policy{}, 1)
 		})
 	}
 }
@@ -93,7 +94,7 @@ func BenchmarkOneStart(b *testing.B) {
 // A hundred gangs of 1 to 64 ranks start on a large, empty cluster.
 func BenchmarkHundredStarts(b *testing.B) {
 	nodes := plantest.Nodes(10000, 64, 8, 80)
-	benchMake(b, &View{Nodes: nodes, Queue: plantest.QueueOf(benchQueue(100000, 500)...)}, &order.Policy{MaxStarts: 100}, 100)
+	benchMake(b, &given.View{Nodes: nodes, Queue: plantest.QueueOf(benchQueue(100000, 500)...)}, &order.Policy{MaxStarts: 100}, 100)
 }
 
 func BenchmarkQueueChange(b *testing.B) {
@@ -147,7 +148,7 @@ func BenchmarkOneGang(b *testing.B) {
 }
 
 // benchSite is a full cluster and a long queue of so many different asks, all with time limits or none.
-func benchSite(limits bool, shapes int) *View {
+func benchSite(limits bool, shapes int) *given.View {
 	nodes := plantest.Nodes(10000, 64, 8, 80)
 	fill(nodes, nil)
 	queue := benchQueue(100000, shapes)
@@ -161,7 +162,7 @@ func benchSite(limits bool, shapes int) *View {
 			c.TimeLimit = time.Duration(1+i%5) * 6 * time.Hour
 		}
 	}
-	return &View{Nodes: nodes, Queue: plantest.QueueOf(queue...)}
+	return &given.View{Nodes: nodes, Queue: plantest.QueueOf(queue...)}
 }
 
 // BenchmarkNewBackfill: one of eight backfills is made anew.
@@ -209,7 +210,7 @@ func BenchmarkFill(b *testing.B) {
 			runtime.LockOSThread()
 			defer runtime.UnlockOSThread()
 			for b.Loop() {
-				p, v := &order.Policy{MaxStarts: 100, BackfillDepth: 8}, &View{Nodes: plantest.Nodes(10000, 64, 8, 80), Queue: plantest.QueueOf(queue...)}
+				p, v := &order.Policy{MaxStarts: 100, BackfillDepth: 8}, &given.View{Nodes: plantest.Nodes(10000, 64, 8, 80), Queue: plantest.QueueOf(queue...)}
 				var planner Planner
 				var all, longest time.Duration
 				starts, ranks := 0, 0
@@ -222,7 +223,7 @@ func BenchmarkFill(b *testing.B) {
 					if len(plan.Starts) == 0 {
 						break
 					}
-					v.take(plan.Starts)
+					take(v, plan.Starts)
 					for _, s := range plan.Starts {
 						starts, ranks = starts+1, ranks+len(s.Slots)
 						v.Queue.Remove(s.Job)
@@ -238,7 +239,7 @@ func BenchmarkFill(b *testing.B) {
 }
 
 // take books what starts on the nodes of a view.
-func (v *View) take(starts []Start) {
+func take(v *given.View, starts []Start) {
 	for _, s := range starts {
 		c := v.Queue.Get(s.Job)
 		for _, g := range grantsBySlots(c, s.Slots, 1, plantest.Epoch0.Add(c.TimeLimit)) {
@@ -251,7 +252,7 @@ func (v *View) take(starts []Start) {
 	}
 }
 
-func benchOneGang(b *testing.B, p *order.Policy, v *View) {
+func benchOneGang(b *testing.B, p *order.Policy, v *given.View) {
 	nodes := v.Nodes
 	var planner Planner
 	runtime.LockOSThread()
@@ -272,7 +273,7 @@ func benchOneGang(b *testing.B, p *order.Policy, v *View) {
 		v.Nodes[at] = v.Nodes[at].Release(v.Nodes[at].Grants[at%8].MemberKey)
 		plan, took := make1()
 		out = append(out, took)
-		v.take(plan.Starts)
+		take(v, plan.Starts)
 		for _, s := range plan.Starts {
 			c := v.Queue.Get(s.Job)
 			v.Queue.Remove(s.Job)
@@ -326,7 +327,7 @@ func BenchmarkPreemption(b *testing.B) {
 			c := plantest.Candidate(1, api.Spec{Size: 250, GPUsPerRank: 8})
 			c.Priority = 5
 			p := &order.Policy{Preempt: order.PreemptTier, BackfillDepth: 4}
-			v := &View{Nodes: nodes, Queue: plantest.QueueOf(c), Running: running}
+			v := &given.View{Nodes: nodes, Queue: plantest.QueueOf(c), Running: running}
 			b.ReportAllocs()
 			for b.Loop() {
 				if plan := Make(plantest.Epoch0, v, p); len(plan.Stops) != 2000/per {

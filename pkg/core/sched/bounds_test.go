@@ -7,6 +7,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
+	"gangd/pkg/core/sched/given"
 	"gangd/pkg/core/sched/order"
 	"gangd/pkg/lab/plantest"
 )
@@ -46,7 +47,7 @@ func TestPartitionsBoundNodes(t *testing.T) {
 		}
 		spec := c.spec
 		ask := cluster.AskIn(&spec, c.in)
-		v := &View{Nodes: nodes, Queue: plantest.QueueOf(&order.Candidate{Job: 1, Submit: plantest.Epoch0, Terms: &order.Terms{Size: spec.Size, Ask: ask}})}
+		v := &given.View{Nodes: nodes, Queue: plantest.QueueOf(&order.Candidate{Job: 1, Submit: plantest.Epoch0, Terms: &order.Terms{Size: spec.Size, Ask: ask}})}
 		plan := Make(plantest.Epoch0, v, &order.Policy{BackfillDepth: 1})
 		on := ""
 		for _, s := range plan.Starts {

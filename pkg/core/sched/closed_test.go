@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"gangd/pkg/api"
+	"gangd/pkg/core/sched/given"
 	"gangd/pkg/core/sched/order"
 	"gangd/pkg/lab/plantest"
 )
@@ -26,7 +27,7 @@ func TestAccountsThatWereClosed(t *testing.T) {
 		terms.User, terms.Account = "ada", "proj"
 		c.Terms = &terms
 		p := &order.Policy{BackfillDepth: 1, Accounts: x.accounts}
-		v := &View{Nodes: plantest.Nodes(1, 8, 2, 80), Queue: order.NewQueue(p, nil)}
+		v := &given.View{Nodes: plantest.Nodes(1, 8, 2, 80), Queue: order.NewQueue(p, nil)}
 		v.Queue.Insert(c)
 		plan := planned(t, plantest.Epoch0, v, p)
 		if got := len(plan.Starts) == 1; got != (x.want == "") {
@@ -49,11 +50,11 @@ func TestABoundHoldsItsAccountAlone(t *testing.T) {
 	p := &order.Policy{Order: order.OrderFIFO, BackfillDepth: 1, Accounts: []order.Account{{Name: "lab", Cards: 1}, {Name: "group"}}}
 	q := order.NewQueue(p, nil)
 	for job, account := range []string{"lab", "group"} {
-		c := lasting(int64(job+1), 2, 10)
+		c := plantest.Lasting(int64(job+1), 2, 10)
 		c.Account = account
 		q.Insert(c)
 	}
-	if got := started(planned(t, plantest.Epoch0, &View{Nodes: plantest.Nodes(1, 8, 4, 80), Queue: q}, p)); got != "[2@n00001]" {
+	if got := started(planned(t, plantest.Epoch0, &given.View{Nodes: plantest.Nodes(1, 8, 4, 80), Queue: q}, p)); got != "[2@n00001]" {
 		t.Errorf("started %s", got)
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
+	"gangd/pkg/core/sched/given"
 	"gangd/pkg/core/sched/order"
 	"gangd/pkg/lab/plantest"
 )
@@ -44,7 +45,7 @@ func TestComponentsAreApart(t *testing.T) {
 		got := ""
 		if err := Unsatisfiable(nodes, p, job.Ask); err != nil {
 			got = err.Message
-		} else if plan := planned(t, plantest.Epoch0, &View{Nodes: nodes, Queue: plantest.QueueOf(job)}, p); len(plan.Starts) == 1 {
+		} else if plan := planned(t, plantest.Epoch0, &given.View{Nodes: nodes, Queue: plantest.QueueOf(job)}, p); len(plan.Starts) == 1 {
 			var at []string
 			for _, s := range plan.Starts[0].Slots {
 				at = append(at, s.Node)

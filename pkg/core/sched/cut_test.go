@@ -10,6 +10,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
+	"gangd/pkg/core/sched/given"
 	"gangd/pkg/core/sched/order"
 	"gangd/pkg/lab/plantest"
 )
@@ -31,17 +32,17 @@ func TestALimitIsCutToEndBeforeAClaim(t *testing.T) {
 		{"its deadline does not", 0, 0, 65, "[]"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			n := run(plantest.Node("n1", 32, 4, 80), 9, 60, 0, 1)
-			c := lasting(2, 1, tt.limit)
+			n := plantest.Run(plantest.Node("n1", 32, 4, 80), 9, 60, 0, 1)
+			c := plantest.Lasting(2, 1, tt.limit)
 			c.TimeMin = time.Duration(tt.least) * time.Minute
 			if tt.ending > 0 {
 				c.Deadline = plantest.Epoch0.Add(time.Duration(tt.ending) * time.Minute)
 			}
 			p := &order.Policy{Order: order.OrderFIFO, BackfillDepth: 1}
 			q := order.NewQueue(p, order.NewLedger(0))
-			q.Insert(lasting(1, 4, 10))
+			q.Insert(plantest.Lasting(1, 4, 10))
 			q.Insert(c)
-			plan := planned(t, plantest.Epoch0, &View{Nodes: []*cluster.Node{n}, Queue: q}, p)
+			plan := planned(t, plantest.Epoch0, &given.View{Nodes: []*cluster.Node{n}, Queue: q}, p)
 			got := []string{}
 			for _, s := range plan.Starts {
 				got = append(got, fmt.Sprintf("%d for %s", s.Job, s.TimeLimit))
@@ -65,7 +66,7 @@ func TestACutLimitDelaysNoClaim(t *testing.T) {
 			n := plantest.Node(fmt.Sprintf("n%d", i+1), 32, 4, 80)
 			for card := range 4 {
 				if rapid.Bool().Draw(t, "busy") {
-					n = run(n, int64(100+10*i+card), rapid.IntRange(1, 60).Draw(t, "ends"), card)
+					n = plantest.Run(n, int64(100+10*i+card), rapid.IntRange(1, 60).Draw(t, "ends"), card)
 				}
 			}
 			nodes = append(nodes, n)
@@ -73,14 +74,14 @@ func TestACutLimitDelaysNoClaim(t *testing.T) {
 		p := &order.Policy{Order: order.OrderFIFO, BackfillDepth: 1}
 		q := order.NewQueue(p, order.NewLedger(0))
 		for i := range rapid.IntRange(1, 8).Draw(t, "waiting") {
-			c := lasting(int64(i+1), rapid.IntRange(1, 4).Draw(t, "cards"), rapid.IntRange(0, 90).Draw(t, "limit"))
+			c := plantest.Lasting(int64(i+1), rapid.IntRange(1, 4).Draw(t, "cards"), rapid.IntRange(0, 90).Draw(t, "limit"))
 			c.TimeMin, c.Stop = minutes("least", 0, 60), minutes("stop", 0, 2)
 			if rapid.IntRange(0, 2).Draw(t, "deadline") == 0 {
 				c.Deadline = plantest.Epoch0.Add(minutes("due", 1, 90))
 			}
 			q.Insert(c)
 		}
-		plan := Make(plantest.Epoch0, &View{Nodes: nodes, Queue: q}, p)
+		plan := Make(plantest.Epoch0, &given.View{Nodes: nodes, Queue: q}, p)
 		type end struct {
 			key api.MemberKey
 			at  time.Time
@@ -92,7 +93,7 @@ func TestACutLimitDelaysNoClaim(t *testing.T) {
 				t.Fatalf("job %d: %s cut to %s, takes %s", c.Job, c.TimeLimit, s.TimeLimit, c.TimeMin)
 			}
 			nodes = plantest.Apply(t, nodes, c, 1, s.Slots)
-			at := never
+			at := given.Never
 			for _, limit := range []time.Duration{c.TimeLimit, s.TimeLimit} {
 				if by := plantest.Epoch0.Add(limit + c.Stop); limit > 0 && by.Before(at) {
 					at = by

@@ -54,7 +54,7 @@
 // else can fail.
 //
 // Whose a rule is: what waits, in which order and by which policy is package order's. A plan is made of what it is given
-// (given.go) by owners of which each knows those before it: the finder, which knows where gangs fit (finder.go; layout.go, strand.go,
+// (package given) by owners of which each knows those before it: the finder, which knows where gangs fit (finder.go; layout.go, strand.go,
 // topology.go), what ends when (the horizon, ends.go), what is kept for whom (kept.go, backfill.go), the bounds of users,
 // accounts and pools (caps.go, pools.go), who goes to the front (guard.go), who makes room (preempt.go), and the words for
 // people (why: reason.go, explain.go). The planner (make.go) has these, and decides nothing that one of them could.

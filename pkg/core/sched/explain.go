@@ -10,17 +10,18 @@ import (
 	"gangd/pkg/core/cluster"
 	"gangd/pkg/core/cmdline/when"
 	"gangd/pkg/core/sched/fit"
+	"gangd/pkg/core/sched/given"
 	"gangd/pkg/core/sched/order"
 )
 
 // Explain says at length why a job waits: its place in the queue and who is ahead, the
 // arithmetic node by node, who holds what, and the nearest asks that would start now. It
 // plans again up to that job, so it is for a person who asks, not for each job of a table.
-func Explain(now time.Time, v *View, p *order.Policy, job int64) Reason {
+func Explain(now time.Time, v *given.View, p *order.Policy, job int64) Reason {
 	at := v.Queue.Position(job)
 	queue := v.Queue.Slice()
 	if at < 0 {
-		return Reason{Job: job, Word: WordNone, Text: "job " + v.Names.of(job) + " is not waiting for nodes"}
+		return Reason{Job: job, Word: WordNone, Text: "job " + v.Names.Of(job) + " is not waiting for nodes"}
 	}
 	c := queue[at]
 	pl := new(Planner).planner(now, v, p)
@@ -39,29 +40,14 @@ func Explain(now time.Time, v *View, p *order.Policy, job int64) Reason {
 	if slots != nil {
 		return Reason{Job: job, Word: WordNone, Text: position + "; starts with the next plan on " + hosts(cluster.NodesOf(slots))}
 	}
-	verdict := pl.why.reservedVerdict(c, sh)
-	if verdict == nil {
-		verdict = pl.why.switchVerdict(c, sh)
-	}
-	if verdict != nil {
-		verdict.first = job
-	} else {
-		if (pl.reservations != nil || len(pl.policy.Switches) > 0) && sh.Need.Parts == nil {
-			pl.fit.TallyOf(pl.fit.Look(sh, pl.why.explainedView, nil))
-		}
-		v := pl.why.verdictFor(sh)
-		verdict = &v
-		if verdict.first = job; pl.why.notedOf(sh).verdict != nil {
-			verdict.first = pl.why.notedOf(sh).verdict.first
-		}
-	}
+	verdict := pl.why.explained(c, sh)
 	r := Reason{Word: verdict.wordFor(job), Text: verdict.text(job, v.Names)}
 	if pl.why.explainedBackfill == nil {
 		pl.visit(c, v.Queue.JobClass(job))
-		if at := pl.kept.of(job); at >= 0 {
-			own := pl.kept.list[at]
+		if at := pl.kept.Of(job); at >= 0 {
+			own := pl.kept.List[at]
 			pl.why.explainedBackfill = &own
-			pl.kept.remove(at)
+			pl.kept.Remove(at)
 		}
 	}
 	lines := []string{position + "; " + r.Text}
@@ -73,7 +59,7 @@ func Explain(now time.Time, v *View, p *order.Policy, job int64) Reason {
 	if pl.why.explainedBackfill == nil {
 		lines = append(lines, pl.ahead(sh.Need, at)...)
 	}
-	if pl.why.explainedBackfill == nil || !pl.kept.promises(pl.why.explainedBackfill) {
+	if pl.why.explainedBackfill == nil || !pl.kept.Promises(pl.why.explainedBackfill) {
 		if text := pl.why.turnText(c); text != "" {
 			lines = append(lines, text)
 		}
@@ -101,7 +87,7 @@ func (pl *planner) ahead(d *cluster.Need, at int) []string {
 		started[s.Job] = true
 	}
 	var waiting, starting []int64
-	for _, c := range pl.view.Queue.Slice()[:at] {
+	for _, c := range pl.View.Queue.Slice()[:at] {
 		if !slices.ContainsFunc(c.Ask.Partitions, func(p string) bool { return slices.Contains(d.Ask.Partitions, p) }) {
 			continue
 		}
@@ -117,19 +103,19 @@ func (pl *planner) ahead(d *cluster.Need, at int) []string {
 	}
 	var lines []string
 	if len(starting) > 0 {
-		lines = append(lines, fmt.Sprintf("ahead, and starting now: %s", pl.view.Names.list(starting)))
+		lines = append(lines, fmt.Sprintf("ahead, and starting now: %s", jobList(pl.View.Names, starting)))
 	}
 	if len(waiting) == 1 {
-		lines = append(lines, fmt.Sprintf("%s is ahead and waits for the same %s", pl.view.Names.list(waiting), what))
+		lines = append(lines, fmt.Sprintf("%s is ahead and waits for the same %s", jobList(pl.View.Names, waiting), what))
 	} else if len(waiting) > 1 {
-		lines = append(lines, fmt.Sprintf("%s are ahead and wait for the same %s", pl.view.Names.list(waiting), what))
+		lines = append(lines, fmt.Sprintf("%s are ahead and wait for the same %s", jobList(pl.View.Names, waiting), what))
 	}
 	return lines
 }
 
 // startNow is the line about the nearest asks that would start now. Each is planned with
 // the whole queue before it is named: as a new submission, behind all of its priority.
-func startNow(now time.Time, v *View, p *order.Policy, c *order.Candidate, d *cluster.Need, nodes []*cluster.Node) []string {
+func startNow(now time.Time, v *given.View, p *order.Policy, c *order.Candidate, d *cluster.Need, nodes []*cluster.Node) []string {
 	const most = 3
 	found := nearestAsks(d, nodes, most, func(ask *cluster.Ask) bool {
 		// A look at what is free is a thousand times cheaper and says no to most.
@@ -157,15 +143,15 @@ func roomFor(ask *cluster.Ask, nodes []*cluster.Node) bool {
 // upTo plans all that is ahead of the candidate at a place in the queue, and sets the nodes
 // as that one sees them.
 func (pl *planner) upTo(at int) *fit.AskClass {
-	c := pl.view.Queue.Slice()[at]
+	c := pl.View.Queue.Slice()[at]
 	pl.run(at)
 	pl.reach(c)
-	if at := pl.kept.of(c.Job); at >= 0 {
-		own := pl.kept.list[at]
+	if at := pl.kept.Of(c.Job); at >= 0 {
+		own := pl.kept.List[at]
 		pl.why.explainedBackfill = &own
-		pl.kept.remove(at) // nobody waits for his own backfill
+		pl.kept.Remove(at) // nobody waits for his own backfill
 	}
-	pl.why.explainedView = pl.kept.viewFor(c, pl.end(c))
+	pl.why.explainedView = pl.kept.ViewFor(c, pl.End(c))
 	return pl.fit.ClassOf(c.Ask)
 }
 
@@ -179,14 +165,14 @@ func (pl *planner) startOf(job int64) []cluster.Slot {
 }
 
 // wouldStart plans the queue with another ask in place of c.
-func wouldStart(now time.Time, v *View, p *order.Policy, c *order.Candidate, ask *cluster.Ask) bool {
+func wouldStart(now time.Time, v *given.View, p *order.Policy, c *order.Candidate, ask *cluster.Ask) bool {
 	other, queue := resubmitted(v.Queue, c, ask)
 	if other == nil {
 		return false
 	}
 	// Its owner gives the backfill up with the job.
-	backfills := slices.DeleteFunc(slices.Clone(v.Backfills), func(k Backfill) bool { return k.Job == c.Job })
-	pl := new(Planner).planner(now, &View{Nodes: v.Nodes, Queue: queue, Running: v.Running, Backfills: backfills,
+	backfills := slices.DeleteFunc(slices.Clone(v.Backfills), func(k given.Backfill) bool { return k.Job == c.Job })
+	pl := new(Planner).planner(now, &given.View{Nodes: v.Nodes, Queue: queue, Running: v.Running, Backfills: backfills,
 		Reservations: v.Reservations}, p)
 	sh := pl.upTo(queue.Position(other.Job))
 	return sh.Bad == nil && pl.slots(other, sh, pl.why.explainedView) != nil

@@ -11,6 +11,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
+	"gangd/pkg/core/sched/given"
 	"gangd/pkg/core/sched/order"
 	"gangd/pkg/lab/plantest"
 )
@@ -112,24 +113,24 @@ func TestExplain(t *testing.T) {
 				"  n4: out of service: drained: new power supply",
 				"--size=1 would start now",
 			}},
-		{"ends that are known", []*cluster.Node{run(plantest.Node("n1", 16, 4, 80), 7, 90, 0, 1, 2)}, []*order.Candidate{
-			lasting(1, 4, 30), lasting(2, 2, 100), lasting(3, 4, 100)}, 2, "Resources",
+		{"ends that are known", []*cluster.Node{plantest.Run(plantest.Node("n1", 16, 4, 80), 7, 90, 0, 1, 2)}, []*order.Candidate{
+			plantest.Lasting(1, 4, 30), plantest.Lasting(2, 2, 100), plantest.Lasting(3, 4, 100)}, 2, "Resources",
 			[]string{
 				"2nd of 3 in the queue; room for 0 of 1 rank now, each needs 2 cards and 1 CPU",
 				"expected to start about 02:00:00, if those ahead of it run as long as they may",
 				"job 1 is ahead and waits for the same cards",
 				"n1: 1 of 4 cards free, needs 2; held by job 7, free at the latest at 01:30:00",
 			}},
-		{"nodes with the same end", []*cluster.Node{run(plantest.Node("n1", 16, 2, 80), 7, 90, 0, 1), run(plantest.Node("n2", 16, 2, 80), 7, 90, 0, 1)}, []*order.Candidate{
-			lasting(1, 2, 30)}, 1, "Resources",
+		{"nodes with the same end", []*cluster.Node{plantest.Run(plantest.Node("n1", 16, 2, 80), 7, 90, 0, 1), plantest.Run(plantest.Node("n2", 16, 2, 80), 7, 90, 0, 1)}, []*order.Candidate{
+			plantest.Lasting(1, 2, 30)}, 1, "Resources",
 			[]string{
 				"1st of 1 in the queue; room for 0 of 1 rank now, each needs 2 cards and 1 CPU",
 				"n1 is kept for it; starts there at the latest at 01:30:00, by the time limits of what runs there, unless gangs that need less come before",
 				"n[1-2]: 0 of 2 cards free, needs 2; held by job 7, free at the latest at 01:30:00",
 			}},
 		{"nodes of which one has no end that is known", []*cluster.Node{
-			run(plantest.Node("n1", 16, 2, 80), 7, 0, 0, 1), run(plantest.Node("n2", 16, 2, 80), 8, 90, 0, 1), run(plantest.Node("n3", 16, 2, 80), 9, 60, 0, 1)}, []*order.Candidate{
-			lasting(1, 2, 30)}, 1, "Resources",
+			plantest.Run(plantest.Node("n1", 16, 2, 80), 7, 0, 0, 1), plantest.Run(plantest.Node("n2", 16, 2, 80), 8, 90, 0, 1), plantest.Run(plantest.Node("n3", 16, 2, 80), 9, 60, 0, 1)}, []*order.Candidate{
+			plantest.Lasting(1, 2, 30)}, 1, "Resources",
 			[]string{
 				"1st of 1 in the queue; room for 0 of 1 rank now, each needs 2 cards and 1 CPU",
 				"n3 is kept for it; starts there at the latest at 01:00:00, by the time limits of what runs there, unless gangs that need less come before",
@@ -153,7 +154,7 @@ func TestExplain(t *testing.T) {
 			}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			v := &View{Nodes: tt.nodes, Queue: plantest.QueueOf(tt.queue...)}
+			v := &given.View{Nodes: tt.nodes, Queue: plantest.QueueOf(tt.queue...)}
 			planned(t, plantest.Epoch0, v, &order.Policy{})
 			got := Explain(plantest.Epoch0, v, &order.Policy{}, tt.job)
 			if got.Word != tt.word || got.Text != strings.Join(tt.want, "\n") {
@@ -174,7 +175,7 @@ func TestExplainAKeptBackfill(t *testing.T) {
 		q.Insert(c)
 	}
 	held := cluster.Grant{MemberKey: api.MemberKey{Job: 7, Epoch: 1}, Ranks: 1, Takes: cluster.Amounts{cluster.CPUs: 8}, Until: plantest.Epoch0.Add(90 * time.Minute)}
-	v := &View{Nodes: []*cluster.Node{plantest.Node("n1", 16, 0, 0).Restore(held)}, Queue: q}
+	v := &given.View{Nodes: []*cluster.Node{plantest.Node("n1", 16, 0, 0).Restore(held)}, Queue: q}
 	plan := planned(t, plantest.Epoch0, v, p)
 	if got := claimed(plan); got != "[1@n1+90 2@n1+90]" {
 		t.Fatal(got)
@@ -201,7 +202,7 @@ func TestExplainABound(t *testing.T) {
 	holder.Account, holder.TimeLimit = "lab", 2*time.Hour
 	c := plantest.Candidate(1, api.Spec{Size: 3, GPUsPerRank: 1})
 	c.Account = "lab"
-	v := &View{Running: []*order.Running{holder}, Nodes: nodes, Queue: plantest.QueueOf(c)}
+	v := &given.View{Running: []*order.Running{holder}, Nodes: nodes, Queue: plantest.QueueOf(c)}
 	want := "1st of 1 in the queue; account lab has 3 cards and 3 more are asked for, at most 5 are allowed to it at a time\n" +
 		"held by job 7, the first of which ends at the latest at 01:30:00\n" +
 		"at most 2 cards more may be asked for until then"
@@ -224,11 +225,11 @@ func TestExplainItsTurn(t *testing.T) {
 	} {
 		q := order.NewQueue(p, nil)
 		for job, size := range []int{3, 3, 2} {
-			c := lasting(int64(job+1), size, 30)
+			c := plantest.Lasting(int64(job+1), size, 30)
 			c.Submit = plantest.Epoch0.Add(-tt.submitted - time.Duration(2-job)*time.Millisecond)
 			q.Insert(c)
 		}
-		v := &View{Nodes: []*cluster.Node{run(plantest.Node("n1", 16, 4, 80), 7, 90, 0, 1, 2)}, Queue: q}
+		v := &given.View{Nodes: []*cluster.Node{plantest.Run(plantest.Node("n1", 16, 4, 80), 7, 90, 0, 1, 2)}, Queue: q}
 		planned(t, plantest.Epoch0, v, p)
 		if got := Explain(plantest.Epoch0, v, p, 3).Text; !strings.Contains(got, "\n"+tt.want) {
 			t.Errorf("%s:\n%s\nlacks %s", name, got, tt.want)
@@ -274,8 +275,8 @@ func TestExplainPromisesOnlyWhatStarts(t *testing.T) {
 				q := v.Queue.Clone()
 				q.Remove(c.Job)
 				q.Insert(other)
-				backfills := slices.DeleteFunc(slices.Clone(v.Backfills), func(k Backfill) bool { return k.Job == c.Job })
-				again := Make(plantest.Epoch0, &View{Nodes: v.Nodes, Queue: q, Backfills: backfills}, p)
+				backfills := slices.DeleteFunc(slices.Clone(v.Backfills), func(k given.Backfill) bool { return k.Job == c.Job })
+				again := Make(plantest.Epoch0, &given.View{Nodes: v.Nodes, Queue: q, Backfills: backfills}, p)
 				if !slices.ContainsFunc(again.Starts, func(s Start) bool { return s.Job == 9999 }) {
 					t.Fatalf("%+v: %s would not start now", *c.Ask.Spec, option)
 				}
@@ -353,10 +354,10 @@ func withOption(t *rapid.T, s api.Spec, option string) api.Spec {
 
 // TestElementsHaveTheirNames: a text calls jobs what the queue shows, elements of arrays too.
 func TestElementsHaveTheirNames(t *testing.T) {
-	names := Names(func(job int64) string { return "40_" + strconv.FormatInt(job-40, 10) })
+	names := given.Names(func(job int64) string { return "40_" + strconv.FormatInt(job-40, 10) })
 	full := []*cluster.Node{plantest.Hold(plantest.Node("n1", 16, 4, 80), 41, 0, true, 0, 1, 2, 3)}
 	queue := []*order.Candidate{plantest.Candidate(42, api.Spec{Size: 1, GPUsPerRank: 4}), plantest.Candidate(43, api.Spec{Size: 1, GPUsPerRank: 4})}
-	v := &View{Nodes: full, Queue: plantest.QueueOf(queue...), Names: names}
+	v := &given.View{Nodes: full, Queue: plantest.QueueOf(queue...), Names: names}
 	p := &order.Policy{BackfillDepth: 1, Order: order.OrderFIFO}
 	text := Explain(time.Unix(1e9, 0), v, p, 43).Text
 	plan := planned(t, time.Unix(1e9, 0), v, p)

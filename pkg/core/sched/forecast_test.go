@@ -8,6 +8,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
+	"gangd/pkg/core/sched/given"
 	"gangd/pkg/core/sched/order"
 	"gangd/pkg/lab/plantest"
 )
@@ -16,10 +17,10 @@ func TestForecast(t *testing.T) {
 	at := func(minutes int) time.Time { return plantest.Epoch0.Add(time.Duration(minutes) * time.Minute) }
 	p := &order.Policy{Order: order.OrderFIFO, BackfillDepth: 1}
 	q := order.NewQueue(p, nil)
-	for _, c := range []*order.Candidate{lasting(1, 4, 30), lasting(2, 2, 100), lasting(3, 4, 0), lasting(4, 1, 10), lasting(5, 1, 1000)} {
+	for _, c := range []*order.Candidate{plantest.Lasting(1, 4, 30), plantest.Lasting(2, 2, 100), plantest.Lasting(3, 4, 0), plantest.Lasting(4, 1, 10), plantest.Lasting(5, 1, 1000)} {
 		q.Insert(c)
 	}
-	got := Forecast(plantest.Epoch0, &View{Nodes: []*cluster.Node{run(plantest.Node("n1", 16, 4, 80), 7, 90, 0, 1, 2)}, Queue: q}, p)
+	got := Forecast(plantest.Epoch0, &given.View{Nodes: []*cluster.Node{plantest.Run(plantest.Node("n1", 16, 4, 80), 7, 90, 0, 1, 2)}, Queue: q}, p)
 	want := map[int64]ExpectedStart{
 		1: {At: at(90), Sure: true},
 		2: {At: at(120)},
@@ -39,23 +40,23 @@ func TestForecast(t *testing.T) {
 func TestForecastCounts(t *testing.T) {
 	at := func(minutes int) time.Time { return plantest.Epoch0.Add(time.Duration(minutes) * time.Minute) }
 	p := &order.Policy{Order: order.OrderFIFO, BackfillDepth: 1}
-	partly, full := run(plantest.Node("n1", 16, 4, 80), 7, 90, 0, 1, 2), run(plantest.Node("n2", 16, 4, 80), 7, 40, 0, 1, 2, 3)
+	partly, full := plantest.Run(plantest.Node("n1", 16, 4, 80), 7, 90, 0, 1, 2), plantest.Run(plantest.Node("n2", 16, 4, 80), 7, 40, 0, 1, 2, 3)
 	for name, tt := range map[string]struct {
 		nodes        []*cluster.Node
-		reservations []Reservation
+		reservations []given.Reservation
 		queue        []*order.Candidate
 		want         map[int64]time.Time
 	}{
-		"what is free now":     {[]*cluster.Node{partly}, nil, []*order.Candidate{lasting(1, 4, 30), lasting(2, 4, 10)}, map[int64]time.Time{1: at(90), 2: at(120)}},
-		"behind one for good":  {[]*cluster.Node{partly}, nil, []*order.Candidate{lasting(1, 4, 0), lasting(2, 4, 10)}, map[int64]time.Time{1: at(90), 2: {}}},
-		"after a reservation":  {[]*cluster.Node{plantest.Node("n1", 16, 4, 80), full}, []Reservation{window("talk", -time.Hour, 2*time.Hour, "n1")}, []*order.Candidate{lasting(1, 4, 30), lasting(2, 4, 10)}, map[int64]time.Time{1: at(40), 2: at(60)}},
-		"beside a reservation": {[]*cluster.Node{plantest.Node("n1", 16, 4, 80), full}, []Reservation{window("talk", -time.Hour, 2*time.Hour, "n1")}, []*order.Candidate{lasting(1, 2, 30), lasting(2, 2, 10)}, map[int64]time.Time{1: at(40), 2: at(40)}},
+		"what is free now":     {[]*cluster.Node{partly}, nil, []*order.Candidate{plantest.Lasting(1, 4, 30), plantest.Lasting(2, 4, 10)}, map[int64]time.Time{1: at(90), 2: at(120)}},
+		"behind one for good":  {[]*cluster.Node{partly}, nil, []*order.Candidate{plantest.Lasting(1, 4, 0), plantest.Lasting(2, 4, 10)}, map[int64]time.Time{1: at(90), 2: {}}},
+		"after a reservation":  {[]*cluster.Node{plantest.Node("n1", 16, 4, 80), full}, []given.Reservation{window("talk", -time.Hour, 2*time.Hour, "n1")}, []*order.Candidate{plantest.Lasting(1, 4, 30), plantest.Lasting(2, 4, 10)}, map[int64]time.Time{1: at(40), 2: at(60)}},
+		"beside a reservation": {[]*cluster.Node{plantest.Node("n1", 16, 4, 80), full}, []given.Reservation{window("talk", -time.Hour, 2*time.Hour, "n1")}, []*order.Candidate{plantest.Lasting(1, 2, 30), plantest.Lasting(2, 2, 10)}, map[int64]time.Time{1: at(40), 2: at(40)}},
 	} {
 		q := order.NewQueue(p, nil)
 		for _, c := range tt.queue {
 			q.Insert(c)
 		}
-		got := Forecast(plantest.Epoch0, &View{Nodes: tt.nodes, Queue: q, Reservations: tt.reservations}, p)
+		got := Forecast(plantest.Epoch0, &given.View{Nodes: tt.nodes, Queue: q, Reservations: tt.reservations}, p)
 		for job, want := range tt.want {
 			if !got[job].At.Equal(want) {
 				t.Errorf("%s: job %d at %s, want %s", name, job, got[job].At, want)
@@ -98,7 +99,7 @@ func TestForecastWithoutCards(t *testing.T) {
 		}
 		n := plantest.Node("n1", 8, 0, 0)
 		n.Grants = []cluster.Grant{alone}
-		got := Forecast(plantest.Epoch0, &View{Nodes: []*cluster.Node{n.Counted()}, Queue: q}, p)
+		got := Forecast(plantest.Epoch0, &given.View{Nodes: []*cluster.Node{n.Counted()}, Queue: q}, p)
 		for job, w := range tt.want {
 			if g := got[job]; !g.At.Equal(w.At) || g.Sure != w.Sure {
 				t.Errorf("%s: job %d: %+v, want %+v", name, job, g, w)
@@ -122,7 +123,7 @@ func TestForecastOfAllNodes(t *testing.T) {
 		c.TimeLimit = time.Hour
 		q.Insert(c)
 	}
-	got := Forecast(plantest.Epoch0, &View{Nodes: nodes, Queue: q}, p)
+	got := Forecast(plantest.Epoch0, &given.View{Nodes: nodes, Queue: q}, p)
 	for job, minutes := range map[int64]int{1: 10, 2: 70, 3: 130} {
 		if want := plantest.Epoch0.Add(time.Duration(minutes) * time.Minute); !got[job].At.Equal(want) {
 			t.Errorf("job %d: expected at %s, want %s", job, got[job].At, want)
@@ -133,7 +134,7 @@ func TestForecastOfAllNodes(t *testing.T) {
 func BenchmarkForecast(b *testing.B) {
 	nodes := plantest.Nodes(10000, 64, 8, 80)
 	fill(nodes, nil)
-	v := &View{Nodes: nodes, Queue: plantest.QueueOf(benchQueue(100000, 500)...)}
+	v := &given.View{Nodes: nodes, Queue: plantest.QueueOf(benchQueue(100000, 500)...)}
 	for b.Loop() {
 		if got := Forecast(plantest.Epoch0, v, &order.Policy{BackfillDepth: 4}); len(got) != 100000 {
 			b.Fatal(len(got))
@@ -146,12 +147,12 @@ func BenchmarkForecast(b *testing.B) {
 func TestForecastBehindAStranger(t *testing.T) {
 	n := plantest.Node("n1", 16, 2, 80)
 	n.Cards[0].StrangersBytes = 50 * plantest.GiB
-	n = run(n.Counted(), 7, 60, 1)
+	n = plantest.Run(n.Counted(), 7, 60, 1)
 	p := &order.Policy{BackfillDepth: 1}
 	q := order.NewQueue(p, nil)
 	q.Insert(plantest.Candidate(1, api.Spec{Size: 2, GPUsPerRank: 1, VRAMBytes: 40 * plantest.GiB}))
 	q.Insert(plantest.Candidate(2, api.Spec{Size: 1, GPUsPerRank: 1, VRAMBytes: 40 * plantest.GiB}))
-	got := Forecast(plantest.Epoch0, &View{Nodes: []*cluster.Node{n}, Queue: q}, p)
+	got := Forecast(plantest.Epoch0, &given.View{Nodes: []*cluster.Node{n}, Queue: q}, p)
 	if !got[1].At.IsZero() {
 		t.Errorf("behind a stranger: expected at %s", got[1].At)
 	}
@@ -174,11 +175,11 @@ func TestPromises(t *testing.T) {
 		{order.Policy{GuardAfter: time.Hour}, time.Hour, true, "at 01:30:00, by the time limits of what runs there\n"},
 		{order.Policy{Preempt: order.PreemptService}, 0, true, "at 01:30:00, by the time limits of what runs there\n"},
 	} {
-		c := lasting(1, 4, 60)
+		c := plantest.Lasting(1, 4, 60)
 		c.Submit = plantest.Epoch0.Add(-tt.waited)
 		q := order.NewQueue(&tt.policy, nil)
 		q.Insert(c)
-		v := &View{Nodes: []*cluster.Node{run(plantest.Node("n1", 16, 4, 80), 7, 90, 0)}, Queue: q}
+		v := &given.View{Nodes: []*cluster.Node{plantest.Run(plantest.Node("n1", 16, 4, 80), 7, 90, 0)}, Queue: q}
 		if got := Forecast(plantest.Epoch0, v, &tt.policy)[1]; got.Sure != tt.sure || !got.At.Equal(plantest.Epoch0.Add(90*time.Minute)) {
 			t.Errorf("%+v: %+v, want sure %v", tt.policy, got, tt.sure)
 		}
@@ -190,8 +191,8 @@ func TestPromises(t *testing.T) {
 
 // TestForecastOfAnAskThatCanNotBeRead: it is expected at no time, and the others are as if it were not there.
 func TestForecastOfAnAskThatCanNotBeRead(t *testing.T) {
-	bad, next := plantest.Candidate(1, api.Spec{Size: 1, Constraint: "a&"}), lasting(2, 4, 30)
-	v := &View{Nodes: []*cluster.Node{run(plantest.Node("n1", 16, 4, 80), 7, 90, 0)}, Queue: plantest.QueueOf(bad, next)}
+	bad, next := plantest.Candidate(1, api.Spec{Size: 1, Constraint: "a&"}), plantest.Lasting(2, 4, 30)
+	v := &given.View{Nodes: []*cluster.Node{plantest.Run(plantest.Node("n1", 16, 4, 80), 7, 90, 0)}, Queue: plantest.QueueOf(bad, next)}
 	if got := Forecast(plantest.Epoch0, v, &order.Policy{}); len(got) != 1 || !got[2].At.Equal(plantest.Epoch0.Add(90*time.Minute)) {
 		t.Errorf("%+v", got)
 	}

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"gangd/pkg/core/sched/fit"
+	"gangd/pkg/core/sched/given"
+	"gangd/pkg/core/sched/kept"
 	"gangd/pkg/core/sched/order"
 )
 
@@ -18,9 +20,9 @@ const maxPassed = 1000
 
 // guard lets gangs to the front of their tiers that have waited too long.
 type guard struct {
-	*given
+	*given.Facts
 	fit          *fit.Finder
-	kept         *kept
+	kept         *kept.Backfills
 	bounds       *bounds
 	guarded      []*order.Candidate // these, the longest wait first
 	waitingWide  []*order.Candidate // see wide.go
@@ -33,12 +35,12 @@ type guard struct {
 // its wait is not sent back; where more waits than can be served soon all long gangs are such,
 // and sparing them is first come, first served.
 func (gd *guard) patience() time.Duration {
-	least := gd.policy.GuardAfter
-	if !gd.ranksLeft() {
+	least := gd.Policy.GuardAfter
+	if !gd.RanksLeft() {
 		return least
 	}
 	if gd.patienceMemo == 0 {
-		backlog := time.Duration(gd.view.Queue.Backlog()/int64(max(1, gd.cards()))) * time.Second
+		backlog := time.Duration(gd.View.Queue.Backlog()/int64(max(1, gd.Cards()))) * time.Second
 		gd.patienceMemo = min(max(least, backlog), mostPatience*least)
 	}
 	return gd.patienceMemo
@@ -49,49 +51,27 @@ func (gd *guard) patience() time.Duration {
 // square of how much larger it is. On eight nodes a part of 6.4 cards that any gang of 32 may
 // have after 48 h is half of the cluster for first come, first served.
 func (gd *guard) patienceFor(cards int) time.Duration {
-	p, part := gd.patience(), float64(gd.cards())*gd.guardShare()
-	if !gd.ranksLeft() || float64(cards) <= part {
+	p, part := gd.patience(), float64(gd.Cards())*gd.GuardShare()
+	if !gd.RanksLeft() || float64(cards) <= part {
 		return p
 	}
 	f := float64(cards) / part
-	most := mostPatience * gd.policy.GuardAfter
+	most := mostPatience * gd.Policy.GuardAfter
 	if f *= f; f >= mostPatience {
 		return most // and a product that would not fit
 	}
 	return min(most, time.Duration(float64(p)*f))
 }
 
-// cards is how many there are.
-func (gv *given) cards() int {
-	if gv.cardCount == 0 {
-		for _, n := range gv.view.Nodes {
-			gv.cardCount += len(n.Cards)
-		}
-	}
-	return gv.cardCount
-}
-
-func (gv *given) guardShare() float64 {
-	if gv.policy.GuardShare <= 0 {
-		return 0.1
-	}
-	return gv.policy.GuardShare
-}
-
-// ranksLeft reports whether gangs give way to others for needing more yet.
-func (gv *given) ranksLeft() bool {
-	return gv.policy.Preempt == order.PreemptService && gv.policy.ByService()
-}
-
 // tooLong reports whether a gang waits for longer than any should in its turn.
 func (gd *guard) tooLong(c *order.Candidate) bool {
-	return gd.policy.GuardAfter > 0 && gd.now.Sub(c.Since()) >= gd.patienceFor(order.Weight(c.Ask))
+	return gd.Policy.GuardAfter > 0 && gd.Now.Sub(c.Since()) >= gd.patienceFor(order.Weight(c.Ask))
 }
 
 // waited reports whether a running gang was let in when it had waited too long: it is not
 // sent back for a shorter one of its tier.
 func (gd *guard) waited(r *order.Running) bool {
-	return gd.policy.GuardAfter > 0 && !r.Start.IsZero() && r.Start.Sub(r.Submit)-r.Attained >= gd.patienceFor(max(1, r.Cards))
+	return gd.Policy.GuardAfter > 0 && !r.Start.IsZero() && r.Start.Sub(r.Submit)-r.Attained >= gd.patienceFor(max(1, r.Cards))
 }
 
 // fill lists the gangs that waited too long, the longest wait first, as far as the part of
@@ -100,20 +80,20 @@ func (gd *guard) waited(r *order.Running) bool {
 // the part is for those that waited long beside their own time limit; while one of them waits
 // for the part, nothing.
 func (gd *guard) fill() {
-	if gd.policy.GuardAfter <= 0 || gd.view.Queue.Len() == 0 {
+	if gd.Policy.GuardAfter <= 0 || gd.View.Queue.Len() == 0 {
 		return
 	}
-	soon := gd.view.Queue.ByAge()[0].Since().Add(gd.patience())
-	if turns := gd.view.Queue.ByTurn(); len(turns) > 0 && turns[0].TurnAt().Before(soon) {
+	soon := gd.View.Queue.ByAge()[0].Since().Add(gd.patience())
+	if turns := gd.View.Queue.ByTurn(); len(turns) > 0 && turns[0].TurnAt().Before(soon) {
 		soon = turns[0].TurnAt()
 	}
-	if gd.now.Before(soon) {
-		gd.by(&gd.next, soon)
+	if gd.Now.Before(soon) {
+		gd.By(&gd.Next, soon)
 		return
 	}
-	cards := int(gd.guardShare() * float64(gd.cards()))
+	cards := int(gd.GuardShare() * float64(gd.Cards()))
 	long, own := guardPart{cards, true}, guardPart{cards, true}
-	for _, r := range gd.view.Running {
+	for _, r := range gd.View.Running {
 		if r.Turn >= order.TurnLong {
 			long.take(max(1, r.Cards))
 		}
@@ -129,9 +109,9 @@ func (gd *guard) fill() {
 	}
 	slices.SortStableFunc(gd.guarded, func(a, b *order.Candidate) int {
 		switch {
-		case gd.policy.Below(b, a):
+		case gd.Policy.Below(b, a):
 			return -1
-		case gd.policy.Below(a, b):
+		case gd.Policy.Below(a, b):
 			return 1
 		}
 		return 0
@@ -155,7 +135,7 @@ func (gd *guard) letFront(c *order.Candidate, why order.Turn, p *guardPart) bool
 	}
 	p.take(cards)
 	gd.guarded = append(gd.guarded, c)
-	gd.front[c.Job] = why
+	gd.Front[c.Job] = why
 	return true
 }
 
@@ -169,10 +149,10 @@ func (gd *guard) waitsForRoom(c *order.Candidate) bool {
 // guardLong lets in those that waited too long for any, and reports whether there was room for all.
 func (gd *guard) guardLong(p *guardPart) (room bool) {
 	passed := 0
-	for _, c := range gd.view.Queue.ByAge() {
+	for _, c := range gd.View.Queue.ByAge() {
 		if !gd.tooLong(c) {
-			gd.by(&gd.next, c.Since().Add(gd.patienceFor(order.Weight(c.Ask))))
-			if passed++; passed > maxPassed || gd.now.Sub(c.Since()) < gd.patience() {
+			gd.By(&gd.Next, c.Since().Add(gd.patienceFor(order.Weight(c.Ask))))
+			if passed++; passed > maxPassed || gd.Now.Sub(c.Since()) < gd.patience() {
 				break
 			}
 			continue // larger than the part: smaller ones behind it may be due before
@@ -191,12 +171,12 @@ func (gd *guard) guardLong(p *guardPart) (room bool) {
 // guardOwn lets in those that waited too long beside their own time limits.
 func (gd *guard) guardOwn(p *guardPart) {
 	passed := 0
-	for _, c := range gd.view.Queue.ByTurn() {
-		if gd.now.Before(c.TurnAt()) {
-			gd.by(&gd.next, c.TurnAt())
+	for _, c := range gd.View.Queue.ByTurn() {
+		if gd.Now.Before(c.TurnAt()) {
+			gd.By(&gd.Next, c.TurnAt())
 			return
 		}
-		if gd.front[c.Job] == order.NoTurn && gd.waitsForRoom(c) {
+		if gd.Front[c.Job] == order.NoTurn && gd.waitsForRoom(c) {
 			if !gd.letFront(c, order.TurnOwn, p) {
 				return
 			}

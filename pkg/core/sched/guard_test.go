@@ -9,6 +9,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
+	"gangd/pkg/core/sched/given"
 	"gangd/pkg/core/sched/order"
 	"gangd/pkg/lab/plantest"
 )
@@ -32,7 +33,7 @@ func TestPatienceByCards(t *testing.T) {
 		{order.PreemptOff, 0, 64, "48h0m0s"},
 	} {
 		p := &order.Policy{Preempt: tt.preempt, GuardAfter: 48 * time.Hour, GuardShare: tt.share}
-		v := &View{Nodes: plantest.Nodes(8, 64, 8, 80), Queue: order.NewQueue(p, nil)}
+		v := &given.View{Nodes: plantest.Nodes(8, 64, 8, 80), Queue: order.NewQueue(p, nil)}
 		pl := new(Planner).planner(plantest.Epoch0, v, p)
 		if got := pl.guard.patienceFor(tt.cards).Round(time.Second).String(); got != tt.want {
 			t.Errorf("%s, part %v, %d cards: %s, want %s", tt.preempt, tt.share, tt.cards, got, tt.want)
@@ -55,12 +56,12 @@ func TestLargeGangsWaitBehindTheFront(t *testing.T) {
 		q := order.NewQueue(p, nil)
 		q.Insert(large)
 		q.Insert(small)
-		pl := new(Planner).planner(at, &View{Nodes: plantest.Nodes(8, 64, 8, 80), Queue: q}, p)
+		pl := new(Planner).planner(at, &given.View{Nodes: plantest.Nodes(8, 64, 8, 80), Queue: q}, p)
 		text := ""
 		for _, c := range pl.guard.guarded {
 			text += fmt.Sprintf("%d ", c.Job)
 		}
-		return text + pl.next.Sub(plantest.Epoch0).String()
+		return text + pl.Next.Sub(plantest.Epoch0).String()
 	}
 	if got, want := front(plantest.Epoch0), "2 2304h0m0s"; got != want {
 		t.Errorf("%s, want %s", got, want)
@@ -92,24 +93,24 @@ func TestTurnByOwnLimit(t *testing.T) {
 		{"preemption by tier", order.Policy{GuardAfter: 48 * time.Hour, Preempt: order.PreemptTier}, func(c *order.Candidate) {}, 4 * time.Hour},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			c := lasting(1, 1, 60)
+			c := plantest.Lasting(1, 1, 60)
 			c.Submit = plantest.Epoch0
 			tt.change(c)
 			q := order.NewQueue(&tt.policy, nil)
 			q.Insert(c)
 			at := func(now time.Duration) *planner {
-				return new(Planner).planner(plantest.Epoch0.Add(now), &View{Nodes: plantest.Nodes(10, 4, 1, 80), Queue: q}, &tt.policy)
+				return new(Planner).planner(plantest.Epoch0.Add(now), &given.View{Nodes: plantest.Nodes(10, 4, 1, 80), Queue: q}, &tt.policy)
 			}
 			if tt.want < 0 {
-				if pl := at(1000 * time.Hour); len(pl.front) > 0 || !pl.next.IsZero() {
-					t.Errorf("at the front %v, next %s", pl.front, pl.next)
+				if pl := at(1000 * time.Hour); len(pl.Front) > 0 || !pl.Next.IsZero() {
+					t.Errorf("at the front %v, next %s", pl.Front, pl.Next)
 				}
 				return
 			}
-			if pl := at(tt.want - 1); len(pl.front) > 0 || !pl.next.Equal(plantest.Epoch0.Add(tt.want)) {
-				t.Errorf("before its turn: at the front %v, next %s", pl.front, pl.next.Sub(plantest.Epoch0))
+			if pl := at(tt.want - 1); len(pl.Front) > 0 || !pl.Next.Equal(plantest.Epoch0.Add(tt.want)) {
+				t.Errorf("before its turn: at the front %v, next %s", pl.Front, pl.Next.Sub(plantest.Epoch0))
 			}
-			if pl := at(tt.want); pl.front[1] == order.NoTurn {
+			if pl := at(tt.want); pl.Front[1] == order.NoTurn {
 				t.Error("it is not at the front when its turn has come")
 			}
 		})
@@ -124,9 +125,11 @@ func TestTurnsWithinThePart(t *testing.T) {
 		return c
 	}
 	own := func(job int64, cards int) *order.Candidate { // its turn came job minutes ago
-		return ago(lasting(job, cards, 60), 4*time.Hour+time.Duration(job)*time.Minute)
+		return ago(plantest.Lasting(job, cards, 60), 4*time.Hour+time.Duration(job)*time.Minute)
 	}
-	long := func(job int64, cards int) *order.Candidate { return ago(lasting(job, cards, 60*24), 72*time.Hour) }
+	long := func(job int64, cards int) *order.Candidate {
+		return ago(plantest.Lasting(job, cards, 60*24), 72*time.Hour)
+	}
 	running := func(turn order.Turn, cards int) *order.Running { // it waited for three days, however it started
 		return &order.Running{Job: 90, Cards: cards, TimeLimit: time.Hour, Submit: plantest.Epoch0.Add(-73 * time.Hour), Start: plantest.Epoch0.Add(-time.Hour), Turn: turn}
 	}
@@ -150,7 +153,7 @@ func TestTurnsWithinThePart(t *testing.T) {
 		{"beside one that started at its place", []*order.Candidate{own(1, 1), own(2, 8)}, []*order.Running{running(order.NoTurn, 80)}, "2"},
 		{"a large one beside one that started at its place", []*order.Candidate{across(own(1, 20))}, []*order.Running{running(order.NoTurn, 60)}, "1"},
 		{"too long for any first", []*order.Candidate{own(1, 4), own(2, 4), long(3, 4)}, nil, "3 2"},
-		{"too long in both ways", []*order.Candidate{ago(lasting(1, 4, 60), 72*time.Hour), own(2, 4)}, nil, "1 2"},
+		{"too long in both ways", []*order.Candidate{ago(plantest.Lasting(1, 4, 60), 72*time.Hour), own(2, 4)}, nil, "1 2"},
 		{"none while one of these waits for the part", []*order.Candidate{own(1, 1), long(2, 8)}, []*order.Running{running(order.TurnLong, 1)}, ""},
 		{"who is bound by a cap comes later", []*order.Candidate{own(1, 1), capped(own(2, 8))}, nil, "1"},
 		{"who asks for what there is not comes later", []*order.Candidate{own(1, 1), own(2, 9)}, nil, "1"},
@@ -159,7 +162,7 @@ func TestTurnsWithinThePart(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			p := &order.Policy{GuardAfter: 48 * time.Hour, Accounts: []order.Account{{Name: "small", Cards: 2}}}
-			v := &View{Nodes: plantest.Nodes(10, 64, 8, 80), Queue: order.NewQueue(p, nil), Running: tt.running}
+			v := &given.View{Nodes: plantest.Nodes(10, 64, 8, 80), Queue: order.NewQueue(p, nil), Running: tt.running}
 			for _, c := range tt.waiting {
 				v.Queue.Insert(c)
 			}
@@ -179,13 +182,13 @@ func TestNextTurn(t *testing.T) {
 	p := &order.Policy{GuardAfter: 48 * time.Hour}
 	q := order.NewQueue(p, nil)
 	for job, limit := range map[int64]int{1: 60, 2: 90, 3: 120} {
-		c := lasting(job, 1, limit)
+		c := plantest.Lasting(job, 1, limit)
 		c.Submit = plantest.Epoch0
 		q.Insert(c)
 	}
-	pl := new(Planner).planner(plantest.Epoch0.Add(4*time.Hour), &View{Nodes: plantest.Nodes(10, 4, 1, 80), Queue: q}, p)
-	if want := plantest.Epoch0.Add(6 * time.Hour); !pl.next.Equal(want) || len(pl.front) != 1 {
-		t.Errorf("next %s, want %s; at the front %v", pl.next, want, pl.front)
+	pl := new(Planner).planner(plantest.Epoch0.Add(4*time.Hour), &given.View{Nodes: plantest.Nodes(10, 4, 1, 80), Queue: q}, p)
+	if want := plantest.Epoch0.Add(6 * time.Hour); !pl.Next.Equal(want) || len(pl.Front) != 1 {
+		t.Errorf("next %s, want %s; at the front %v", pl.Next, want, pl.Front)
 	}
 }
 
@@ -199,10 +202,10 @@ func TestBackfillsAtTheFront(t *testing.T) {
 	p := &order.Policy{GuardAfter: 48 * time.Hour, GuardShare: 1, BackfillDepth: 1}
 	var nodes []*cluster.Node
 	for i := range 4 {
-		nodes = append(nodes, run(plantest.Node(fmt.Sprint("n", i+1), 32, 4, 80), 90+int64(i), 60+60*i, 0, 1, 2, 3))
+		nodes = append(nodes, plantest.Run(plantest.Node(fmt.Sprint("n", i+1), 32, 4, 80), 90+int64(i), 60+60*i, 0, 1, 2, 3))
 	}
-	own, later := ago(lasting(1, 4, 60), 5*time.Hour), ago(lasting(3, 4, 60), 270*time.Minute)
-	long, short := ago(lasting(2, 4, 60*24), 72*time.Hour), ago(lasting(4, 4, 30), 0)
+	own, later := ago(plantest.Lasting(1, 4, 60), 5*time.Hour), ago(plantest.Lasting(3, 4, 60), 270*time.Minute)
+	long, short := ago(plantest.Lasting(2, 4, 60*24), 72*time.Hour), ago(plantest.Lasting(4, 4, 30), 0)
 	for _, tt := range []struct {
 		name  string
 		first []*order.Candidate // who has a backfill when the others come
@@ -212,7 +215,7 @@ func TestBackfillsAtTheFront(t *testing.T) {
 		{"who had one keeps it", []*order.Candidate{own}, "1 2 4"},
 	} {
 		q := order.NewQueue(p, nil)
-		v := &View{Nodes: nodes, Queue: q}
+		v := &given.View{Nodes: nodes, Queue: q}
 		for _, c := range tt.first {
 			q.Insert(c)
 		}

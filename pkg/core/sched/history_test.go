@@ -10,6 +10,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
+	"gangd/pkg/core/sched/given"
 	"gangd/pkg/core/sched/order"
 	"gangd/pkg/lab/plantest"
 )
@@ -20,7 +21,7 @@ import (
 type past struct {
 	t      *rapid.T
 	now    time.Time
-	view   View
+	view   given.View
 	policy *order.Policy
 	ledger *order.Ledger
 	known  map[int64]*order.Candidate // whoever starts
@@ -103,7 +104,7 @@ func (h *past) step() {
 	h.change()
 	if rapid.IntRange(0, 9).Draw(t, "reserve") == 0 {
 		from := h.now.Add(time.Duration(rapid.IntRange(-20, 60).Draw(t, "from")) * time.Minute)
-		w := Reservation{Name: fmt.Sprintf("w%d", len(h.view.Reservations)), Start: from, ClearBy: from.Add(-time.Minute), End: from.Add(time.Hour)}
+		w := given.Reservation{Name: fmt.Sprintf("w%d", len(h.view.Reservations)), Start: from, ClearBy: from.Add(-time.Minute), End: from.Add(time.Hour)}
 		for _, n := range h.view.Nodes {
 			if rapid.IntRange(0, 2).Draw(t, "reserved") == 0 {
 				w.Nodes = append(w.Nodes, n.Name)

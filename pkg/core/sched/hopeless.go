@@ -11,7 +11,7 @@ import (
 // hopeless is the ask class of a gang that a visit would do nothing for but note why it stays, and all others of its class;
 // nil: it has to be visited.
 func (pl *planner) hopeless(c *order.Candidate, cl *order.JobClass) *fit.AskClass {
-	if pl.kept.mem.visitsAll || len(c.Ask.Spec.Pools) > 0 || !pl.isBehind(c) || pl.visitedBehind && pl.visited[c.Job] {
+	if pl.kept.VisitsAll() || len(c.Ask.Spec.Pools) > 0 || !pl.isBehind(c) || pl.visitedBehind && pl.visited[c.Job] {
 		return nil
 	}
 	sh := pl.fit.ClassOfAll(cl, c)
@@ -21,12 +21,12 @@ func (pl *planner) hopeless(c *order.Candidate, cl *order.JobClass) *fit.AskClas
 	case !sh.Plain:
 		return nil
 	}
-	if m := pl.kept.mostFree(); sh.NeedsMore(&m.Amount) {
+	if pl.kept.NobodyHas(sh) {
 		pl.fit.Found().Reset()
-	} else if m.looks++; pl.fit.Fits(sh, pl.kept.views[0]) {
+	} else if pl.fit.Fits(sh, pl.kept.Bare()) {
 		return nil
-	} else if len(pl.kept.list) > 0 {
-		pl.fit.Fits(sh, pl.kept.viewFor(c, pl.leastEnd(c))) // the room that is told is that beside backfills
+	} else if len(pl.kept.List) > 0 {
+		pl.fit.Fits(sh, pl.kept.ViewFor(c, pl.LeastEnd(c))) // the room that is told is that beside backfills
 	}
 	sh.Full, sh.Counted = true, true // within a plan room only shrinks
 	return sh
@@ -38,38 +38,22 @@ func (pl *planner) isBehind(c *order.Candidate) bool {
 	if pl.behind {
 		return true
 	}
-	if len(pl.kept.later)+len(pl.guard.guarded)+len(pl.front)+len(pl.guard.waitingWide) > 0 || pl.reservations != nil || pl.mayPreempt() ||
-		pl.policy.UserCards > 0 || len(pl.policy.Accounts) > 0 || len(pl.policy.Switches) > 0 {
+	if len(pl.kept.Later)+len(pl.guard.guarded)+len(pl.Front)+len(pl.guard.waitingWide) > 0 || pl.Reservations != nil || pl.MayPreempt() ||
+		pl.Policy.UserCards > 0 || len(pl.Policy.Accounts) > 0 || len(pl.Policy.Switches) > 0 {
 		return false
 	}
-	for i := range pl.kept.list {
-		if order.Compare(pl.kept.list[i].c, c) >= 0 {
+	for i := range pl.kept.List {
+		if order.Compare(pl.kept.List[i].Taker, c) >= 0 {
 			return false
 		}
 	}
-	if pl.behind = !pl.kept.mayBackfill(c); pl.behind {
+	if pl.behind = !pl.kept.MayBackfill(c); pl.behind {
 		pl.visitedBehind = false
 		for job := range pl.visited {
-			if o := pl.view.Queue.Get(job); o != nil && order.Compare(o, c) >= 0 {
+			if o := pl.View.Queue.Get(job); o != nil && order.Compare(o, c) >= 0 {
 				pl.visitedBehind = true
 			}
 		}
 	}
 	return pl.behind
-}
-
-// tellHopeless notes why the hopeless gangs of a class stay. Mostly that is what the plan before said: as long as the cluster would hold
-// the gang, that it has no room depends on nothing else.
-func (pl *planner) tellHopeless(c *order.Candidate, cl *order.JobClass, sh *fit.AskClass) {
-	n := pl.why.notedOf(sh)
-	if o := n.last; n.verdict == nil && pl.fit.Found().Nodes == 0 && pl.fit.KnowsEmpty(sh) && o != nil && o.first == c.Job &&
-		o.isRoomless() {
-		n.verdict = o
-	}
-	pl.why.note(c, cl, sh)
-}
-
-// isRoomless reports whether a verdict says no more than that there is room for no rank.
-func (v *verdict) isRoomless() bool {
-	return v.word == WordResources && v.room == 0 && v.bad == nil && v.sentence == "" && !v.nearer
 }

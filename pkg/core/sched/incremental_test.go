@@ -8,6 +8,8 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
+	"gangd/pkg/core/sched/given"
+	"gangd/pkg/core/sched/kept"
 	"gangd/pkg/core/sched/order"
 	"gangd/pkg/lab/plantest"
 )
@@ -48,7 +50,7 @@ func TestCapacityIsLookedAtAgain(t *testing.T) {
 		if name == "temporary space of each" {
 			lacks.Each[cluster.Tmp] = 17 * plantest.GiB
 		}
-		v := &View{Queue: plantest.QueueOf(plantest.Candidate(8, x.spec))}
+		v := &given.View{Queue: plantest.QueueOf(plantest.Candidate(8, x.spec))}
 		away := plantest.Node("n2", 64, 0, 0) // would hold all of them, and is out of service
 		away.Ready, away.Has[cluster.Tmp], away.Has[cluster.Memory], away.Features = false, 64*plantest.GiB, 512*plantest.GiB, []string{"ib"}
 		var m Planner
@@ -78,7 +80,7 @@ func TestHopelessIsWhatAVisitFinds(t *testing.T) {
 			}
 			h.step()
 			h.view.Reservations = nil
-			all := &Planner{kept: keptMemory{visitsAll: true}}
+			all := &Planner{kept: kept.Memory{VisitsAll: true}}
 			plan, slow := fast.Make(h.now, &h.view, h.policy), all.Make(h.now, &h.view, h.policy)
 			if had, want := wholeOf(&plan, h), wholeOf(&slow, h); !reflect.DeepEqual(had, want) {
 				t.Fatalf("step %d: %+v\nall visited: %+v", step, had, want)
@@ -108,12 +110,12 @@ func wholeOf(p *Plan, h *past) whole {
 // others like it stand behind.
 func TestWhoStartedIsNotHopeless(t *testing.T) {
 	p := &order.Policy{BackfillDepth: 2}
-	n1, n2 := run(plantest.Node("n1", 32, 4, 80), 90, 60, 0, 1, 2, 3), plantest.Node("n2", 32, 1, 80)
-	q := plantest.QueueOf(lasting(1, 4, 1), lasting(3, 1, 600))
-	v := &View{Nodes: []*cluster.Node{n1, run(n2, 91, 60, 0)}, Queue: q}
+	n1, n2 := plantest.Run(plantest.Node("n1", 32, 4, 80), 90, 60, 0, 1, 2, 3), plantest.Node("n2", 32, 1, 80)
+	q := plantest.QueueOf(plantest.Lasting(1, 4, 1), plantest.Lasting(3, 1, 600))
+	v := &given.View{Nodes: []*cluster.Node{n1, plantest.Run(n2, 91, 60, 0)}, Queue: q}
 	v.Backfills = planned(t, plantest.Epoch0, v, p).Backfills
-	q.Insert(lasting(2, 2, 60))
-	q.Insert(lasting(4, 1, 600))
+	q.Insert(plantest.Lasting(2, 2, 60))
+	q.Insert(plantest.Lasting(4, 1, 600))
 	v.Nodes[1] = n2
 	plan := planned(t, plantest.Epoch0, v, &order.Policy{BackfillDepth: 1})
 	if got := started(plan); got != "[3@n2]" {

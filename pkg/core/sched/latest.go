@@ -12,7 +12,7 @@ import (
 // turnText is when a gang that waits for room comes to the front of its tier, and by when it
 // starts then. Empty: it never does, or it is there.
 func (wy *why) turnText(c *order.Candidate) string {
-	if wy.policy.GuardAfter <= 0 || wy.front[c.Job] != order.NoTurn || !wy.guard.waitsForRoom(c) {
+	if wy.Policy.GuardAfter <= 0 || wy.Front[c.Job] != order.NoTurn || !wy.guard.waitsForRoom(c) {
 		return ""
 	}
 	patience := wy.guard.patienceFor(order.Weight(c.Ask))
@@ -20,19 +20,19 @@ func (wy *why) turnText(c *order.Candidate) string {
 	if c.HasTurn() && c.TurnAt().Before(due) {
 		due, why = c.TurnAt(), fmt.Sprintf("%d times its time limit", order.OwnPatience)
 	}
-	text := fmt.Sprintf("comes to the front of its tier at %s, after a wait of %s", when.Clock(wy.now, due), why)
-	if !due.After(wy.now) {
+	text := fmt.Sprintf("comes to the front of its tier at %s, after a wait of %s", when.Clock(wy.Now, due), why)
+	if !due.After(wy.Now) {
 		text = fmt.Sprintf("has waited for %s, and comes to the front of its tier when those who waited longer have started", why)
 	}
 	at, longest := wy.latestStart(c)
 	switch {
-	case wy.reservations != nil:
+	case wy.Reservations != nil:
 		return text + ", if no reservation keeps its nodes"
 	case at.IsZero():
 		return text + "; gangs without a time limit may hold it up for as long as they run"
 	}
 	return fmt.Sprintf("%s; starts at the latest at %s, if none of a higher tier comes, and none that may run for more than %s", text,
-		when.Clock(wy.now, at), when.Words(longest))
+		when.Clock(wy.Now, at), when.Words(longest))
 }
 
 // latestStart is by when a gang starts at the latest, by its turn at the front and the time
@@ -44,8 +44,8 @@ func (wy *why) turnText(c *order.Candidate) string {
 // Who came to the front by its own limit stands behind all that waited too long for any, so that
 // this counts only where nobody will have by then.
 func (wy *why) latestStart(c *order.Candidate) (at time.Time, longest time.Duration) {
-	q := wy.view.Queue
-	for _, r := range wy.view.Running {
+	q := wy.View.Queue
+	for _, r := range wy.View.Running {
 		if longest = max(longest, r.TimeLimit+r.Stop); r.TimeLimit <= 0 {
 			return time.Time{}, 0
 		}
@@ -55,19 +55,19 @@ func (wy *why) latestStart(c *order.Candidate) (at time.Time, longest time.Durat
 			return time.Time{}, 0
 		}
 	}
-	kept := time.Duration(1 + wy.depth)
+	kept := time.Duration(1 + wy.Depth)
 	if longest > math.MaxInt64/kept/2 {
 		return time.Time{}, 0
 	}
 	each := kept * longest
 	if c.HasTurn() {
 		at := wy.after(c.TurnAt(), q.ByTurn(), c, each)
-		if first := q.ByAge()[0].Since().Add(wy.policy.GuardAfter); !at.IsZero() && at.Before(first) {
+		if first := q.ByAge()[0].Since().Add(wy.Policy.GuardAfter); !at.IsZero() && at.Before(first) {
 			return at, longest
 		}
 	}
-	patience := wy.policy.GuardAfter
-	if wy.ranksLeft() {
+	patience := wy.Policy.GuardAfter
+	if wy.RanksLeft() {
 		patience *= mostPatience
 	}
 	return wy.after(c.Since().Add(patience), q.ByAge(), c, each), longest
@@ -76,8 +76,8 @@ func (wy *why) latestStart(c *order.Candidate) (at time.Time, longest time.Durat
 // after is when a gang has started that comes to the front then, behind those of a list that are
 // before it there.
 func (wy *why) after(due time.Time, list []*order.Candidate, c *order.Candidate, each time.Duration) time.Time {
-	if due.Before(wy.now) {
-		due = wy.now
+	if due.Before(wy.Now) {
+		due = wy.Now
 	}
 	const century = 100 * 365 * 24 * time.Hour
 	sum := each

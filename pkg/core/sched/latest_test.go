@@ -9,6 +9,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
+	"gangd/pkg/core/sched/given"
 	"gangd/pkg/core/sched/order"
 	"gangd/pkg/lab/plantest"
 )
@@ -20,7 +21,7 @@ type standing struct {
 	queue     *order.Queue
 	planner   Planner
 	nodes     []*cluster.Node
-	backfills []Backfill
+	backfills []given.Backfill
 	runs      map[int64]*life
 	tick      int
 	next      int64
@@ -51,8 +52,8 @@ func (s *standing) fill(waiting int) {
 	}
 }
 
-func (s *standing) view() *View {
-	v := &View{Nodes: s.nodes, Queue: s.queue, Backfills: s.backfills}
+func (s *standing) view() *given.View {
+	v := &given.View{Nodes: s.nodes, Queue: s.queue, Backfills: s.backfills}
 	for _, l := range s.runs {
 		v.Running = order.PutRunning(v.Running, l.r.Job, l.r)
 	}

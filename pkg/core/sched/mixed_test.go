@@ -10,6 +10,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
+	"gangd/pkg/core/sched/given"
 	"gangd/pkg/core/sched/order"
 	"gangd/pkg/lab/plantest"
 )
@@ -163,7 +164,7 @@ func TestMixedPlaces(t *testing.T) {
 	nodes := []*cluster.Node{plantest.Node("n1", 8, 3, 80), plantest.Node("n2", 4, 4, 80)}
 	// The worker first would take n1, and leave no node with six CPUs.
 	c := plantest.Candidate(1, mixedSpec(api.Role{Name: "coordinator", Count: 1, CPUsPerRank: 6}, api.Role{Name: "worker", Count: 3, CPUsPerRank: 1, GPUsPerRank: 1}))
-	plan := planned(t, plantest.Epoch0, &View{Nodes: nodes, Queue: plantest.QueueOf(c)}, &order.Policy{})
+	plan := planned(t, plantest.Epoch0, &given.View{Nodes: nodes, Queue: plantest.QueueOf(c)}, &order.Policy{})
 	if len(plan.Starts) != 1 {
 		t.Fatalf("does not start: %+v", plan.Reasons(plantest.QueueOf(c)))
 	}
@@ -179,7 +180,7 @@ func TestMixedOnOneNode(t *testing.T) {
 	spec.Exclusive = true
 	c := plantest.Candidate(1, spec)
 	nodes := []*cluster.Node{plantest.Node("n1", 8, 2, 80)}
-	plan := planned(t, plantest.Epoch0, &View{Nodes: nodes, Queue: plantest.QueueOf(c)}, &order.Policy{})
+	plan := planned(t, plantest.Epoch0, &given.View{Nodes: nodes, Queue: plantest.QueueOf(c)}, &order.Policy{})
 	if len(plan.Starts) != 1 {
 		t.Fatalf("does not start: %+v", plan.Reasons(plantest.QueueOf(c)))
 	}
@@ -224,7 +225,7 @@ func TestMixedTexts(t *testing.T) {
 				return
 			}
 			q := plantest.QueueOf(c)
-			plan := planned(t, plantest.Epoch0, &View{Nodes: tt.nodes, Queue: q}, &order.Policy{})
+			plan := planned(t, plantest.Epoch0, &given.View{Nodes: tt.nodes, Queue: q}, &order.Policy{})
 			if r := plan.Reasons(q); len(r) != 1 || r[0].Text != tt.why {
 				t.Errorf("waits because\n%+v, want\n%q", r, tt.why)
 			}

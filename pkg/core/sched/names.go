@@ -35,8 +35,6 @@ func checkNames(nodes []*cluster.Node, p *order.Policy, ask *cluster.Ask) *api.E
 	return nil
 }
 
-func commas(names []string) string { return strings.Join(names, ", ") }
-
 // partitionNames lists those of the policy; nodes may name others, which exist as well.
 func partitionNames(nodes []*cluster.Node, p *order.Policy) []string {
 	var out []string

@@ -10,11 +10,8 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
 	"gangd/pkg/core/cmdline/when"
-	"gangd/pkg/core/hostlist"
+	"gangd/pkg/core/sched/given"
 )
-
-// hosts writes node names as one list.
-func hosts(names []string) string { return hostlist.Compress(names) }
 
 // textGroup is the nodes about which the same is to be said.
 type textGroup struct {
@@ -44,11 +41,11 @@ func (wy *why) nodeLines(d *cluster.Need) []string {
 	for _, g := range groups[:min(maxNodeLines, len(groups))] {
 		line := hosts(g.names) + ": " + g.text
 		if len(g.holders) > 0 {
-			line += "; held by " + wy.view.Names.list(g.holders)
+			line += "; held by " + jobList(wy.View.Names, g.holders)
 			if g.apart { // of one at least it is known when
-				line += ", the first of these nodes is free at the latest at " + when.Clock(wy.now, g.by)
+				line += ", the first of these nodes is free at the latest at " + when.Clock(wy.Now, g.by)
 			} else if !g.by.IsZero() {
-				line += ", free at the latest at " + when.Clock(wy.now, g.by)
+				line += ", free at the latest at " + when.Clock(wy.Now, g.by)
 			}
 		}
 		lines = append(lines, line)
@@ -66,7 +63,7 @@ func (wy *why) nodeLines(d *cluster.Need) []string {
 func (wy *why) textGroups(d *cluster.Need) []*textGroup {
 	byText := make(map[string]*textGroup)
 	var groups []*textGroup
-	for at, n := range wy.kept.views[0].Every() {
+	for at, n := range wy.kept.Bare().Every() {
 		if !d.Admits(n) {
 			continue
 		}
@@ -103,7 +100,7 @@ func (wy *why) textGroups(d *cluster.Need) []*textGroup {
 // emptyBy is when everything on a node has ended at the latest; zero: not known.
 func (wy *why) emptyBy(n *cluster.Node) (by time.Time) {
 	for i := range n.Grants {
-		t := wy.kept.ends.endOf(&n.Grants[i])
+		t := wy.kept.EndOf(&n.Grants[i])
 		if t.IsZero() {
 			return t
 		}
@@ -116,7 +113,7 @@ func (wy *why) emptyBy(n *cluster.Node) (by time.Time) {
 
 // nodeText is the arithmetic of one node.
 func (wy *why) nodeText(d *cluster.Need, at int) string {
-	n := wy.kept.views[0].Node(at)
+	n := wy.kept.Bare().Node(at)
 	if !n.Ready {
 		return "out of service: " + cmp.Or(n.NotReady, "not ready")
 	}
@@ -125,7 +122,7 @@ func (wy *why) nodeText(d *cluster.Need, at int) string {
 
 // freeText is what of a node in service is free, and what is short.
 func (wy *why) freeText(d *cluster.Need, at int) string {
-	n := wy.kept.views[0].Node(at)
+	n := wy.kept.Bare().Node(at)
 	for i := range n.Grants {
 		if n.Grants[i].Exclusive {
 			return "taken as a whole"
@@ -136,7 +133,7 @@ func (wy *why) freeText(d *cluster.Need, at int) string {
 	}
 	var parts []string
 	if d.WantsCards() {
-		parts = append(parts, cardParts(d, n, wy.view.Names)...)
+		parts = append(parts, cardParts(d, n, wy.View.Names)...)
 	}
 	for r, need := range d.One() {
 		row, free := &cluster.Resources[r], max(0, n.Free(cluster.Resource(r)))
@@ -160,17 +157,17 @@ func (wy *why) freeText(d *cluster.Need, at int) string {
 // takersOf names the jobs whose backfills keep others off a node.
 func (wy *why) takersOf(node string) string {
 	var ids []int64
-	for _, c := range wy.kept.list {
+	for _, c := range wy.kept.List {
 		if slices.ContainsFunc(c.Slots, func(s cluster.Slot) bool { return s.Node == node }) {
 			ids = append(ids, c.Job)
 		}
 	}
-	return wy.view.Names.list(ids)
+	return jobList(wy.View.Names, ids)
 }
 
 // cardParts is "2 of 8 cards free, needs 40G on each, card 1 has 22G free after 50G held
 // by strangers".
-func cardParts(d *cluster.Need, n *cluster.Node, names Names) []string {
+func cardParts(d *cluster.Need, n *cluster.Node, names given.Names) []string {
 	right := 0
 	var short []string
 	for i := range n.Cards {
@@ -206,7 +203,7 @@ func cardParts(d *cluster.Need, n *cluster.Node, names Names) []string {
 }
 
 // cardShort says why a card that no gang has to itself will not do.
-func cardShort(d *cluster.Need, n *cluster.Node, i int, names Names) string {
+func cardShort(d *cluster.Need, n *cluster.Node, i int, names given.Names) string {
 	c := &n.Cards[i]
 	holders, alone := n.Holders(i)
 	free := n.FreeVRAM(i)
@@ -216,7 +213,7 @@ func cardShort(d *cluster.Need, n *cluster.Node, i int, names Names) string {
 	case alone || d.CardFits(n, i):
 		return ""
 	case len(holders) > 0 && !d.Share:
-		return fmt.Sprintf("card %d is shared by %s", c.Index, names.list(holders))
+		return fmt.Sprintf("card %d is shared by %s", c.Index, jobList(names, holders))
 	}
 	text := fmt.Sprintf("card %d has %s free", c.Index, cluster.Size(free))
 	var by []string
@@ -224,7 +221,7 @@ func cardShort(d *cluster.Need, n *cluster.Node, i int, names Names) string {
 		by = append(by, cluster.Size(c.StrangersBytes)+" held by strangers")
 	}
 	if held := c.VRAMBytes - c.StrangersBytes - free; len(holders) > 0 && held > 0 {
-		by = append(by, fmt.Sprintf("%s reserved by %s", cluster.Size(held), names.list(holders)))
+		by = append(by, fmt.Sprintf("%s reserved by %s", cluster.Size(held), jobList(names, holders)))
 	}
 	if len(by) > 0 {
 		return text + " after " + join(by)

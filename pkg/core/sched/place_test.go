@@ -7,6 +7,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
+	"gangd/pkg/core/sched/given"
 	"gangd/pkg/core/sched/order"
 	"gangd/pkg/lab/plantest"
 )
@@ -59,7 +60,7 @@ func TestPlacement(t *testing.T) {
 			c := plantest.Candidate(1, tt.spec)
 			c.Avoid = tt.avoid
 			var parts []string
-			for _, s := range planned(t, plantest.Epoch0, &View{Nodes: tt.nodes, Queue: plantest.QueueOf(c)}, &order.Policy{}).Starts {
+			for _, s := range planned(t, plantest.Epoch0, &given.View{Nodes: tt.nodes, Queue: plantest.QueueOf(c)}, &order.Policy{}).Starts {
 				for i := 0; i < len(s.Slots); {
 					k := 1
 					for i+k < len(s.Slots) && s.Slots[i+k].Node == s.Slots[i].Node {
@@ -82,7 +83,7 @@ func TestReasons(t *testing.T) {
 	nodes[0] = plantest.Hold(nodes[0], 7, 0, true, 0)
 	down := *plantest.Node("n9", 64, 0, 0)
 	down.Ready, down.NotReady = false, "drained: broken fan"
-	v := &View{Nodes: []*cluster.Node{nodes[0], &down}, Queue: plantest.QueueOf(
+	v := &given.View{Nodes: []*cluster.Node{nodes[0], &down}, Queue: plantest.QueueOf(
 		plantest.Candidate(1, api.Spec{Size: 1, GPUsPerRank: 2}),
 		plantest.Candidate(2, api.Spec{Size: 1, GPUsPerRank: 2}),
 		plantest.Candidate(3, api.Spec{Size: 1, GPUsPerRank: 1}),

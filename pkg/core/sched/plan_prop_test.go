@@ -4,24 +4,24 @@ import (
 	"reflect"
 	"slices"
 	"testing"
-	"time"
 
 	"pgregory.net/rapid"
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
+	"gangd/pkg/core/sched/given"
 	"gangd/pkg/core/sched/order"
 	"gangd/pkg/lab/plantest"
 )
 
 // genView is a cluster on which a first plan has run, and a queue.
-func genView(t *rapid.T) *View {
+func genView(t *rapid.T) *given.View {
 	nodes := plantest.DrawNodes(t)
 	before := plantest.DrawQueue(t, 1000, 4)
-	for _, s := range Make(plantest.Epoch0, &View{Nodes: nodes, Queue: before}, &order.Policy{}).Starts {
+	for _, s := range Make(plantest.Epoch0, &given.View{Nodes: nodes, Queue: before}, &order.Policy{}).Starts {
 		nodes = plantest.Apply(t, nodes, before.Get(s.Job), 1, s.Slots)
 	}
-	return &View{Nodes: nodes, Queue: plantest.DrawQueue(t, 1, 8)}
+	return &given.View{Nodes: nodes, Queue: plantest.DrawQueue(t, 1, 8)}
 }
 
 func find(q *order.Queue, job int64) *order.Candidate { return q.Get(job) }
@@ -109,87 +109,10 @@ func TestHeadIsPlacedWhenAnyPlacementExists(t *testing.T) {
 			t.Skip("the parts of a gang with roles have a test of their own")
 		}
 		got := len(Make(plantest.Epoch0, v, &order.Policy{}).Starts) == 1
-		if want := bruteForce(c, v.Nodes); got != want {
+		if want := plantest.BruteForce(c, v.Nodes); got != want {
 			t.Fatalf("started %t, brute force %t: %+v", got, want, *c.Ask.Spec)
 		}
 	})
-}
-
-func bruteForce(c *order.Candidate, nodes []*cluster.Node) bool {
-	most := make([]int, len(nodes))
-	for i, n := range nodes {
-		for k := 1; k <= c.Size && takes(c, n, k); k++ {
-			most[i] = k
-		}
-	}
-	return distribute(c.Ask.Spec, most, nil, nodes)
-}
-
-func distribute(s *api.Spec, most, ks []int, nodes []*cluster.Node) bool {
-	if len(ks) == len(most) {
-		var on [][]string
-		for i, k := range ks {
-			if k > 0 {
-				on = append(on, nodes[i].Features)
-			}
-		}
-		return allowed(s, ks) && mayBeOn(s, on)
-	}
-	for k := 0; k <= most[len(ks)]; k++ {
-		if distribute(s, most, append(slices.Clone(ks), k), nodes) {
-			return true
-		}
-	}
-	return false
-}
-
-func allowed(s *api.Spec, ks []int) bool {
-	sum, members, short := 0, 0, 0
-	for _, k := range ks {
-		sum += k
-		if k > 0 {
-			members++
-		}
-		if s.RanksPerNode > 0 && k > s.RanksPerNode {
-			return false
-		}
-		if k > 0 && k < s.RanksPerNode {
-			short++
-		}
-	}
-	return sum == s.Size && members >= s.MinNodes && (s.MaxNodes == 0 || members <= s.MaxNodes) && short <= 1
-}
-
-// takes reports whether k ranks fit on n by trying every set of cards.
-func takes(c *order.Candidate, n *cluster.Node, k int) bool {
-	s := c.Ask.Spec
-	spec := *s
-	spec.Constraint, spec.Prefer = "", "" // these are judged of all nodes together
-	d, err := cluster.NewNeed(cluster.AskOf(&spec, c.Ask.Partitions))
-	if err != nil || !d.Admits(n) {
-		return false
-	}
-	want := s.GPUsPerNode
-	if s.GPUsPerRank > 0 {
-		want = s.GPUsPerRank * k
-	}
-	for set := range 1 << len(n.Cards) {
-		slots := make([]cluster.Slot, k)
-		for i := range n.Cards {
-			card := &n.Cards[i]
-			// Beyond Take's arithmetic: the type, and never a card that strangers have filled.
-			if set&(1<<i) != 0 && d.MatchesCard(card) && card.StrangersBytes < card.VRAMBytes && n.FreeVRAM(i) > 0 {
-				slots[0].Cards = append(slots[0].Cards, card.UUID)
-			}
-		}
-		if len(slots[0].Cards) != want {
-			continue
-		}
-		if _, err := n.Take(cluster.GrantFor(c.Ask, api.MemberKey{Job: c.Job, Epoch: 9}, slots, time.Time{})); err == nil {
-			return true
-		}
-	}
-	return false
 }
 
 // TestLowerGangsLeaveBackfillsAlone: with what was started on them, the places that are kept would
@@ -242,7 +165,7 @@ func TestPutRunning(t *testing.T) {
 // TestReasonOfWhatCameLater: a plan says nothing of who came after it.
 func TestReasonOfWhatCameLater(t *testing.T) {
 	q := plantest.QueueOf()
-	plan := planned(t, plantest.Epoch0, &View{Nodes: plantest.Nodes(1, 1, 0, 0), Queue: q}, &order.Policy{})
+	plan := planned(t, plantest.Epoch0, &given.View{Nodes: plantest.Nodes(1, 1, 0, 0), Queue: q}, &order.Policy{})
 	q.Insert(plantest.Candidate(1, api.Spec{Size: 9}))
 	if r, told := plan.Reason(1, q.JobClass(1)); told {
 		t.Errorf("%+v", r)

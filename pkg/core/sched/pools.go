@@ -28,10 +28,10 @@ func poolWord(kind string) string {
 }
 
 // shortOfPool says which pool has too little left for a gang that starts now, nil when none.
-func (bs *bounds) shortOfPool(c *order.Candidate) *verdict {
+func (bs *bounds) shortOfPool(c *order.Candidate) *excess {
 	for i := range c.Ask.Spec.Pools {
 		want := &c.Ask.Spec.Pools[i]
-		total, known := bs.policy.Pool(want.Key())
+		total, known := bs.Policy.Pool(want.Key())
 		free := max(0, total-bs.held().pools[want.Key()])
 		text := fmt.Sprintf("%d of %s asked for, %d of %d free", want.Count, want.Key(), free, total)
 		switch {
@@ -42,10 +42,10 @@ func (bs *bounds) shortOfPool(c *order.Candidate) *verdict {
 		}
 		kept, takers := bs.poolKept(c, want.Key())
 		if kept > 0 && want.Count <= free {
-			text += fmt.Sprintf(", %d of them kept for %s", min(kept, free), bs.view.Names.list(takers))
+			text += fmt.Sprintf(", %d of them kept for %s", min(kept, free), jobList(bs.View.Names, takers))
 		}
 		if want.Count+kept > free {
-			return &verdict{word: poolWord(want.Kind), sentence: text, pool: want.Key()}
+			return &excess{word: poolWord(want.Kind), sentence: text, pool: want.Key()}
 		}
 	}
 	return nil
@@ -53,7 +53,7 @@ func (bs *bounds) shortOfPool(c *order.Candidate) *verdict {
 
 // poolKept is how many of a pool are kept for gangs before c, which would still hold some when they are to start.
 func (bs *bounds) poolKept(c *order.Candidate, k api.PoolKey) (kept int, takers []int64) {
-	end := bs.end(c)
+	end := bs.End(c)
 	add := func(t *order.Candidate, from time.Time) {
 		if t.Job == c.Job || !from.Before(end) || slices.Contains(takers, t.Job) {
 			return
@@ -67,9 +67,9 @@ func (bs *bounds) poolKept(c *order.Candidate, k api.PoolKey) (kept int, takers 
 	for _, t := range bs.held().takers {
 		add(t.Candidate, t.from)
 	}
-	for i := range bs.kept.list {
-		if b := &bs.kept.list[i]; order.Compare(b.c, c) < 0 {
-			add(b.c, b.from())
+	for i := range bs.kept.List {
+		if b := &bs.kept.List[i]; order.Compare(b.Taker, c) < 0 {
+			add(b.Taker, b.From())
 		}
 	}
 	return kept, takers
@@ -77,11 +77,11 @@ func (bs *bounds) poolKept(c *order.Candidate, k api.PoolKey) (kept int, takers 
 
 // keepPools keeps what a gang asks for from those behind it, as far as it is one of the first that wait for any. For who asks for
 // more than the site has since it was restarted with fewer nothing is kept: it would keep the others off for ever.
-func (bs *bounds) keepPools(c *order.Candidate, v *verdict) {
-	if v.pool == (api.PoolKey{}) || bs.policy.CheckPools(c.Ask.Spec.Pools) != nil {
+func (bs *bounds) keepPools(c *order.Candidate, x *excess) {
+	if x.pool == (api.PoolKey{}) || bs.Policy.CheckPools(c.Ask.Spec.Pools) != nil {
 		return
 	}
-	if h := bs.held(); len(h.takers) < bs.depth && !slices.ContainsFunc(h.takers, func(t poolTaker) bool { return t.Job == c.Job }) {
+	if h := bs.held(); len(h.takers) < bs.Depth && !slices.ContainsFunc(h.takers, func(t poolTaker) bool { return t.Job == c.Job }) {
 		h.takers = append(h.takers, poolTaker{c, bs.poolsFreeAt(c)})
 	}
 }
@@ -90,10 +90,10 @@ func (bs *bounds) keepPools(c *order.Candidate, v *verdict) {
 func (bs *bounds) poolsFreeAt(c *order.Candidate) (at time.Time) {
 	for i := range c.Ask.Spec.Pools {
 		want := &c.Ask.Spec.Pools[i]
-		total, _ := bs.policy.Pool(want.Key())
+		total, _ := bs.Policy.Pool(want.Key())
 		missing := want.Count - (total - bs.held().pools[want.Key()])
 		var ends []poolEnd
-		for _, r := range bs.view.Running {
+		for _, r := range bs.View.Running {
 			if n := countOf(r.Pools, want.Key()); n > 0 {
 				if t := r.EndBy(); !t.IsZero() {
 					ends = append(ends, poolEnd{t, n})

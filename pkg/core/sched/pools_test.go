@@ -9,6 +9,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
+	"gangd/pkg/core/sched/given"
 	"gangd/pkg/core/sched/order"
 	"gangd/pkg/lab/plantest"
 )
@@ -51,7 +52,7 @@ func TestPools(t *testing.T) {
 				c.Submit = plantest.Epoch0.Add(time.Duration(i))
 				q.Insert(c)
 			}
-			v := &View{Nodes: []*cluster.Node{plantest.Node("n1", 64, 0, 0)}, Queue: q, Running: []*order.Running{tt.running}}
+			v := &given.View{Nodes: []*cluster.Node{plantest.Node("n1", 64, 0, 0)}, Queue: q, Running: []*order.Running{tt.running}}
 			plan := Make(plantest.Epoch0, v, p)
 			if len(plan.Starts) != tt.starts {
 				t.Errorf("%d starts, want %d", len(plan.Starts), tt.starts)
@@ -103,7 +104,7 @@ func TestPoolsAreNeverOverdrawn(t *testing.T) {
 			q.Insert(c)
 		}
 		held := rapid.IntRange(0, 3).Draw(t, "held")
-		v := &View{Nodes: []*cluster.Node{plantest.Node("n1", rapid.IntRange(1, 8).Draw(t, "cpus"), 0, 0)}, Queue: q}
+		v := &given.View{Nodes: []*cluster.Node{plantest.Node("n1", rapid.IntRange(1, 8).Draw(t, "cpus"), 0, 0)}, Queue: q}
 		if held > 0 {
 			v.Running = []*order.Running{{Job: 90, Epoch: 1, Pools: licences(held), Start: plantest.Epoch0, TimeLimit: time.Duration(rapid.IntRange(0, 2).Draw(t, "ends")) * time.Hour}}
 		}

@@ -8,6 +8,8 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
 	"gangd/pkg/core/sched/fit"
+	"gangd/pkg/core/sched/given"
+	"gangd/pkg/core/sched/kept"
 	"gangd/pkg/core/sched/order"
 )
 
@@ -16,9 +18,9 @@ const maxMoves = 16
 
 // victims are the gangs that make room for others.
 type victims struct {
-	*given
+	*given.Facts
 	fit          *fit.Finder
-	kept         *kept
+	kept         *kept.Backfills
 	bounds       *bounds
 	guard        *guard
 	candidates   []*victimCandidate // who may be preempted, made when first asked for
@@ -43,13 +45,13 @@ func (vs *victims) victimCandidates() []*victimCandidate {
 	}
 	vs.candidates = []*victimCandidate{}
 	byJob := make(map[api.MemberKey]*victimCandidate)
-	for _, r := range vs.view.Running {
+	for _, r := range vs.View.Running {
 		if r.Stopping {
 			continue
 		}
-		if by, until := vs.policy.Protects(r, vs.now); by != "" {
+		if by, until := vs.Policy.Protects(r, vs.Now); by != "" {
 			if !until.IsZero() {
-				vs.by(&vs.next, until)
+				vs.By(&vs.Next, until)
 			}
 			continue
 		}
@@ -58,7 +60,7 @@ func (vs *victims) victimCandidates() []*victimCandidate {
 		byJob[api.MemberKey{Job: r.Job, Epoch: r.Epoch}] = v
 	}
 	if len(byJob) > 0 {
-		for at, n := range vs.kept.views[0].Every() {
+		for at, n := range vs.kept.Bare().Every() {
 			for i := range n.Grants {
 				if v := byJob[n.Grants[i].MemberKey]; v != nil {
 					v.at = append(v.at, at)
@@ -81,11 +83,11 @@ func (vs *victims) lost(r *order.Running) time.Duration {
 	case since.IsZero() || r.KeepsWork && !r.Final:
 		return 0
 	case r.Final:
-		return r.Attained + vs.now.Sub(since)
+		return r.Attained + vs.Now.Sub(since)
 	case r.Saved.After(since):
 		since = r.Saved
 	}
-	return vs.now.Sub(since)
+	return vs.Now.Sub(since)
 }
 
 // compareFinal puts who would end behind who may run again.
@@ -101,15 +103,15 @@ func compareFinal(a, b *victimCandidate) int {
 
 // serviceLeft is the cards' time that a running gang is expected to need yet.
 func (vs *victims) serviceLeft(r *order.Running) float64 {
-	if !vs.view.Queue.Ledger().Knows(r.TimeLimit) {
+	if !vs.View.Queue.Ledger().Knows(r.TimeLimit) {
 		return order.Unknown
 	}
 	ran := r.Attained
 	if !r.Start.IsZero() {
-		ran += vs.now.Sub(r.Start)
+		ran += vs.Now.Sub(r.Start)
 	}
 	cards := max(1, r.Cards)
-	return vs.policy.Remaining(vs.view.Queue.Ledger(), r.TimeLimit, ran, order.Peer{User: r.User, Name: r.Name, Cards: cards,
+	return vs.Policy.Remaining(vs.View.Queue.Ledger(), r.TimeLimit, ran, order.Peer{User: r.User, Name: r.Name, Cards: cards,
 		Job: r.Job}).Seconds() * float64(cards)
 }
 
@@ -118,7 +120,7 @@ func (vs *victims) mayTake(c *order.Candidate, service float64, r *victimCandida
 	if vs.bounds.reclaims(c) && vs.bounds.borrows(r) {
 		return true
 	}
-	if vs.policy.Preempt != order.PreemptTier && vs.policy.Preempt != order.PreemptService {
+	if vs.Policy.Preempt != order.PreemptTier && vs.Policy.Preempt != order.PreemptService {
 		return false
 	}
 	// What --nice took off orders, but makes nobody a victim.
@@ -126,11 +128,12 @@ func (vs *victims) mayTake(c *order.Candidate, service float64, r *victimCandida
 	if higher != 0 {
 		return higher > 0
 	}
-	hysteresis := vs.policy.Hysteresis
+	hysteresis := vs.Policy.Hysteresis
 	if hysteresis <= 0 {
 		hysteresis = 1.2
 	}
-	return vs.policy.Preempt == order.PreemptService && r.KeepsWork && !r.Final && r.Turn == order.NoTurn && !vs.guard.waited(r.Running) && service > 0 &&
+	return vs.Policy.Preempt == order.PreemptService && r.KeepsWork && !r.Final && r.Turn == order.NoTurn &&
+		!vs.guard.waited(r.Running) && service > 0 &&
 		r.left >= hysteresis*service
 }
 
@@ -139,13 +142,13 @@ func (vs *victims) mayTake(c *order.Candidate, service float64, r *victimCandida
 // nothing is taken that does not let the whole gang start.
 func (vs *victims) preempt(c *order.Candidate, sh *fit.AskClass) bool {
 	// Who has room, but below too many switches, waits a while; nobody is stopped for that.
-	if !vs.mayPreempt() || vs.moveSearches >= maxMoves || vs.switchLimit(c) > 0 {
+	if !vs.MayPreempt() || vs.moveSearches >= maxMoves || vs.SwitchLimit(c) > 0 {
 		return false
 	}
-	service := vs.policy.Service(vs.view.Queue.Ledger(), c).Seconds()
+	service := vs.Policy.Service(vs.View.Queue.Ledger(), c).Seconds()
 	var victims []*victimCandidate
 	for _, v := range vs.victimCandidates() {
-		if !vs.kept.moved[v.Job] && vs.mayTake(c, service, v) {
+		if !vs.kept.Moved[v.Job] && vs.mayTake(c, service, v) {
 			victims = append(victims, v)
 		}
 	}
@@ -159,82 +162,56 @@ func (vs *victims) preempt(c *order.Candidate, sh *fit.AskClass) bool {
 	for _, v := range victims {
 		wait = max(wait, v.Stop)
 	}
-	end := vs.end(c)
-	if end != never {
+	end := vs.End(c)
+	if end != given.Never {
 		end = end.Add(wait)
 	}
 	slots, chosen := vs.move(c, sh, victims, end)
 	if slots == nil {
 		return false
 	}
-	b := backfill{Backfill: Backfill{Job: c.Job, Slots: slots, SearchedAt: vs.now, Victims: vs.timed(chosen), Until: end}, c: c}
-	b.grants = vs.kept.grantsOf(&b)
+	b := kept.Backfill{Backfill: given.Backfill{Job: c.Job, Slots: slots, SearchedAt: vs.Now, Victims: vs.timed(chosen), Until: end}, Taker: c}
+	b.Grants = vs.kept.GrantsOf(&b)
 	vs.tell(&b)
-	vs.kept.add(b)
+	vs.kept.Add(b)
 	return true
-}
-
-func (gv *given) mayPreempt() bool {
-	return len(gv.view.Running) > 0 && gv.policy.Preempts()
 }
 
 // timed says when each victim is to be told, so that those with a short notice work until
 // those with the longest are through with theirs.
-func (vs *victims) timed(chosen []*victimCandidate) []Victim {
+func (vs *victims) timed(chosen []*victimCandidate) []given.Victim {
 	var longest time.Duration
 	for _, v := range chosen {
 		longest = max(longest, v.Lead)
 	}
-	out := make([]Victim, len(chosen))
+	out := make([]given.Victim, len(chosen))
 	for i, v := range chosen {
-		out[i] = Victim{Job: v.Job, Epoch: v.Epoch, At: vs.now.Add(longest - v.Lead)}
-		vs.kept.moved[v.Job] = true
+		out[i] = given.Victim{Job: v.Job, Epoch: v.Epoch, At: vs.Now.Add(longest - v.Lead)}
+		vs.kept.Moved[v.Job] = true
 	}
 	return out
 }
 
 // tell stops the victims whose time has come.
-func (vs *victims) tell(b *backfill) {
+func (vs *victims) tell(b *kept.Backfill) {
 	for i := range b.Victims {
-		if v := &b.Victims[i]; !v.Notified && !v.At.After(vs.now) {
+		if v := &b.Victims[i]; !v.Notified && !v.At.After(vs.Now) {
 			v.Notified = true
 			vs.stops = append(vs.stops, Stop{Job: v.Job, Epoch: v.Epoch, For: b.Job})
 		}
 	}
 }
 
-// victimsLeft are those of a move that are still there and were not refused.
-func (kp *kept) victimsLeft(victims []Victim) []Victim {
-	if len(victims) == 0 {
-		return nil
-	}
-	var out []Victim
-	for _, v := range victims {
-		i, found := slices.BinarySearchFunc(kp.view.Running, v.Job, func(r *order.Running, job int64) int { return cmp.Compare(r.Job, job) })
-		if !found || kp.view.Running[i].Epoch != v.Epoch {
-			continue
-		}
-		r := kp.view.Running[i]
-		if by, _ := kp.policy.Protects(r, kp.now); v.Notified == r.Stopping && (by == "" || r.Stopping) {
-			out = append(out, v)
-		} else if r.Stopping {
-			v.Notified = true
-			out = append(out, v)
-		}
-		kp.moved[v.Job] = true
-	}
-	return out
-}
-
 // move finds places for a gang on its view without some of the victims, and which of them
 // have to go for it: first how far down the list one must go for it to fit at all, then the
 // nodes that cost least, then no more on each than is needed.
-func (vs *victims) move(c *order.Candidate, sh *fit.AskClass, victims []*victimCandidate, end time.Time) ([]cluster.Slot, []*victimCandidate) {
+func (vs *victims) move(c *order.Candidate, sh *fit.AskClass, victims []*victimCandidate, end time.Time) ([]cluster.Slot,
+	[]*victimCandidate) {
 	if sh.Alternatives != nil {
 		return vs.moveOfAlternatives(c, sh, victims, end)
 	}
 	d, l := sh.Need, fit.LayoutOf(sh.Need)
-	base := vs.kept.viewFor(c, end)
+	base := vs.kept.ViewFor(c, end)
 	if d.Packed() {
 		return vs.moveMixed(c, d, base, victims)
 	}
@@ -302,7 +279,7 @@ func (vs *victims) moveMixed(c *order.Candidate, d *cluster.Need, base *fit.Node
 		}
 	}
 	chosen := slices.Clone(victims[:n])
-	grants := vs.fit.Grants(c, slots, epochBackfill, time.Time{})
+	grants := vs.fit.Grants(c, slots, given.EpochBackfill, time.Time{})
 	for i := len(chosen) - 1; i >= 0; i-- {
 		rest := slices.Delete(slices.Clone(chosen), i, i+1)
 		nodes := without(rest)

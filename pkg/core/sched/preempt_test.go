@@ -13,6 +13,8 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
 	"gangd/pkg/core/cmdline/when"
+	"gangd/pkg/core/sched/given"
+	"gangd/pkg/core/sched/kept"
 	"gangd/pkg/core/sched/order"
 	"gangd/pkg/lab/plantest"
 )
@@ -21,7 +23,7 @@ import (
 func ran(nodes []*cluster.Node, job int64, minutes int, places map[int][]int) *order.Running {
 	r := &order.Running{Job: job, Epoch: 1, Start: plantest.Epoch0.Add(-time.Duration(minutes) * time.Minute), Submit: plantest.Epoch0.Add(-time.Duration(minutes) * time.Minute)}
 	for at, cards := range places {
-		nodes[at] = run(nodes[at], job, 0, cards...)
+		nodes[at] = plantest.Run(nodes[at], job, 0, cards...)
 		r.Cards += len(cards)
 	}
 	return r
@@ -164,7 +166,7 @@ func TestPreemption(t *testing.T) {
 			nodes := []*cluster.Node{plantest.Node("n1", 32, 4, 80), plantest.Node("n2", 32, 4, 80)}
 			c := plantest.Candidate(9, tt.taker)
 			c.Priority, c.Account, c.TimeLimit = 5, "own", tt.taker.TimeLimit
-			plan := planned(t, plantest.Epoch0, &View{Running: tt.running(nodes), Nodes: nodes, Queue: plantest.QueueOf(c)}, tt.policy)
+			plan := planned(t, plantest.Epoch0, &given.View{Running: tt.running(nodes), Nodes: nodes, Queue: plantest.QueueOf(c)}, tt.policy)
 			if got := told(plan); got != tt.want {
 				t.Errorf("told %s, want %s", got, tt.want)
 			}
@@ -185,7 +187,7 @@ func TestWhyNamesTheProtected(t *testing.T) {
 	done.Done, done.Final, done.TimeLimit = true, true, 2*time.Hour
 	c := plantest.Candidate(9, api.Spec{Size: 2, GPUsPerRank: 4})
 	c.Priority = 5
-	v := &View{Running: []*order.Running{own, site, done, equal, elsewhere, stopping}, Nodes: nodes, Queue: plantest.QueueOf(c)}
+	v := &given.View{Running: []*order.Running{own, site, done, equal, elsewhere, stopping}, Nodes: nodes, Queue: plantest.QueueOf(c)}
 	p := &order.Policy{Preempt: order.PreemptTier, MinRun: 30 * time.Minute, MaxMinRun: 3 * time.Hour, ProtectDone: true}
 	at := func(d time.Duration) string { return when.Clock(plantest.Epoch0, plantest.Epoch0.Add(d)) }
 	want := "could make room, but protected: job 1 until " + at(time.Hour) + " (its --min-run), job 2 until " + at(10*time.Minute) +
@@ -208,9 +210,9 @@ func TestMove(t *testing.T) {
 	p := &order.Policy{Preempt: order.PreemptTier}
 	taker := plantest.Candidate(9, api.Spec{Size: 4, GPUsPerRank: 1})
 	taker.Priority, taker.TimeLimit = 5, 10*time.Hour
-	shorter := lasting(11, 1, 1)
+	shorter := plantest.Lasting(11, 1, 1)
 	shorter.Priority = 5
-	v := &View{Nodes: nodes, Running: []*order.Running{long, short}, Queue: plantest.QueueOf(taker, lasting(10, 1, 1))}
+	v := &given.View{Nodes: nodes, Running: []*order.Running{long, short}, Queue: plantest.QueueOf(taker, plantest.Lasting(10, 1, 1))}
 	plan := planned(t, plantest.Epoch0, v, p)
 	if got := told(plan) + started(plan); got != "[1>9][]" || !plan.Next.Equal(plantest.Epoch0.Add(time.Minute)) {
 		t.Fatalf("at first %s, next %s", got, plan.Next)
@@ -227,7 +229,7 @@ func TestMove(t *testing.T) {
 	if plan = planned(t, later, v, p); told(plan) != "[2>9]" {
 		t.Fatalf("after the notice: told %s", told(plan))
 	}
-	v.Queue = plantest.QueueOf(lasting(10, 1, 1))
+	v.Queue = plantest.QueueOf(plantest.Lasting(10, 1, 1))
 	if plan = planned(t, later, v, p); told(plan) != "[]" || len(plan.Backfills) != 0 || started(plan) != "[10@n1]" {
 		t.Fatalf("the taker is gone: told %s, backfills %+v, starts %s", told(plan), plan.Backfills, started(plan))
 	}
@@ -255,7 +257,7 @@ func TestNobodyIsPreemptedInVain(t *testing.T) {
 			}
 		}
 		var running []*order.Running
-		for _, s := range Make(plantest.Epoch0, &View{Nodes: nodes, Queue: before}, &order.Policy{}).Starts {
+		for _, s := range Make(plantest.Epoch0, &given.View{Nodes: nodes, Queue: before}, &order.Policy{}).Starts {
 			c := before.Get(s.Job)
 			nodes = plantest.Apply(t, nodes, c, 1, s.Slots)
 			running = append(running, &order.Running{Job: s.Job, Epoch: 1, Priority: c.Priority, Cards: order.CardsOf(c.Ask), Submit: c.Submit,
@@ -272,7 +274,7 @@ func TestNobodyIsPreemptedInVain(t *testing.T) {
 			c.TimeLimit = time.Duration(rapid.IntRange(0, 90).Draw(t, "limit")) * time.Minute
 			q.Insert(c)
 		}
-		v := &View{Nodes: nodes, Queue: q, Running: running}
+		v := &given.View{Nodes: nodes, Queue: q, Running: running}
 		plan := Make(plantest.Epoch0, v, p)
 		if again := Make(plantest.Epoch0, v, p); !reflect.DeepEqual(plan.Starts, again.Starts) || !reflect.DeepEqual(plan.Backfills, again.Backfills) || !reflect.DeepEqual(plan.Stops, again.Stops) {
 			t.Fatal("two plans of one view differ")
@@ -287,13 +289,13 @@ func TestNobodyIsPreemptedInVain(t *testing.T) {
 
 // besideBackfills is nodes with the plain backfills of all but one job on them: who is behind one
 // may have to make room beside it where there was room enough without.
-func besideBackfills(nodes []*cluster.Node, q *order.Queue, backfills []Backfill, but int64) []*cluster.Node {
+func besideBackfills(nodes []*cluster.Node, q *order.Queue, backfills []given.Backfill, but int64) []*cluster.Node {
 	out := slices.Clone(nodes)
 	for _, k := range backfills {
 		if k.Job == but || len(k.Victims) > 0 {
 			continue
 		}
-		by := plantest.GrantsBy(q.Get(k.Job), epochBackfill, k.Slots, time.Time{})
+		by := plantest.GrantsBy(q.Get(k.Job), given.EpochBackfill, k.Slots, time.Time{})
 		for i, n := range out {
 			if g, here := by[n.Name]; here {
 				out[i] = n.Restore(g)
@@ -303,7 +305,7 @@ func besideBackfills(nodes []*cluster.Node, q *order.Queue, backfills []Backfill
 	return out
 }
 
-func checkMoves(t *rapid.T, v *View, p *order.Policy, plan Plan) {
+func checkMoves(t *rapid.T, v *given.View, p *order.Policy, plan Plan) {
 	for _, s := range plan.Starts {
 		v.Nodes = plantest.Apply(t, v.Nodes, v.Queue.Get(s.Job), 7, s.Slots)
 	}
@@ -374,9 +376,9 @@ func TestPriceOfAPlace(t *testing.T) {
 	wide := victim(3, 10*time.Minute, map[int][]int{1: {0, 1, 2, 3}})
 	wide.at = []int{0, 1} // of a gang on two nodes
 	c := plantest.Candidate(9, api.Spec{Size: 4, GPUsPerRank: 1})
-	pl := new(Planner).planner(plantest.Epoch0, &View{Nodes: nodes, Queue: plantest.QueueOf(c)}, &order.Policy{})
+	pl := new(Planner).planner(plantest.Epoch0, &given.View{Nodes: nodes, Queue: plantest.QueueOf(c)}, &order.Policy{})
 	sh := pl.fit.ClassOf(c.Ask)
-	mv := &mover{d: sh.Need, base: pl.kept.views[0], on: map[int][]*victimCandidate{0: {half, other}, 1: {wide}}}
+	mv := &mover{d: sh.Need, base: pl.kept.Views[0], on: map[int][]*victimCandidate{0: {half, other}, 1: {wide}}}
 	for _, tt := range []struct {
 		at, ranks int
 		want      int64
@@ -409,7 +411,7 @@ func TestLostWork(t *testing.T) {
 		{order.Running{Start: hour(4), Saved: hour(3)}, 6},
 		{order.Running{Final: true, Attained: time.Hour}, 0},
 	} {
-		if got := (&victims{given: &given{now: hour(10)}}).lost(&tt.r); got != time.Duration(tt.want)*time.Hour {
+		if got := (&victims{Facts: &given.Facts{Now: hour(10)}}).lost(&tt.r); got != time.Duration(tt.want)*time.Hour {
 			t.Errorf("%s: %v, want %d hours", printer.Value(tt.r), got, tt.want)
 		}
 	}
@@ -460,7 +462,7 @@ func TestMayTake(t *testing.T) {
 		ask := c.Ask
 		*c.Terms = tt.c
 		c.Size, c.Ask = 4, ask
-		pl := new(Planner).planner(plantest.Epoch0, &View{Nodes: nodes, Queue: plantest.QueueOf(), Running: []*order.Running{holds}}, &p)
+		pl := new(Planner).planner(plantest.Epoch0, &given.View{Nodes: nodes, Queue: plantest.QueueOf(), Running: []*order.Running{holds}}, &p)
 		if got := pl.victims.mayTake(c, tt.service, &victimCandidate{Running: &tt.r, left: tt.left}); got != tt.want {
 			t.Errorf("%s: %t", tt.name, got)
 		}
@@ -470,7 +472,7 @@ func TestMayTake(t *testing.T) {
 // TestServiceLeft: the time of all cards that a gang may run yet, of one at least, by what it ran in all.
 func TestServiceLeft(t *testing.T) {
 	l := order.NewLedger(0)
-	v := &View{Nodes: plantest.Nodes(1, 16, 8, 80), Queue: order.NewQueue(&order.Policy{}, l)}
+	v := &given.View{Nodes: plantest.Nodes(1, 16, 8, 80), Queue: order.NewQueue(&order.Policy{}, l)}
 	pl := new(Planner).planner(plantest.Epoch0, v, &order.Policy{})
 	of := func(ran time.Duration, cards int) float64 {
 		return l.Remaining(10*time.Hour, ran, order.Peer{Cards: cards}).Seconds() * float64(cards)
@@ -509,7 +511,7 @@ func TestVictimsInTurn(t *testing.T) {
 		began(13, 5, func(r *order.Running) { r.TimeLimit = 0 }), began(14, 3, func(r *order.Running) { r.KeepsWork = true }),
 	}
 	p := &order.Policy{Preempt: order.PreemptService}
-	pl := new(Planner).planner(plantest.Epoch0, &View{Nodes: plantest.Nodes(1, 16, 8, 80), Queue: order.NewQueue(p, order.NewLedger(0)), Running: running}, p)
+	pl := new(Planner).planner(plantest.Epoch0, &given.View{Nodes: plantest.Nodes(1, 16, 8, 80), Queue: order.NewQueue(p, order.NewLedger(0)), Running: running}, p)
 	var got []int64
 	for range 2 {
 		got = nil
@@ -520,8 +522,8 @@ func TestVictimsInTurn(t *testing.T) {
 	if want := "[14 9 12 6 13 5 1 7 8 4 3 2]"; fmt.Sprint(got) != want {
 		t.Errorf("%v, want %s", got, want)
 	}
-	if !pl.next.Equal(plantest.Epoch0.Add(time.Hour)) {
-		t.Errorf("next at %v, want when the protection of job 11 is over", pl.next.Sub(plantest.Epoch0))
+	if !pl.Next.Equal(plantest.Epoch0.Add(time.Hour)) {
+		t.Errorf("next at %v, want when the protection of job 11 is over", pl.Next.Sub(plantest.Epoch0))
 	}
 }
 
@@ -530,43 +532,17 @@ func TestVictimsAreToldInTime(t *testing.T) {
 	victim := func(job int64, lead int) *victimCandidate {
 		return &victimCandidate{Running: &order.Running{Job: job, Epoch: 2, Lead: time.Duration(lead) * time.Second}}
 	}
-	g := &given{now: plantest.Epoch0}
-	vs := &victims{given: g, kept: &kept{given: g, moved: map[int64]bool{}}}
-	b := &backfill{Backfill: Backfill{Job: 9, Victims: vs.timed([]*victimCandidate{victim(1, 10), victim(2, 60), victim(3, 0)})}}
+	g := &given.Facts{Now: plantest.Epoch0}
+	vs := &victims{Facts: g, kept: &kept.Backfills{Facts: g, Moved: map[int64]bool{}}}
+	b := &kept.Backfill{Backfill: given.Backfill{Job: 9, Victims: vs.timed([]*victimCandidate{victim(1, 10), victim(2, 60), victim(3, 0)})}}
 	vs.tell(b)
-	if got := printer.Value(b.Victims); got != "[{Job:1 Epoch:2 At:50s} {Job:2 Epoch:2 At:0s Notified:true} {Job:3 Epoch:2 At:1m0s}]" || len(vs.kept.moved) != 3 {
-		t.Errorf("%s, of a move %v", got, vs.kept.moved)
+	if got := printer.Value(b.Victims); got != "[{Job:1 Epoch:2 At:50s} {Job:2 Epoch:2 At:0s Notified:true} {Job:3 Epoch:2 At:1m0s}]" || len(vs.kept.Moved) != 3 {
+		t.Errorf("%s, of a move %v", got, vs.kept.Moved)
 	}
-	g.now = plantest.Epoch0.Add(50 * time.Second)
+	g.Now = plantest.Epoch0.Add(50 * time.Second)
 	vs.tell(b)
 	vs.tell(b)
 	if got := printer.Value(vs.stops); got != "[{Job:2 Epoch:2 For:9} {Job:1 Epoch:2 For:9}]" {
 		t.Errorf("told %s", got)
-	}
-}
-
-// TestVictimsLeft: of those of a move who is gone or came back, is protected now or was stopped by somebody else.
-func TestVictimsLeft(t *testing.T) {
-	running := []*order.Running{
-		{Job: 1, Epoch: 1}, {Job: 2, Epoch: 2}, {Job: 3, Epoch: 1, Stopping: true}, {Job: 4, Epoch: 1, Done: true}, {Job: 5, Epoch: 1, Done: true, Stopping: true},
-	}
-	pl := new(Planner).planner(plantest.Epoch0, &View{Nodes: plantest.Nodes(1, 8, 4, 80), Queue: plantest.QueueOf(), Running: running}, &order.Policy{Preempt: order.PreemptTier, ProtectDone: true})
-	if pl.kept.victimsLeft(nil) != nil {
-		t.Error("none are left of none")
-	}
-	for _, told := range []bool{false, true} {
-		var all []Victim
-		for job := range int64(6) {
-			all = append(all, Victim{Job: job + 1, Epoch: 1, Notified: told})
-		}
-		clear(pl.kept.moved)
-		want := map[bool]string{false: "1:false 3:true 5:true ", true: "3:true 5:true "}[told]
-		got := ""
-		for _, v := range pl.kept.victimsLeft(all) {
-			got += fmt.Sprintf("%d:%t ", v.Job, v.Notified)
-		}
-		if got != want || len(pl.kept.moved) != 4 || pl.kept.moved[2] || pl.kept.moved[6] {
-			t.Errorf("told %t: %s, want %s; of a move %v", told, got, want, pl.kept.moved)
-		}
 	}
 }

@@ -13,19 +13,19 @@ import (
 // protectedLines names the gangs that would have to make room for a candidate if they were
 // not protected, by what each is, and until when.
 func (wy *why) protectedLines(c *order.Candidate, d *cluster.Need) []string {
-	if !wy.mayPreempt() {
+	if !wy.MayPreempt() {
 		return nil
 	}
-	service := wy.policy.Service(wy.view.Queue.Ledger(), c).Seconds()
+	service := wy.Policy.Service(wy.View.Queue.Ledger(), c).Seconds()
 	const most = 4
 	var texts []string
-	for _, r := range wy.view.Running {
-		by, until := wy.policy.Protects(r, wy.now)
+	for _, r := range wy.View.Running {
+		by, until := wy.Policy.Protects(r, wy.Now)
 		if by == "" || r.Stopping || !wy.victims.mayTake(c, service, &victimCandidate{Running: r, left: wy.victims.serviceLeft(r)}) ||
 			!wy.holdsWhere(r, d) {
 			continue
 		}
-		texts = append(texts, "job "+wy.view.Names.of(r.Job)+" "+wy.protectedText(r, by, until))
+		texts = append(texts, "job "+wy.View.Names.Of(r.Job)+" "+wy.protectedText(r, by, until))
 	}
 	if len(texts) == 0 {
 		return nil
@@ -39,20 +39,20 @@ func (wy *why) protectedLines(c *order.Candidate, d *cluster.Need) []string {
 func (wy *why) protectedText(r *order.Running, by order.Protection, until time.Time) string {
 	switch by {
 	case order.ProtectedByItself:
-		return "until " + when.Clock(wy.now, until) + " (its --min-run)"
+		return "until " + when.Clock(wy.Now, until) + " (its --min-run)"
 	case order.ProtectedBySite:
-		return "until " + when.Clock(wy.now, until) + " (the least run of the site)"
+		return "until " + when.Clock(wy.Now, until) + " (the least run of the site)"
 	}
 	text := "until it ends"
 	if r.TimeLimit > 0 && !r.Start.IsZero() {
-		text = "until it ends, at the latest at " + when.Clock(wy.now, r.Start.Add(r.TimeLimit+r.Stop))
+		text = "until it ends, at the latest at " + when.Clock(wy.Now, r.Start.Add(r.TimeLimit+r.Stop))
 	}
 	return text + " (a rank is done)"
 }
 
 // holdsWhere reports whether a gang holds something of a node that an ask admits.
 func (wy *why) holdsWhere(r *order.Running, d *cluster.Need) bool {
-	for _, n := range wy.kept.views[0].Every() {
+	for _, n := range wy.kept.Bare().Every() {
 		if _, here := n.Grant(api.MemberKey{Job: r.Job, Epoch: r.Epoch}); here && (d.Parts != nil || d.Admits(n)) {
 			return true
 		}

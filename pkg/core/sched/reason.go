@@ -3,29 +3,21 @@ package sched
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
 	"gangd/pkg/core/hostlist"
 	"gangd/pkg/core/sched/fit"
+	"gangd/pkg/core/sched/given"
+	"gangd/pkg/core/sched/kept"
 	"gangd/pkg/core/sched/order"
-)
-
-// The words of the REASON column, as Slurm spells them.
-const (
-	WordResources = "Resources"       // not enough is free
-	WordPriority  = "Priority"        // enough is free, or will be, but others are ahead
-	WordNodes     = "ReqNodeNotAvail" // the nodes or cards that could hold it are out of service
-	WordBad       = "BadConstraints"  // the ask can't be read
-	WordNone      = "None"            // nothing keeps it: the next plan starts it
 )
 
 // why says why gangs stay, in a word for each, and at length of the one that is explained.
 type why struct {
-	*given
+	*given.Facts
 	fit      *fit.Finder
-	kept     *kept
+	kept     *kept.Backfills
 	bounds   *bounds
 	guard    *guard
 	victims  *victims
@@ -33,7 +25,7 @@ type why struct {
 	verdicts verdictList
 	// Of the gang that is explained: the nodes as it sees them, and its backfill.
 	explainedView     *fit.NodeView
-	explainedBackfill *backfill
+	explainedBackfill *kept.Backfill
 }
 
 // verdict is why the candidates of a class stay, in figures: of a hundred thousand that
@@ -100,6 +92,52 @@ func (n *noted) again(v *verdict) *verdict {
 	return n.last
 }
 
+// exceeds notes that a bound keeps the candidates of a class, unless more is known of them.
+func (wy *why) exceeds(c *order.Candidate, cl *order.JobClass, x *excess) {
+	if wy.verdicts.of(cl) == nil {
+		wy.verdicts.set(cl, &verdict{first: c.Job, word: x.word, sentence: x.sentence, pool: x.pool})
+	}
+}
+
+// nearer reports whether the candidates of a class stay only to be below fewer switches.
+func (wy *why) nearer(cl *order.JobClass) bool { return wy.verdicts.of(cl).nearer }
+
+// roomless notes why the gangs of a class stay of which no rank has room. Mostly that is what the plan before said: as long as the
+// cluster would hold the gang, that it has no room depends on nothing else.
+func (wy *why) roomless(c *order.Candidate, cl *order.JobClass, sh *fit.AskClass) {
+	n := wy.notedOf(sh)
+	if o := n.last; n.verdict == nil && wy.fit.Found().Nodes == 0 && wy.fit.KnowsEmpty(sh) && o != nil && o.first == c.Job &&
+		o.isRoomless() {
+		n.verdict = o
+	}
+	wy.note(c, cl, sh)
+}
+
+// isRoomless reports whether a verdict says no more than that there is room for no rank.
+func (v *verdict) isRoomless() bool {
+	return v.word == WordResources && v.room == 0 && v.bad == nil && v.sentence == "" && !v.nearer
+}
+
+// explained is why a gang stays that was looked at last.
+func (wy *why) explained(c *order.Candidate, sh *fit.AskClass) *verdict {
+	v := wy.reservedVerdict(c, sh)
+	if v == nil {
+		v = wy.switchVerdict(c, sh)
+	}
+	if v != nil {
+		v.first = c.Job
+		return v
+	}
+	if (wy.Reservations != nil || len(wy.Policy.Switches) > 0) && sh.Need.Parts == nil {
+		wy.fit.TallyOf(wy.fit.Look(sh, wy.explainedView, nil))
+	}
+	own := wy.verdictFor(sh)
+	if own.first = c.Job; wy.notedOf(sh).verdict != nil {
+		own.first = wy.notedOf(sh).verdict.first
+	}
+	return &own
+}
+
 // note says why the candidates of a class stay, once for all ask classes and classes that are
 // equal in it.
 func (wy *why) note(c *order.Candidate, cl *order.JobClass, sh *fit.AskClass) {
@@ -118,9 +156,9 @@ func (wy *why) note(c *order.Candidate, cl *order.JobClass, sh *fit.AskClass) {
 	}
 	n := wy.notedOf(sh)
 	if n.verdict == nil {
-		if (wy.reservations != nil || len(wy.policy.Switches) > 0) && sh.Need != nil && sh.Need.Parts == nil {
+		if (wy.Reservations != nil || len(wy.Policy.Switches) > 0) && sh.Need != nil && sh.Need.Parts == nil {
 			// What was looked at since is not what this gang sees.
-			wy.fit.TallyOf(wy.fit.Look(sh, wy.kept.viewFor(c, wy.end(c)), nil))
+			wy.fit.TallyOf(wy.fit.Look(sh, wy.kept.ViewFor(c, wy.End(c)), nil))
 		}
 		v := wy.verdictFor(sh)
 		v.first = c.Job
@@ -141,8 +179,8 @@ func (wy *why) verdictFor(sh *fit.AskClass) verdict {
 	if sh.Alternatives != nil {
 		v.sentence = wy.alternativesText(sh)
 	}
-	if len(wy.kept.list) > 0 && !sh.Counted && wy.fit.Fits(sh, wy.kept.views[0]) {
-		v.word, v.sentence, v.takers = WordPriority, "", wy.kept.takerJobs()
+	if len(wy.kept.List) > 0 && !sh.Counted && wy.fit.Fits(sh, wy.kept.Bare()) {
+		v.word, v.sentence, v.takers = WordPriority, "", wy.kept.TakerJobs()
 		return v
 	}
 	if !wy.fit.FitsEmpty(sh) {
@@ -153,27 +191,10 @@ func (wy *why) verdictFor(sh *fit.AskClass) verdict {
 	return v
 }
 
-// takerJobs are the gangs that hold backfills. The list is not to be changed: others have it
-// as long as nobody else gets a backfill.
-func (kp *kept) takerJobs() []int64 {
-	same := len(kp.takers) == len(kp.list)
-	for i := 0; same && i < len(kp.list); i++ {
-		_, same = slices.BinarySearch(kp.takers, kp.list[i].Job)
-	}
-	if !same {
-		kp.takers = make([]int64, len(kp.list))
-		for i := range kp.list {
-			kp.takers[i] = kp.list[i].Job
-		}
-		slices.Sort(kp.takers)
-	}
-	return kp.takers
-}
-
-func (v *verdict) reason(job int64, names Names) Reason {
+func (v *verdict) reason(job int64, names given.Names) Reason {
 	r := Reason{Job: job, Word: v.wordFor(job), Text: v.text(job, names)}
 	if r.Word != v.word {
-		r.Text = "behind job " + names.of(v.first) + ", which asks for the same; " + r.Text
+		r.Text = "behind job " + names.Of(v.first) + ", which asks for the same; " + r.Text
 	}
 	return r
 }
@@ -185,7 +206,7 @@ func (v *verdict) wordFor(job int64) string {
 	return v.word
 }
 
-func (v *verdict) text(job int64, names Names) string {
+func (v *verdict) text(job int64, names given.Names) string {
 	switch {
 	case v.sentence != "":
 		return v.sentence
@@ -194,85 +215,18 @@ func (v *verdict) text(job int64, names Names) string {
 	case v.takers != nil:
 		// Not that these are ahead: in order of service who has a backfill may be behind.
 		others := slices.DeleteFunc(slices.Clone(v.takers), func(taker int64) bool { return taker == job })
-		return "would fit, but what is free is kept for " + names.list(others)
+		return "would fit, but what is free is kept for " + jobList(names, others)
 	case v.out != "":
 		return "does not fit without what is out of service: " + v.out
 	}
 	return roomText(v.need, v.room)
 }
 
-func roomText(d *cluster.Need, room int) string {
-	if room < d.Size {
-		return fmt.Sprintf("room for %d of %s now, each needs %s", room, api.Count(d.Size, "rank"), rankText(d))
-	}
-	return fmt.Sprintf("room for %s now, but not on %s; each rank needs %s", api.Count(d.Size, "rank"), layoutText(d), rankText(d))
-}
-
-// layoutText is what the ask says about its nodes.
-func layoutText(d *cluster.Need) string {
-	s := d.Ask.Spec
-	switch {
-	case s.RanksPerNode > 0:
-		return fmt.Sprintf("nodes with %s each", api.Count(s.RanksPerNode, "rank"))
-	case s.MinNodes > 0 && s.MinNodes == s.MaxNodes:
-		return "exactly " + api.Count(s.MinNodes, "node")
-	case s.MinNodes > 0 && s.MaxNodes > 0:
-		return fmt.Sprintf("%d to %s", s.MinNodes, api.Count(s.MaxNodes, "node"))
-	case s.MaxNodes > 0:
-		return "at most " + api.Count(s.MaxNodes, "node")
-	}
-	return "at least " + api.Count(s.MinNodes, "node")
-}
-
-// rankText is what one rank needs, cards first.
-func rankText(d *cluster.Need) string {
-	var parts []string
-	if d.Cards > 0 {
-		parts = append(parts, cardText(d, d.Cards))
-	}
-	if d.NodeCards > 0 {
-		parts = append(parts, cardText(d, d.NodeCards)+" on its node")
-	}
-	for r := range cluster.Resources {
-		row := &cluster.Resources[r]
-		if v := d.PerRank[r]; v > 0 {
-			parts = append(parts, row.Text(v))
-		}
-		if v := d.PerMember[r]; v > 0 {
-			parts = append(parts, row.Text(v)+" on its node")
-		}
-	}
-	if d.Exclusive {
-		parts = append(parts, "a node without other gangs")
-	}
-	return join(parts)
-}
-
-func cardText(d *cluster.Need, n int) string {
-	text := api.Count(n, kindOfCard(d))
-	if d.VRAM > 0 {
-		text += " with " + cluster.Size(d.VRAM)
-	}
-	return text
-}
-
-// kindOfCard is "card", "a100|h100 card" or "card of compute 8.0 or more".
-func kindOfCard(d *cluster.Need) string {
-	noun := "card"
-	if t := d.Ask.Spec.GPUType; t != "" {
-		noun = t + " card"
-	}
-	if c := d.Ask.Spec.MinCompute; c != "" {
-		noun = "compute-" + c + " " + noun
-	}
-	return noun
-}
-
 // outOfService names what of the nodes that the ask admits can't be used, and why.
 func (wy *why) outOfService(d *cluster.Need) string {
 	byWhy := make(map[string][]string)
 	var order []string
-	for _, n := range wy.view.Nodes {
+	for _, n := range wy.View.Nodes {
 		if why := outWhy(d, n); why != "" && d.Admits(n) {
 			if byWhy[why] == nil {
 				order = append(order, why)
@@ -311,12 +265,4 @@ func outWhy(d *cluster.Need, n *cluster.Node) string {
 		return ""
 	}
 	return api.Count(bad, "card") + " quarantined"
-}
-
-// join writes "a, b and c".
-func join(parts []string) string {
-	if len(parts) < 2 {
-		return strings.Join(parts, "")
-	}
-	return strings.Join(parts[:len(parts)-1], ", ") + " and " + parts[len(parts)-1]
 }

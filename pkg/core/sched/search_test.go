@@ -5,6 +5,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
+	"gangd/pkg/core/sched/given"
 	"gangd/pkg/core/sched/order"
 	"gangd/pkg/lab/plantest"
 )
@@ -34,7 +35,7 @@ func TestRolesThatFitInOneWay(t *testing.T) {
 		if err := Unsatisfiable(nodes, p, c.Ask); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		plan := planned(t, plantest.Epoch0, &View{Nodes: nodes, Queue: plantest.QueueOf(c)}, p)
+		plan := planned(t, plantest.Epoch0, &given.View{Nodes: nodes, Queue: plantest.QueueOf(c)}, p)
 		if len(plan.Starts) != 1 {
 			t.Errorf("%s: accepted, but %d starts on the empty cluster", name, len(plan.Starts))
 		}

@@ -10,6 +10,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
+	"gangd/pkg/core/sched/given"
 	"gangd/pkg/core/sched/order"
 	"gangd/pkg/lab/plantest"
 )
@@ -19,7 +20,7 @@ import (
 type site struct {
 	t       testing.TB
 	now     time.Time
-	view    View
+	view    given.View
 	policy  *order.Policy
 	planner Planner
 	runs    map[int64]*siteRun
@@ -36,7 +37,7 @@ type siteRun struct {
 }
 
 func newSite(t testing.TB, p *order.Policy, nodes []*cluster.Node) *site {
-	return &site{t: t, now: plantest.Epoch0, policy: p, view: View{Nodes: nodes, Queue: order.NewQueue(p, order.NewLedger(0))},
+	return &site{t: t, now: plantest.Epoch0, policy: p, view: given.View{Nodes: nodes, Queue: order.NewQueue(p, order.NewLedger(0))},
 		runs: map[int64]*siteRun{}, ends: map[int64]time.Duration{}}
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
+	"gangd/pkg/core/sched/given"
 	"gangd/pkg/core/sched/order"
 	"gangd/pkg/lab/plantest"
 )
@@ -30,7 +31,7 @@ func TestLargeGangIsNotStarved(t *testing.T) {
 		// Nodes are kept for what it must have; what it would rather have it takes when that is free.
 		must := *large.Ask.Spec
 		must.Prefer = ""
-		if len(Make(plantest.Epoch0, &View{Nodes: nodes, Queue: plantest.QueueOf(candidateIn(large, &must))}, &order.Policy{}).Starts) == 0 {
+		if len(Make(plantest.Epoch0, &given.View{Nodes: nodes, Queue: plantest.QueueOf(candidateIn(large, &must))}, &order.Policy{}).Starts) == 0 {
 			return // would not start on the empty cluster either
 		}
 		s := starve{t: t, nodes: nodes, byJob: make(map[int64]*order.Candidate)}
@@ -70,7 +71,7 @@ type starve struct {
 	queue     order.Queue
 	byJob     map[int64]*order.Candidate
 	runs      []running
-	backfills []Backfill
+	backfills []given.Backfill
 	tick      int
 	next      int64
 }
@@ -84,7 +85,7 @@ func (s *starve) small() *order.Candidate {
 }
 
 func (s *starve) plan(original bool) {
-	plan := Make(plantest.Epoch0, &View{Nodes: s.nodes, Queue: &s.queue, Backfills: s.backfills}, &order.Policy{})
+	plan := Make(plantest.Epoch0, &given.View{Nodes: s.nodes, Queue: &s.queue, Backfills: s.backfills}, &order.Policy{})
 	s.backfills = plan.Backfills
 	for _, start := range plan.Starts {
 		s.nodes = plantest.Apply(s.t, s.nodes, s.byJob[start.Job], 1, start.Slots)
@@ -136,7 +137,7 @@ func TestBackfillStaysWhereItIs(t *testing.T) {
 	}
 	place(0, 1, "n00001-0", "n00001-1")
 	place(1, 2, "n00002-0", "n00002-1")
-	v := &View{Nodes: nodes}
+	v := &given.View{Nodes: nodes}
 	large := run(10, 3)
 	step := func(ended int64, small *order.Candidate) []Start {
 		for i, n := range v.Nodes {
@@ -168,7 +169,7 @@ func TestBoundedPlanKeepsBackfills(t *testing.T) {
 	nodes := plantest.Nodes(2, 8, 2, 80)
 	nodes[0], nodes[1] = plantest.Hold(nodes[0], 900, 0, true, 0), plantest.Hold(nodes[1], 901, 0, true, 0)
 	large := plantest.Candidate(10, api.Spec{Size: 1, GPUsPerRank: 2})
-	v := &View{Nodes: nodes, Queue: plantest.QueueOf(large)}
+	v := &given.View{Nodes: nodes, Queue: plantest.QueueOf(large)}
 	v.Backfills = planned(t, plantest.Epoch0, v, &order.Policy{}).Backfills
 	urgent := plantest.Candidate(11, api.Spec{Size: 1, GPUsPerRank: 1})
 	urgent.Priority = 5

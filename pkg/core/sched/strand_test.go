@@ -5,6 +5,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
+	"gangd/pkg/core/sched/given"
 	"gangd/pkg/core/sched/order"
 	"gangd/pkg/lab/plantest"
 )
@@ -46,7 +47,7 @@ func TestStranding(t *testing.T) {
 			c := plantest.Candidate(job+1, tt.spec)
 			q := order.NewQueue(&order.Policy{}, l)
 			q.Insert(c)
-			plan := planned(t, plantest.Epoch0, &View{Nodes: tt.nodes, Queue: q}, &order.Policy{})
+			plan := planned(t, plantest.Epoch0, &given.View{Nodes: tt.nodes, Queue: q}, &order.Policy{})
 			if len(plan.Starts) != 1 || plan.Starts[0].Slots[0].Node != tt.want {
 				t.Errorf("started %+v, want it on %s", plan.Starts, tt.want)
 			}

@@ -8,6 +8,8 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
+	"gangd/pkg/core/sched/given"
+	"gangd/pkg/core/sched/kept"
 	"gangd/pkg/core/sched/order"
 	"gangd/pkg/lab/plantest"
 )
@@ -19,7 +21,7 @@ type stream struct {
 	queue     *order.Queue
 	planner   Planner
 	nodes     []*cluster.Node
-	backfills []Backfill
+	backfills []given.Backfill
 	ends      map[int64]int // tick
 	asks      map[int64]*order.Candidate
 	tick      int
@@ -51,7 +53,7 @@ func (s *stream) step() (started []int64) {
 			}
 		}
 	}
-	plan := s.planner.Make(s.now(), &View{Nodes: s.nodes, Queue: s.queue, Backfills: s.backfills}, s.policy)
+	plan := s.planner.Make(s.now(), &given.View{Nodes: s.nodes, Queue: s.queue, Backfills: s.backfills}, s.policy)
 	s.backfills = plan.Backfills
 	for _, st := range plan.Starts {
 		c, until := s.queue.Get(st.Job), time.Time{}
@@ -138,7 +140,7 @@ func TestUnderAStream(t *testing.T) {
 // at all, once it has a backfill. No wait is long enough here for a gang to go to the front.
 func TestUnderAStreamOfShorter(t *testing.T) {
 	const limit = 10 * time.Second
-	wait := int(giveWay * (*order.Ledger)(nil).Average(limit, 0, order.Peer{}) / time.Second)
+	wait := int(kept.GiveWay * (*order.Ledger)(nil).Average(limit, 0, order.Peer{}) / time.Second)
 	for _, tt := range []struct {
 		limit time.Duration
 		held  int // for so many seconds

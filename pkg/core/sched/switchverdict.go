@@ -12,14 +12,14 @@ import (
 
 // switchVerdict is why a gang stays that would fit below more switches; nil: that is not why.
 func (wy *why) switchVerdict(c *order.Candidate, sh *fit.AskClass) *verdict {
-	limit := wy.switchLimit(c)
+	limit := wy.SwitchLimit(c)
 	if limit == 0 || sh.Need == nil || sh.Need.Packed() {
 		return nil
 	}
 	if sh.Alternatives != nil {
 		return wy.switchVerdictOfAlternatives(c, sh)
 	}
-	rooms, need := wy.fit.SwitchRooms(sh, wy.kept.viewFor(c, wy.end(c)))
+	rooms, need := wy.fit.SwitchRooms(sh, wy.kept.ViewFor(c, wy.End(c)))
 	if need == 0 {
 		return nil
 	}
@@ -33,14 +33,7 @@ func (wy *why) switchVerdict(c *order.Candidate, sh *fit.AskClass) *verdict {
 	}
 	return &verdict{word: WordResources, nearer: true, sentence: fmt.Sprintf("there is room now, but not below %s: %s; that takes %d; it "+
 		"waits for that until %s, then it starts anywhere",
-		switches(limit), join(parts), need, when.Clock(wy.now, wy.switchUntil(c)))}
-}
-
-func switches(n int) string {
-	if n == 1 {
-		return "1 switch"
-	}
-	return fmt.Sprintf("%d switches", n)
+		switches(limit), join(parts), need, when.Clock(wy.Now, wy.SwitchUntil(c)))}
 }
 
 // SwitchPath is the names of the switches from the top down to each node.

@@ -11,6 +11,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
+	"gangd/pkg/core/sched/given"
 	"gangd/pkg/core/sched/order"
 	"gangd/pkg/lab/plantest"
 )
@@ -53,7 +54,7 @@ func TestNearNodes(t *testing.T) {
 		{"parts of nodes", []int{1, 2, 3}, api.Spec{Size: 3, GPUsPerRank: 1}, "n[00004-00005]"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			v := &View{Nodes: busy(plantest.Nodes(16, 8, 2, 80), tt.busy...), Queue: plantest.QueueOf(plantest.Candidate(1, tt.ask))}
+			v := &given.View{Nodes: busy(plantest.Nodes(16, 8, 2, 80), tt.busy...), Queue: plantest.QueueOf(plantest.Candidate(1, tt.ask))}
 			plan := planned(t, plantest.Epoch0, v, &order.Policy{BackfillDepth: 1, Switches: sw, MaxSwitchWait: time.Hour})
 			if len(plan.Starts) != 1 {
 				t.Fatal("not started")
@@ -76,7 +77,7 @@ func TestSwitchesAreWaitedFor(t *testing.T) {
 	p := &order.Policy{BackfillDepth: 1, Switches: sw, MaxSwitchWait: 5 * time.Minute}
 	c := plantest.Candidate(0, api.Spec{Size: 4, GPUsPerRank: 1, RanksPerNode: 2, Switches: 1, SwitchWait: &wait})
 	c.Job = 1
-	v := &View{Nodes: busy(plantest.Nodes(8, 8, 2, 80), 1, 3, 5, 7), Queue: plantest.QueueOf(c)}
+	v := &given.View{Nodes: busy(plantest.Nodes(8, 8, 2, 80), 1, 3, 5, 7), Queue: plantest.QueueOf(c)}
 	plan := planned(t, plantest.Epoch0, v, p)
 	if len(plan.Starts) != 0 || !plan.Next.Equal(plantest.Epoch0.Add(wait)) {
 		t.Fatalf("starts %+v, next %s", plan.Starts, plan.Next)
@@ -120,7 +121,7 @@ func TestSwitchesAreWaitedForAlone(t *testing.T) {
 		c.Submit, c.Priority, c.TimeLimit = plantest.Epoch0.Add(-waited), int64(-job), time.Duration(job+1)*time.Hour
 		q.Insert(c)
 	}
-	if got := started(planned(t, plantest.Epoch0, &View{Nodes: busy(plantest.Nodes(4, 8, 2, 80), 1, 3), Queue: q}, p)); got != "[2@n00002]" {
+	if got := started(planned(t, plantest.Epoch0, &given.View{Nodes: busy(plantest.Nodes(4, 8, 2, 80), 1, 3), Queue: q}, p)); got != "[2@n00002]" {
 		t.Errorf("started %s", got)
 	}
 }
@@ -152,8 +153,8 @@ func TestSwitchesOnlyChoose(t *testing.T) {
 		s := *c.Ask.Spec
 		s.Switches = limit
 		c.Ask = cluster.AskOf(&s, c.Ask.Partitions)
-		plain := Make(plantest.Epoch0, &View{Nodes: nodes, Queue: plantest.QueueOf(c)}, &order.Policy{BackfillDepth: 1})
-		plan := Make(plantest.Epoch0, &View{Nodes: nodes, Queue: plantest.QueueOf(c)}, &order.Policy{BackfillDepth: 1, Switches: sw, MaxSwitchWait: time.Hour})
+		plain := Make(plantest.Epoch0, &given.View{Nodes: nodes, Queue: plantest.QueueOf(c)}, &order.Policy{BackfillDepth: 1})
+		plan := Make(plantest.Epoch0, &given.View{Nodes: nodes, Queue: plantest.QueueOf(c)}, &order.Policy{BackfillDepth: 1, Switches: sw, MaxSwitchWait: time.Hour})
 		if len(plan.Starts) > len(plain.Starts) || limit == 0 && len(plan.Starts) < len(plain.Starts) {
 			t.Fatalf("without switches %+v, with them %+v", plain.Starts, plan.Starts)
 		}

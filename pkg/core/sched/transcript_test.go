@@ -12,6 +12,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
+	"gangd/pkg/core/sched/given"
 	"gangd/pkg/core/sched/order"
 	"gangd/pkg/lab/plantest"
 	"gangd/pkg/lab/transcript"
@@ -29,7 +30,7 @@ func rankType() reflect.Type {
 
 // planned makes a plan and writes it down: the view, what the plan decides, and what is said of each gang that waits. See
 // package transcript.
-func planned(t testing.TB, now time.Time, v *View, p *order.Policy) Plan {
+func planned(t testing.TB, now time.Time, v *given.View, p *order.Policy) Plan {
 	t.Helper()
 	plan := Make(now, v, p)
 	tr := transcript.Of(t, *update).Part()
@@ -100,7 +101,7 @@ func tellPlan(tr *transcript.Part, plan *Plan) {
 	}
 }
 
-func backfillText(b *Backfill) string {
+func backfillText(b *given.Backfill) string {
 	c := *b
 	c.Slots = nil
 	return printer.Value(c) + " on " + slotsText(b.Slots)

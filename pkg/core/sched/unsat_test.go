@@ -9,6 +9,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
+	"gangd/pkg/core/sched/given"
 	"gangd/pkg/core/sched/order"
 	"gangd/pkg/lab/plantest"
 )
@@ -130,7 +131,7 @@ func TestUnsatisfiableAgreesWithPlanning(t *testing.T) {
 			spec := *c.Ask.Spec
 			spec.Prefer = "" // what is preferred is no reason to accept what can't be had without
 			c.Ask = cluster.AskOf(&spec, c.Ask.Partitions)
-			plan := Make(plantest.Epoch0, &View{Nodes: whole, Queue: plantest.QueueOf(c)}, &order.Policy{})
+			plan := Make(plantest.Epoch0, &given.View{Nodes: whole, Queue: plantest.QueueOf(c)}, &order.Policy{})
 			err := Unsatisfiable(v.Nodes, p, c.Ask)
 			if err != nil && strings.Contains(err.Message, "unknown ") {
 				continue // a name that may be misspelt is refused, whether or not the rest would do
@@ -167,7 +168,7 @@ func BenchmarkUnsatisfiable(b *testing.B) {
 func BenchmarkExplain(b *testing.B) {
 	nodes := plantest.Nodes(10000, 64, 8, 80)
 	fill(nodes, func(n, c int) bool { return (n*8+c)%40 == 0 })
-	v := &View{Nodes: nodes, Queue: plantest.QueueOf(benchQueue(100000, 500)...)}
+	v := &given.View{Nodes: nodes, Queue: plantest.QueueOf(benchQueue(100000, 500)...)}
 	for _, s := range Make(plantest.Epoch0, v, &order.Policy{}).Starts {
 		v.Nodes = plantest.Apply(b, v.Nodes, v.Queue.Get(s.Job), 1, s.Slots)
 	}
@@ -246,9 +247,9 @@ func TestFitsEmptyIsPlannedEmpty(t *testing.T) {
 				continue
 			}
 			p := new(Planner)
-			pl := p.planner(plantest.Epoch0, &View{Nodes: v.Nodes, Queue: plantest.QueueOf(c)}, &order.Policy{})
+			pl := p.planner(plantest.Epoch0, &given.View{Nodes: v.Nodes, Queue: plantest.QueueOf(c)}, &order.Policy{})
 			fits := pl.fit.FitsEmpty(pl.fit.ClassOf(c.Ask))
-			if plan := Make(plantest.Epoch0, &View{Nodes: empty, Queue: plantest.QueueOf(c)}, &order.Policy{}); fits != (len(plan.Starts) == 1) {
+			if plan := Make(plantest.Epoch0, &given.View{Nodes: empty, Queue: plantest.QueueOf(c)}, &order.Policy{}); fits != (len(plan.Starts) == 1) {
 				t.Fatalf("%+v: fits %t, but %d starts", spec, fits, len(plan.Starts))
 			}
 		}

@@ -9,6 +9,8 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
 	"gangd/pkg/core/sched/fit"
+	"gangd/pkg/core/sched/given"
+	"gangd/pkg/core/sched/kept"
 	"gangd/pkg/core/sched/order"
 	"gangd/pkg/lab/plantest"
 )
@@ -49,8 +51,8 @@ func TestWideGangStartsWhereItFits(t *testing.T) {
 			big.TimeLimit, big.Submit = c.limit, plantest.Epoch0.Add(-c.waited)
 			q.Insert(small)
 			q.Insert(big)
-			kept := Backfill{Job: 1, SearchedAt: plantest.Epoch0, Slots: []cluster.Slot{{Node: "n00001", Cards: []string{"n00001-0", "n00001-1"}}}}
-			plan := planned(t, plantest.Epoch0, &View{Nodes: nodes, Queue: q, Backfills: []Backfill{kept}}, p)
+			kept := given.Backfill{Job: 1, SearchedAt: plantest.Epoch0, Slots: []cluster.Slot{{Node: "n00001", Cards: []string{"n00001-0", "n00001-1"}}}}
+			plan := planned(t, plantest.Epoch0, &given.View{Nodes: nodes, Queue: q, Backfills: []given.Backfill{kept}}, p)
 			want := int64(1)
 			if c.wide {
 				want = 2
@@ -71,7 +73,7 @@ func TestWideGangIsLookedAtInTime(t *testing.T) {
 	q.Insert(big)
 	nodes := plantest.Nodes(3, 16, 4, 80)
 	slots := []cluster.Slot{{Node: "n00002", Cards: []string{"n00002-0", "n00002-1", "n00002-2", "n00002-3"}}, {Node: "n00003", Cards: []string{"n00003-0", "n00003-1", "n00003-2", "n00003-3"}}}
-	v := &View{Nodes: nodes, Queue: q, Backfills: []Backfill{{Job: 2, Slots: slots, SearchedAt: plantest.Epoch0}}}
+	v := &given.View{Nodes: nodes, Queue: q, Backfills: []given.Backfill{{Job: 2, Slots: slots, SearchedAt: plantest.Epoch0}}}
 	plan := planned(t, plantest.Epoch0.Add(2*time.Hour), v, p)
 	if len(plan.Starts) != 1 || len(plan.Backfills) != 0 || plan.Starts[0].Turn != order.TurnLong {
 		t.Fatalf("%+v, %+v", plan.Starts, plan.Backfills)
@@ -118,20 +120,21 @@ func TestWideGangsInTurn(t *testing.T) {
 		}
 		n := plantest.Node("n1", 64, 8, 80)
 		for i := tt.free; i < 8; i++ {
-			n = run(n, int64(90+i), 0, i)
+			n = plantest.Run(n, int64(90+i), 0, i)
 		}
-		g := &given{now: plantest.Epoch0, view: &View{Nodes: []*cluster.Node{n}, Queue: q}, policy: p}
+		g := &given.Facts{Now: plantest.Epoch0, View: &given.View{Nodes: []*cluster.Node{n}, Queue: q}, Policy: p}
 		f := new(fit.Finder)
-		f.Begin(g.view.Nodes, nil, nil, nil)
-		gd := &guard{given: g, kept: &kept{given: g, views: []*fit.NodeView{f.AsGiven()}}}
+		f.Begin(g.View.Nodes, nil, nil, nil)
+		kp := kept.New(g, f, new(kept.Memory))
+		gd := &guard{Facts: g, kept: &kp}
 		gd.listWide()
 		got := []int64{}
 		for _, c := range gd.waitingWide {
 			got = append(got, c.Job)
 		}
 		next := time.Duration(0)
-		if !g.next.IsZero() {
-			next = g.next.Sub(plantest.Epoch0)
+		if !g.Next.IsZero() {
+			next = g.Next.Sub(plantest.Epoch0)
 		}
 		if fmt.Sprint(got) != tt.want || next != tt.next {
 			t.Errorf("%s: %v, next %v, want %s and %v", tt.name, got, next, tt.want, tt.next)

@@ -11,6 +11,7 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
 	"gangd/pkg/core/cmdline/when"
+	"gangd/pkg/core/sched/given"
 	"gangd/pkg/core/sched/order"
 	"gangd/pkg/lab/plantest"
 )
@@ -165,7 +166,7 @@ func TestDefaultBackfillDepth(t *testing.T) {
 
 // TestWouldPreempt: the victims of a move of that job alone, none of one that is not planned.
 func TestWouldPreempt(t *testing.T) {
-	p := &Plan{Backfills: []Backfill{{Job: 1, Victims: []Victim{{Job: 7}, {Job: 8}}}, {Job: 2}, {Job: 3, Victims: []Victim{{Job: 9}}}}}
+	p := &Plan{Backfills: []given.Backfill{{Job: 1, Victims: []given.Victim{{Job: 7}, {Job: 8}}}, {Job: 2}, {Job: 3, Victims: []given.Victim{{Job: 9}}}}}
 	for job, want := range map[int64][]int64{1: {7, 8}, 2: nil, 3: {9}, 4: nil} {
 		if got := p.WouldPreempt(job); !slices.Equal(got, want) {
 			t.Errorf("%d: %v, want %v", job, got, want)
@@ -175,9 +176,9 @@ func TestWouldPreempt(t *testing.T) {
 
 // TestNamesOfJobs: each once, by number, five of them.
 func TestNamesOfJobs(t *testing.T) {
-	element := Names(func(job int64) string { return fmt.Sprintf("20_%d", job) })
+	element := given.Names(func(job int64) string { return fmt.Sprintf("20_%d", job) })
 	for _, tt := range []struct {
-		names Names
+		names given.Names
 		ids   []int64
 		want  string
 	}{
@@ -185,7 +186,7 @@ func TestNamesOfJobs(t *testing.T) {
 		{nil, []int64{1, 2, 3, 4, 5}, "jobs 1, 2, 3, 4 and 5"}, {nil, []int64{1, 2, 3, 4, 5, 6}, "jobs 1, 2, 3, 4, 5 and 1 more"},
 		{element, []int64{4, 3}, "jobs 20_3 and 20_4"},
 	} {
-		if got := tt.names.list(tt.ids); got != tt.want {
+		if got := jobList(tt.names, tt.ids); got != tt.want {
 			t.Errorf("%v: %s, want %s", tt.ids, got, tt.want)
 		}
 	}
@@ -238,12 +239,12 @@ func TestExplainWhenItStartsAtTheLatest(t *testing.T) {
 				p := &order.Policy{Order: by, BackfillDepth: 1, GuardAfter: time.Hour, GuardShare: 0.5}
 				q := order.NewQueue(p, nil)
 				for job, size := range []int{3, 3, 2} {
-					c := lasting(int64(job+1), size, limits[min(job+1, 2)])
+					c := plantest.Lasting(int64(job+1), size, limits[min(job+1, 2)])
 					c.Submit = plantest.Epoch0.Add(-time.Duration(ago-job) * time.Minute)
 					q.Insert(c)
 				}
-				n := run(plantest.Node("n1", 16, 4, 80), 7, limits[0], 0, 1, 2)
-				v := &View{Nodes: []*cluster.Node{n}, Queue: q, Running: []*order.Running{{Job: 7, Epoch: 1, Cards: 3, Start: plantest.Epoch0, TimeLimit: time.Duration(limits[0]) * time.Minute}}}
+				n := plantest.Run(plantest.Node("n1", 16, 4, 80), 7, limits[0], 0, 1, 2)
+				v := &given.View{Nodes: []*cluster.Node{n}, Queue: q, Running: []*order.Running{{Job: 7, Epoch: 1, Cards: 3, Start: plantest.Epoch0, TimeLimit: time.Duration(limits[0]) * time.Minute}}}
 				q.Refresh(plantest.Epoch0)
 				planned(t, plantest.Epoch0, v, p)
 			}
@@ -272,7 +273,7 @@ func TestNoCapIsNone(t *testing.T) {
 		}
 		c := plantest.Candidate(1, *ask.Spec)
 		c.User, c.Account = "ada", "lab"
-		plan := planned(t, plantest.Epoch0, &View{Nodes: plantest.Nodes(1, 16, 4, 80), Queue: plantest.QueueOf(c)}, &tt.p)
+		plan := planned(t, plantest.Epoch0, &given.View{Nodes: plantest.Nodes(1, 16, 4, 80), Queue: plantest.QueueOf(c)}, &tt.p)
 		if starts := len(plan.Starts) == 1; starts != (tt.want == "") {
 			t.Errorf("%+v: starts %t", tt.p, starts)
 		}
@@ -313,7 +314,7 @@ func TestKeptPlacesAreWhatWasAskedFor(t *testing.T) {
 			for _, minutes := range []int{60, 0} { // an end that is known, and none
 				nodes := plantest.Nodes(tt.nodes, 8, 2, 80)
 				for i := range nodes {
-					nodes[i] = run(nodes[i], int64(90+i), minutes, 0, 1)
+					nodes[i] = plantest.Run(nodes[i], int64(90+i), minutes, 0, 1)
 				}
 				c := plantest.Candidate(1, tt.spec)
 				c.Avoid = tt.avoid
@@ -321,7 +322,7 @@ func TestKeptPlacesAreWhatWasAskedFor(t *testing.T) {
 				if minutes == 0 {
 					want = want[:len(want)-len("+60]")] + "]"
 				}
-				if got := claimed(planned(t, plantest.Epoch0, &View{Nodes: nodes, Queue: plantest.QueueOf(c)}, &order.Policy{BackfillDepth: 1})); got != want {
+				if got := claimed(planned(t, plantest.Epoch0, &given.View{Nodes: nodes, Queue: plantest.QueueOf(c)}, &order.Policy{BackfillDepth: 1})); got != want {
 					t.Errorf("%d minutes: %s, want %s", minutes, got, want)
 				}
 			}
@@ -334,9 +335,9 @@ func TestTurnBesideAReservation(t *testing.T) {
 	p := &order.Policy{Order: order.OrderFIFO, BackfillDepth: 1, GuardAfter: time.Hour, GuardShare: 0.5}
 	q := order.NewQueue(p, nil)
 	for job := range 3 {
-		q.Insert(lasting(int64(job+1), 3-job/2, 30))
+		q.Insert(plantest.Lasting(int64(job+1), 3-job/2, 30))
 	}
-	v := &View{Nodes: []*cluster.Node{run(plantest.Node("n1", 16, 4, 80), 7, 90, 0, 1, 2)}, Queue: q, Reservations: []Reservation{window("w", 300*time.Minute, time.Hour, "n1")}}
+	v := &given.View{Nodes: []*cluster.Node{plantest.Run(plantest.Node("n1", 16, 4, 80), 7, 90, 0, 1, 2)}, Queue: q, Reservations: []given.Reservation{window("w", 300*time.Minute, time.Hour, "n1")}}
 	planned(t, plantest.Epoch0, v, p)
 	want := "comes to the front of its tier at 01:00:03, after a wait of 1 h, if no reservation keeps its nodes"
 	if got := Explain(plantest.Epoch0, v, p, 3).Text; !slices.Contains(strings.Split(got, "\n"), want) {
@@ -383,6 +384,6 @@ func TestNodesOutOfService(t *testing.T) {
 			}
 			nodes[i] = &n
 		}
-		planned(t, plantest.Epoch0, &View{Nodes: nodes, Queue: plantest.QueueOf(plantest.Candidate(1, api.Spec{Size: 1, GPUsPerRank: 1}))}, &order.Policy{})
+		planned(t, plantest.Epoch0, &given.View{Nodes: nodes, Queue: plantest.QueueOf(plantest.Candidate(1, api.Spec{Size: 1, GPUsPerRank: 1}))}, &order.Policy{})
 	}
 }

@@ -42,40 +42,40 @@ var equals = map[string]string{
 
 	`pkg/core/gang/timers.go timers.set: negate "len(t.heap) > 2*len(t.due)+64" #1`: "it says when what does not count any more is dropped",
 
-	`pkg/core/sched/keptgrants.go keptMemory.forget: negate "!slices.ContainsFunc(backfills, func(c Backfill) bool { return c.Job == job ` +
+	`pkg/core/sched/kept/memory.go Memory.Forget: negate "!slices.ContainsFunc(backfills, func(c given.Backfill) bool { return c.Job == job ` +
 		`})" #1`: "what is forgotten is worked out anew",
 
 	`pkg/core/sched/order/turn.go Policy.turnAt: bound "limit >= p.GuardAfter/OwnPatience" #1`: "at the bound both turns come at one " +
 		"moment, and that of guard_after is looked at first",
 
-	`pkg/core/sched/backfill.go kept.restore: return zero "return 1" #1`: "a stable sort asks only whether one goes before the other",
+	`pkg/core/sched/kept/kept.go Backfills.Restore: return zero "return 1" #1`: "a stable sort asks only whether one goes before the other",
 
-	`pkg/core/sched/backfillplace.go kept.choicesEmpty: bound "len(some) < most" #1`: "one node more than a gang can use is listed",
+	`pkg/core/sched/kept/backfillplace.go Backfills.choicesEmpty: bound "len(some) < most" #1`: "one node more than a gang can use is listed",
 
-	`pkg/core/sched/ends.go kept.endsFrom: off by one "0" #3`: "it is no less than what is free, and may be more",
+	`pkg/core/sched/kept/ends.go Backfills.endsFrom: off by one "0" #3`: "it is no less than what is free, and may be more",
 
-	`pkg/core/sched/make.go planner.startNow: drop "least.Before(sh.Blocked)" #1`: "it saves a look that finds no place again",
+	`pkg/core/sched/visit.go planner.startNow: drop "least.Before(sh.Blocked)" #1`: "it saves a look that finds no place again",
 
-	`pkg/core/sched/make.go planner.startNow: drop "sh.Blocked.IsZero()" #1`: "it saves a look that finds no place again",
+	`pkg/core/sched/visit.go planner.startNow: drop "sh.Blocked.IsZero()" #1`: "it saves a look that finds no place again",
 
-	`pkg/core/sched/start.go kept.cuts: drop "by.Before(end)" #1`: "who does not fit until its end does not fit for longer either",
+	`pkg/core/sched/kept/views.go Backfills.Cuts: drop "by.Before(end)" #1`: "who does not fit until its end does not fit for longer either",
 
 	`pkg/core/sched/fit/counted.go Counted.dealRanks: off by one "0" #3`: "with one rank a node no member is short",
 
-	`pkg/core/sched/ends.go kept.endsFrom: negate "!e.t.Equal(at)" #1`: "it says from where on to look, and from the start the same is found",
+	`pkg/core/sched/kept/ends.go Backfills.endsFrom: negate "!e.t.Equal(at)" #1`: "it says from where on to look, and from the start the same is found",
 
-	`pkg/core/sched/most.go kept.mostFree: bound "kp.views[0].Kinds() <= fewClasses*(1+m.looks)" #1`: "it says how often the most is " +
+	`pkg/core/sched/kept/most.go Backfills.mostFree: bound "kp.views[0].Kinds() <= fewClasses*(1+m.looks)" #1`: "it says how often the most is " +
 		"counted anew, and an older one is no less",
 
-	`pkg/core/sched/keptgrants.go grantsMemo.are: drop "k.n == len(b.Slots)" #1`: "of one ask there are as many places",
+	`pkg/core/sched/kept/memory.go grantsMemo.are: drop "k.n == len(b.Slots)" #1`: "of one ask there are as many places",
 
 	`pkg/core/sched/order/ledger.go Ledger.Remaining: bound "len(l.expected) >= maxExpected" #1`: "it says when what was worked out is " +
 		"forgotten, to be worked out anew",
 
-	`pkg/core/sched/make.go Planner.planner: skip "m.kept.forget(v.Backfills)" #1`: "what is kept of backfills that are gone takes memory, " +
+	`pkg/core/sched/make.go Planner.planner: skip "m.kept.Forget(v.Backfills)" #1`: "what is kept of backfills that are gone takes memory, " +
 		"and is asked for by nobody",
 
-	`pkg/core/sched/make.go planner.visit: bound "len(passed) > 0" #1`: "what is known of the ask class saves a look that finds no place " +
+	`pkg/core/sched/visit.go planner.visit: bound "len(passed) > 0" #1`: "what is known of the ask class saves a look that finds no place " +
 		"again",
 
 	`pkg/core/sched/nearest.go dropped: bound "s.MinNodes > 0" #1`: "what was not asked for is tried in vain without it",
@@ -97,11 +97,11 @@ var equals = map[string]string{
 	`pkg/core/sched/reason.go why.note: drop "sh.Need.Parts == nil" #1`: "the reason of a gang with roles does not come from what was " +
 		"looked at last",
 
-	`pkg/core/sched/reservation.go given.mayHave: return zero "return by, false" #1`: "the time is zero there",
+	`pkg/core/sched/given/reservation.go Facts.MayHave: return zero "return by, false" #1`: "the time is zero there",
 
-	`pkg/core/sched/timeline.go timeline.node: off by one "1" #1`: "only the sign counts",
+	`pkg/core/sched/kept/timeline.go timeline.node: off by one "1" #1`: "only the sign counts",
 
-	`pkg/core/sched/switches.go given.switchUntil: bound "*w < wait" #1`: "of two equal waits either does",
+	`pkg/core/sched/given/given.go Facts.SwitchUntil: bound "*w < wait" #1`: "of two equal waits either does",
 
 	`pkg/core/sched/unsat.go nodesAsked: off by one "0" #2`: "with a least number at most one node is exactly one, which is told before",
 

@@ -5,6 +5,7 @@ import (
 
 	"gangd/pkg/core/cluster"
 	"gangd/pkg/core/sched"
+	"gangd/pkg/core/sched/given"
 	"gangd/pkg/core/sched/order"
 )
 
@@ -13,7 +14,7 @@ type Product struct {
 	policy  order.Policy
 	planner sched.Planner
 	ledger  *order.Ledger
-	view    sched.View
+	view    given.View
 	next    time.Time
 }
 

@@ -6,7 +6,8 @@
 // next begins. It is one planner's.
 //
 // Invariants: if any placement of a gang without roles exists, one is found (see layout.go); nothing that is decided depends on what
-// was remembered. Roles are packed in several orders, and in every way for so many steps (mixed.go, search.go). Among places the order is that of
+// was remembered. Roles are packed in several orders, and in every way for so many steps (mixed.go, search.go). Among places the order
+// is that of
 // package sched: fewest nodes, least stranding (strand.go), nearest switches (topology.go).
 //
 // Failure rules: an ask that can't be read is Bad, and fits nowhere.

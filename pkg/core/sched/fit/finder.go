@@ -46,7 +46,8 @@ func (f *Finder) Emptied(at int, n *cluster.Node) *NodeClass {
 // Begin begins a plan over nodes, which are by name; mix is what people ask for. They are immutable, so that what is the same
 // pointer is the same state: changed is told of the others. It reports whether there are as many nodes as before; else all are new,
 // and changed is not asked.
-func (f *Finder) Begin(nodes []*cluster.Node, switches []api.Switch, mix *order.Mix, changed func(at int, was, is *cluster.Node)) (same bool) {
+func (f *Finder) Begin(nodes []*cluster.Node, switches []api.Switch, mix *order.Mix, changed func(at int, was,
+	is *cluster.Node)) (same bool) {
 	if f.askClasses == nil {
 		f.askClasses = map[string]*AskClass{}
 	}

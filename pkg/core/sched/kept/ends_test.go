@@ -1,4 +1,4 @@
-package sched
+package kept
 
 import (
 	"slices"
@@ -10,6 +10,7 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
 	"gangd/pkg/core/sched/fit"
+	"gangd/pkg/core/sched/given"
 	"gangd/pkg/core/sched/order"
 	"gangd/pkg/lab/plantest"
 )
@@ -33,7 +34,7 @@ func TestEarliestIsTheFirstEnd(t *testing.T) {
 			for _, n := range rapid.SampledFrom([][]int{nil, {1}, {1, 1}, {1, 1, 1}, {3}, {2, 1}, {2}}).Draw(rt, "held") {
 				job++
 				until := rapid.SampledFrom([]int{-1, 0, 1, 2, 3, 4, 5, 6, 7, 8}).Draw(rt, "until")
-				nodes[at] = run(nodes[at], job, until, cards[:n]...)
+				nodes[at] = plantest.Run(nodes[at], job, until, cards[:n]...)
 				by := max(1, until)
 				if stop := rapid.IntRange(-9, 9).Draw(rt, "stop"); stop > 0 {
 					running = append(running, &order.Running{Job: job, Epoch: 1, Stopping: true, StopBy: plantest.Epoch0.Add(time.Duration(stop) * time.Minute)})
@@ -44,7 +45,7 @@ func TestEarliestIsTheFirstEnd(t *testing.T) {
 				if until == 0 {
 					by = 0
 				}
-				ends[at] = run(ends[at], job, by, cards[:n]...)
+				ends[at] = plantest.Run(ends[at], job, by, cards[:n]...)
 				cards = cards[n:]
 			}
 		}
@@ -78,28 +79,28 @@ func TestEarliestIsTheFirstEnd(t *testing.T) {
 			n.Ready = false
 			rest[0] = &n
 		}
-		want, late := earliestOf(c, rest), false
+		want, late := plantest.EarliestOf(c, rest), false
 		if want.IsZero() {
-			want, late = earliestOf(c, ends), true
+			want, late = plantest.EarliestOf(c, ends), true
 		}
-		if bruteForce(c, rest) || bruteForce(c, ends) {
+		if plantest.BruteForce(c, rest) || plantest.BruteForce(c, ends) {
 			return 0
 		}
-		v := &View{Nodes: nodes, Queue: plantest.QueueOf(c), Running: running}
-		at := func(c *order.Candidate, m *Planner, before time.Time, reservations ...Reservation) (*planner, []cluster.Slot, time.Time) {
+		v := &given.View{Nodes: nodes, Queue: plantest.QueueOf(c), Running: running}
+		at := func(c *order.Candidate, m *plans, before time.Time, reservations ...given.Reservation) (*Backfills, []cluster.Slot, time.Time) {
 			v.Reservations = reservations
-			pl := m.planner(plantest.Epoch0, v, &order.Policy{})
-			slots, at := pl.kept.earliest(c, pl.fit.ClassOf(c.Ask), c.Avoid, before)
+			pl := m.plan(plantest.Epoch0, v, &order.Policy{})
+			slots, at := pl.earliest(c, pl.fit.ClassOf(c.Ask), c.Avoid, before)
 			return pl, slots, at
 		}
-		pl, slots, got := at(c, new(Planner), time.Time{})
+		pl, slots, got := at(c, new(plans), time.Time{})
 		if !got.Equal(want) || (slots == nil) != want.IsZero() {
 			t.Fatalf("at %v, want %v: %+v", got.Sub(plantest.Epoch0), want.Sub(plantest.Epoch0), s)
 		}
-		if _, all, when := at(c, &Planner{kept: keptMemory{visitsAll: true}}, time.Time{}); !when.Equal(got) || !slices.EqualFunc(all, slots, sameSlot) {
+		if _, all, when := at(c, &plans{mem: Memory{VisitsAll: true}}, time.Time{}); !when.Equal(got) || !slices.EqualFunc(all, slots, sameSlot) {
 			t.Fatalf("%v on %v, and on %v at %v where each end is looked at", got.Sub(plantest.Epoch0), slots, all, when.Sub(plantest.Epoch0))
 		}
-		if _, _, when := at(c, new(Planner), time.Time{}, window("later", 1000*time.Hour, time.Hour, "n00001")); !when.Equal(want) {
+		if _, _, when := at(c, new(plans), time.Time{}, window("later", 1000*time.Hour, time.Hour, "n00001")); !when.Equal(want) {
 			t.Fatalf("beside a reservation at %v, want %v: %+v", when.Sub(plantest.Epoch0), want.Sub(plantest.Epoch0), s)
 		}
 		if s.GPUsPerNode == 0 && s.RanksPerNode+s.MinNodes+s.MaxNodes == 0 && s.Constraint == "" {
@@ -107,7 +108,7 @@ func TestEarliestIsTheFirstEnd(t *testing.T) {
 			role.CPUsPerRank, role.GPUsPerRank = 0, 0
 			one := plantest.Candidate(1000, role)
 			one.Avoid = c.Avoid
-			if _, _, when := at(one, new(Planner), time.Time{}); !when.Equal(want) {
+			if _, _, when := at(one, new(plans), time.Time{}); !when.Equal(want) {
 				t.Fatalf("as a role at %v, want %v: %+v", when.Sub(plantest.Epoch0), want.Sub(plantest.Epoch0), s)
 			}
 		}
@@ -118,15 +119,15 @@ func TestEarliestIsTheFirstEnd(t *testing.T) {
 		if late != slices.ContainsFunc(slots, func(s cluster.Slot) bool { return slices.Contains(c.Avoid, s.Node) }) && len(c.Avoid) > 0 {
 			t.Fatalf("on %v, at last: %t", slots, late)
 		}
-		if _, no, _ := at(c, new(Planner), got); (no == nil) != (len(c.Avoid) == 0) {
+		if _, no, _ := at(c, new(plans), got); (no == nil) != (len(c.Avoid) == 0) {
 			t.Fatalf("sooner than it is: %v", no)
 		}
-		if _, yes, when := at(c, new(Planner), got.Add(1)); yes == nil || !when.Equal(got) {
+		if _, yes, when := at(c, new(plans), got.Add(1)); yes == nil || !when.Equal(got) {
 			t.Fatalf("sooner than that: %v at %v", yes, when.Sub(plantest.Epoch0))
 		}
 		// The places are free as soon as what is on them has ended, by then at the latest.
-		grants := pl.fit.Grants(c, slots, epochBackfill, time.Time{})
-		free := pl.kept.freeAt(grants)
+		grants := pl.fit.Grants(c, slots, given.EpochBackfill, time.Time{})
+		free := pl.freeAt(grants)
 		if free.After(got) || !fitsBy(ends, grants, free) || free.After(plantest.Epoch0) && fitsBy(ends, grants, free.Add(-1)) {
 			t.Fatalf("free at %v, served at %v", free.Sub(plantest.Epoch0), got.Sub(plantest.Epoch0))
 		}
@@ -163,7 +164,7 @@ func TestManyEnds(t *testing.T) {
 	nodes := plantest.Nodes(30, 64, 0, 0)
 	for i := range nodes {
 		for k := range 30 {
-			nodes[i] = run(nodes[i], int64(100*k+i), 1+(i*7+k*13)%60)
+			nodes[i] = plantest.Run(nodes[i], int64(100*k+i), 1+(i*7+k*13)%60)
 		}
 	}
 	var all, one timeline
@@ -200,10 +201,10 @@ func TestManyEnds(t *testing.T) {
 	// A plan goes through them piece by piece; what should have ended by now ends in a minute.
 	for _, minutes := range []int{0, 1, 20, 59, 60, 61} {
 		now := plantest.Epoch0.Add(time.Duration(minutes) * time.Minute)
-		var m Planner
-		pl := m.planner(now, &View{Nodes: nodes, Queue: plantest.QueueOf()}, &order.Policy{})
+		var m plans
+		pl := m.plan(now, &given.View{Nodes: nodes, Queue: plantest.QueueOf()}, &order.Policy{})
 		var got, want []ending
-		for s := pl.kept.ends.byEnd(); ; {
+		for s := pl.ends.byEnd(); ; {
 			e, more := s.next()
 			if !more {
 				break

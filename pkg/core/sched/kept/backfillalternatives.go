@@ -1,4 +1,4 @@
-package sched
+package kept
 
 import (
 	"time"
@@ -6,11 +6,12 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
 	"gangd/pkg/core/sched/fit"
+	"gangd/pkg/core/sched/given"
 	"gangd/pkg/core/sched/order"
 )
 
 // earliestOfAlternatives is [kept.earliest] by the alternative that is served first.
-func (kp *kept) earliestOfAlternatives(c *order.Candidate, sh *fit.AskClass, avoid []string, before time.Time) (best []cluster.Slot,
+func (kp *Backfills) earliestOfAlternatives(c *order.Candidate, sh *fit.AskClass, avoid []string, before time.Time) (best []cluster.Slot,
 	first time.Time) {
 	for _, way := range sh.Alternatives {
 		slots, at := kp.earliest(c, way, avoid, before)
@@ -22,7 +23,7 @@ func (kp *kept) earliestOfAlternatives(c *order.Candidate, sh *fit.AskClass, avo
 }
 
 // findOfAlternatives is [kept.find] by the alternative of whose places most are free now.
-func (kp *kept) findOfAlternatives(sh *fit.AskClass, avoid []string) (best []cluster.Slot) {
+func (kp *Backfills) findOfAlternatives(sh *fit.AskClass, avoid []string) (best []cluster.Slot) {
 	most := -1
 	for _, way := range sh.Alternatives {
 		if slots := kp.find(way, avoid); slots != nil {
@@ -35,14 +36,14 @@ func (kp *kept) findOfAlternatives(sh *fit.AskClass, avoid []string) (best []clu
 }
 
 // freeOf is how many of some places need not be waited for.
-func (kp *kept) freeOf(d *cluster.Need, slots []cluster.Slot) (free int) {
+func (kp *Backfills) freeOf(d *cluster.Need, slots []cluster.Slot) (free int) {
 	for len(slots) > 0 {
 		n := 1
 		for n < len(slots) && slots[n].Node == slots[0].Node {
 			n++
 		}
-		g := cluster.GrantFor(d.Ask, api.MemberKey{Epoch: epochBackfill}, slots[:n], time.Time{})
-		if kp.topView().Node(kp.fit.Find(slots[0].Node)).Fits(&g) {
+		g := cluster.GrantFor(d.Ask, api.MemberKey{Epoch: given.EpochBackfill}, slots[:n], time.Time{})
+		if kp.TopView().Node(kp.fit.Find(slots[0].Node)).Fits(&g) {
 			free += n
 		}
 		slots = slots[n:]

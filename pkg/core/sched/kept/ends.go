@@ -1,4 +1,4 @@
-package sched
+package kept
 
 import (
 	"slices"
@@ -7,108 +7,18 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
 	"gangd/pkg/core/sched/fit"
+	"gangd/pkg/core/sched/given"
 	"gangd/pkg/core/sched/order"
 )
-
-// overdue is how soon something is expected to end that should have ended by now.
-const overdue = time.Minute
-
-// endOf is when a grant ends at the latest; zero: not known. A gang that is being stopped
-// ends sooner than its time limit says, and also without one.
-func (hz *horizon) endOf(g *cluster.Grant) time.Time {
-	t := g.Until
-	if by, stopping := hz.stopping()[g.Job]; stopping && (t.IsZero() || by.Before(t)) {
-		t = by
-	}
-	if !t.IsZero() && t.Before(hz.now) {
-		t = hz.now.Add(overdue)
-	}
-	return t
-}
-
-// stopping is until when the gangs that are being stopped have ended.
-func (hz *horizon) stopping() map[int64]time.Time {
-	if hz.stopBy == nil {
-		hz.stopBy = make(map[int64]time.Time)
-		for _, r := range hz.view.Running {
-			if r.Stopping {
-				hz.stopBy[r.Job] = r.StopBy
-			}
-		}
-	}
-	return hz.stopBy
-}
-
-// byEnd is everything on the ready nodes whose end is known, with the starts planned so
-// far, the first to end first.
-func (hz *horizon) byEnd() *ends {
-	if hz.others == nil || hz.othersAt != len(hz.started) {
-		hz.others, hz.othersAt = hz.otherEnds(hz.others[:0]), len(hz.started)
-	}
-	s := &ends{pieces: hz.mem.ends.pieces, other: hz.others, not: hz.stopping()}
-	// What is overdue is among the others.
-	for len(s.pieces) > 0 {
-		p := s.pieces[0]
-		if s.i, _ = slices.BinarySearchFunc(p, hz.now, func(e ending, now time.Time) int { return e.t.Compare(now) }); s.i < len(p) {
-			break
-		}
-		s.pieces, s.i = s.pieces[1:], 0
-	}
-	return s
-}
-
-// otherEnds lists what ends at another time than the timeline has it: what is overdue or is
-// being stopped, and the starts planned so far.
-func (hz *horizon) otherEnds(out []ending) []ending {
-	stopping := hz.stopping()
-	for _, p := range hz.mem.ends.pieces {
-		if len(p) == 0 || !p[0].t.Before(hz.now) {
-			break
-		}
-		for _, e := range p {
-			if by, stops := stopping[e.key.Job]; e.t.Before(hz.now) && !(stops && by.Before(e.t)) {
-				e.t = hz.now.Add(overdue)
-				out = append(out, e)
-			}
-		}
-	}
-	if len(stopping) > 0 {
-		out = hz.stoppedEnds(out)
-	}
-	for _, g := range hz.started {
-		if !g.Until.IsZero() {
-			out = append(out, endingOf(g.At, hz.endOf(&g.Grant), &g.Grant))
-		}
-	}
-	if out == nil {
-		out = []ending{}
-	}
-	slices.SortFunc(out, compareEnding)
-	return out
-}
-
-// stoppedEnds are those that come sooner because their gang is being stopped.
-func (hz *horizon) stoppedEnds(out []ending) []ending {
-	for at, n := range hz.view.Nodes {
-		for _, g := range endsOn(n) {
-			if by, stops := hz.stopping()[g.Job]; stops && (g.Until.IsZero() || by.Before(g.Until)) {
-				if t := hz.endOf(&g); !t.IsZero() {
-					out = append(out, endingOf(at, t, &g))
-				}
-			}
-		}
-	}
-	return out
-}
 
 // earliest finds where a gang can start soonest by the known ends of what is there, beside
 // the backfills made so far; nil when only the end of something unknown would make room, or
 // when that is not sooner than before. Zero: whenever.
-func (kp *kept) earliest(c *order.Candidate, sh *fit.AskClass, avoid []string, before time.Time) ([]cluster.Slot, time.Time) {
+func (kp *Backfills) earliest(c *order.Candidate, sh *fit.AskClass, avoid []string, before time.Time) ([]cluster.Slot, time.Time) {
 	if sh.Alternatives != nil {
 		return kp.earliestOfAlternatives(c, sh, avoid, before)
 	}
-	if kp.reservations != nil {
+	if kp.Reservations != nil {
 		return kp.earliestAround(c, sh, avoid)
 	}
 	d, l := sh.Need, fit.LayoutOf(sh.Need)
@@ -118,7 +28,7 @@ func (kp *kept) earliest(c *order.Candidate, sh *fit.AskClass, avoid []string, b
 	if d.Parts != nil {
 		return kp.earliestMixed(d, avoid, before)
 	}
-	top, rs := kp.topView(), &kp.mem.rooms
+	top, rs := kp.TopView(), &kp.mem.rooms
 	choices := kp.fit.Look(sh, top, avoid)
 	t := kp.fit.TallyOf(choices)
 	var by fit.Marked
@@ -182,12 +92,12 @@ func (kp *kept) earliest(c *order.Candidate, sh *fit.AskClass, avoid []string, b
 }
 
 // releaseBefore gives back what ends on a node before a time, so far as it is not a backfill.
-func (kp *kept) releaseBefore(r *cluster.Room, n *cluster.Node, before time.Time) {
+func (kp *Backfills) releaseBefore(r *cluster.Room, n *cluster.Node, before time.Time) {
 	if before.IsZero() {
 		return
 	}
 	for i := range n.Grants {
-		if g := &n.Grants[i]; g.Epoch != epochBackfill {
+		if g := &n.Grants[i]; g.Epoch != given.EpochBackfill {
 			if t := kp.ends.endOf(g); !t.IsZero() && t.Before(before) {
 				r.ReleaseAt(i)
 			}
@@ -214,13 +124,13 @@ func (b *cardBound) reset(nodes int) {
 // are too few cards, whatever else it needs. The nodes that have enough for a rank by then because something ends sooner are
 // kp.touchedNodes. This goes through a list; looking up node by node what really becomes free was most of a first plan on ten thousand full
 // nodes.
-func (kp *kept) endsFrom(d *cluster.Need, l fit.Layout) (*ends, time.Time) {
+func (kp *Backfills) endsFrom(d *cluster.Need, l fit.Layout) (*ends, time.Time) {
 	s := kp.ends.byEnd()
 	kp.touchedNodes = kp.touchedNodes[:0]
-	if kp.mem.visitsAll || d.Share || !d.WantsCards() {
+	if kp.mem.VisitsAll || d.Share || !d.WantsCards() {
 		return s, time.Time{}
 	}
-	top, b := kp.topView(), &kp.mem.cardBound
+	top, b := kp.TopView(), &kp.mem.cardBound
 	b.reset(top.Size)
 	fits := func(cards int32) int {
 		switch {
@@ -268,9 +178,9 @@ func (kp *kept) endsFrom(d *cluster.Need, l fit.Layout) (*ends, time.Time) {
 
 // earliestMixed is earliest for a gang with roles: the end after which it fits is looked
 // for by halves, since each look packs all of its parts.
-func (kp *kept) earliestMixed(d *cluster.Need, avoid []string, before time.Time) ([]cluster.Slot, time.Time) {
+func (kp *Backfills) earliestMixed(d *cluster.Need, avoid []string, before time.Time) ([]cluster.Slot, time.Time) {
 	var ends []ending
-	top, all := kp.topView(), kp.ends.byEnd()
+	top, all := kp.TopView(), kp.ends.byEnd()
 	for e, more := all.next(); more && (before.IsZero() || e.t.Before(before)); e, more = all.next() {
 		ends = append(ends, e)
 	}
@@ -303,15 +213,15 @@ func (kp *kept) earliestMixed(d *cluster.Need, avoid []string, before time.Time)
 		}
 	}
 	if n == 0 {
-		return found, kp.now
+		return found, kp.Now
 	}
 	return found, ends[n-1].t
 }
 
 // settle chooses the places of a gang on the nodes as they will be: those with a room
 // without what is released there.
-func (kp *kept) settle(sh *fit.AskClass, avoid []string, m int) []cluster.Slot {
-	d, l, top, rs := sh.Need, fit.LayoutOf(sh.Need), kp.topView(), &kp.mem.rooms
+func (kp *Backfills) settle(sh *fit.AskClass, avoid []string, m int) []cluster.Slot {
+	d, l, top, rs := sh.Need, fit.LayoutOf(sh.Need), kp.TopView(), &kp.mem.rooms
 	var choices []fit.Choice
 	for at, n := range top.Every() {
 		if !n.Ready {
@@ -353,18 +263,18 @@ func (kp *kept) settle(sh *fit.AskClass, avoid []string, m int) []cluster.Slot {
 }
 
 // freeAt is when the places of a backfill are free at the latest; zero: not known.
-func (kp *kept) freeAt(grants []fit.Grant) time.Time {
-	latest, r := kp.now, &kp.mem.room
+func (kp *Backfills) freeAt(grants []fit.Grant) time.Time {
+	latest, r := kp.Now, &kp.mem.room
 	var ends []ending
 	for i := range grants {
 		g := &grants[i]
-		n := kp.topView().Node(g.At)
+		n := kp.TopView().Node(g.At)
 		if r.Of(n); r.Fits(&g.Grant) {
 			continue
 		}
 		ends = ends[:0]
 		for i := range n.Grants {
-			if n.Grants[i].Epoch == epochBackfill && n.Grants[i].Until.IsZero() {
+			if n.Grants[i].Epoch == given.EpochBackfill && n.Grants[i].Until.IsZero() {
 				continue
 			}
 			if t := kp.ends.endOf(&n.Grants[i]); !t.IsZero() {

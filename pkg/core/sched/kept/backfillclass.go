@@ -1,4 +1,4 @@
-package sched
+package kept
 
 import (
 	"slices"
@@ -35,7 +35,7 @@ func (ps *backfillClasses) changed(at int) {
 }
 
 // classes is the backfill classes of the nodes as they are.
-func (kp *kept) classes() []*backfillClass {
+func (kp *Backfills) classes() []*backfillClass {
 	ps := &kp.mem.backfillClasses
 	if !ps.known {
 		*ps = backfillClasses{by: map[[2]*fit.NodeClass]*backfillClass{}, of: make([]*backfillClass, kp.fit.AsGiven().Size), known: true}

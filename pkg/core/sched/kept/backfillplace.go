@@ -1,4 +1,4 @@
-package sched
+package kept
 
 import (
 	"slices"
@@ -7,11 +7,12 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
 	"gangd/pkg/core/sched/fit"
+	"gangd/pkg/core/sched/given"
 )
 
 // find chooses places over the whole of the ready nodes, those that need the least
 // further freeing: for when it is not known when what runs will end.
-func (kp *kept) find(sh *fit.AskClass, avoid []string) []cluster.Slot {
+func (kp *Backfills) find(sh *fit.AskClass, avoid []string) []cluster.Slot {
 	d := sh.Need
 	if sh.Alternatives != nil {
 		return kp.findOfAlternatives(sh, avoid)
@@ -39,8 +40,8 @@ func (kp *kept) find(sh *fit.AskClass, avoid []string) []cluster.Slot {
 // the others pair by pair. Of a group no more nodes are listed than a gang can use: each is
 // chosen for its room or its name, and there are at most as many as it may have members, and
 // as many that these are exchanged for.
-func (kp *kept) choicesEmpty(sh *fit.AskClass, avoid []string) []fit.Choice {
-	d, top, rs, gs := sh.Need, kp.topView(), &kp.mem.rooms, &kp.mem.groups
+func (kp *Backfills) choicesEmpty(sh *fit.AskClass, avoid []string) []fit.Choice {
+	d, top, rs, gs := sh.Need, kp.TopView(), &kp.mem.rooms, &kp.mem.groups
 	list := kp.classes()
 	kp.openRooms()
 	gs.Reset()
@@ -50,7 +51,7 @@ func (kp *kept) choicesEmpty(sh *fit.AskClass, avoid []string) []fit.Choice {
 	}
 	for _, i := range kp.touchedNodes {
 		at := int32(i)
-		n := kp.views[0].Node(i)
+		n := kp.Views[0].Node(i)
 		if !n.Ready || !allows(at) || !d.Admits(n) {
 			continue
 		}
@@ -92,7 +93,7 @@ func (kp *kept) choicesEmpty(sh *fit.AskClass, avoid []string) []fit.Choice {
 
 // openRooms makes a room, with the backfills made so far on it, of each node that backfills or
 // starts of this plan are on, and lists these nodes.
-func (kp *kept) openRooms() {
+func (kp *Backfills) openRooms() {
 	rs, of := &kp.mem.rooms, kp.mem.backfillClasses.of
 	rs.begin(len(of))
 	kp.touchedNodes = kp.touchedNodes[:0]
@@ -100,7 +101,7 @@ func (kp *kept) openRooms() {
 		if r := rs.at(at); r != nil {
 			return r
 		}
-		n := kp.views[0].Node(at)
+		n := kp.Views[0].Node(at)
 		r := rs.open(at, n)
 		r.OfEmptied(n)
 		kp.touchedNodes = append(kp.touchedNodes, at)
@@ -112,16 +113,16 @@ func (kp *kept) openRooms() {
 	for i := range kp.ends.started {
 		open(kp.ends.started[i].At)
 	}
-	for i := range kp.list {
-		for j := range kp.list[i].grants {
-			g := &kp.list[i].grants[j]
+	for i := range kp.List {
+		for j := range kp.List[i].Grants {
+			g := &kp.List[i].Grants[j]
 			open(g.At).Restore(&g.Grant)
 		}
 	}
 }
 
 // closeRooms takes back what openRooms noted of backfill classes.
-func (kp *kept) closeRooms() {
+func (kp *Backfills) closeRooms() {
 	for _, at := range kp.touchedNodes {
 		if p := kp.mem.backfillClasses.of[at]; p != nil {
 			p.apart = 0
@@ -131,8 +132,8 @@ func (kp *kept) closeRooms() {
 
 // backfillOn picks the cards of one member: those free now first, then such as must be
 // waited for.
-func (kp *kept) backfillOn(d *cluster.Need, m fit.Member) []cluster.Slot {
-	here, empty := kp.topView().Node(m.At), kp.cleared(m.At)
+func (kp *Backfills) backfillOn(d *cluster.Need, m fit.Member) []cluster.Slot {
+	here, empty := kp.TopView().Node(m.At), kp.cleared(m.At)
 	now := min(m.Ranks, d.Ranks(here))
 	if now == m.Ranks {
 		return d.Pick(here, now)
@@ -141,7 +142,7 @@ func (kp *kept) backfillOn(d *cluster.Need, m fit.Member) []cluster.Slot {
 		return d.Pick(empty, m.Ranks)
 	}
 	slots := d.Pick(here, now)
-	taken := cluster.GrantFor(d.Ask, api.MemberKey{Epoch: epochBackfill}, slots, time.Time{})
+	taken := cluster.GrantFor(d.Ask, api.MemberKey{Epoch: given.EpochBackfill}, slots, time.Time{})
 	for i := range taken.Cards {
 		taken.Cards[i].Exclusive = true // not twice for the same gang
 	}

@@ -1,4 +1,4 @@
-package sched
+package kept
 
 import (
 	"slices"
@@ -6,12 +6,13 @@ import (
 
 	"gangd/pkg/core/cluster"
 	"gangd/pkg/core/sched/fit"
+	"gangd/pkg/core/sched/given"
 	"gangd/pkg/core/sched/order"
 )
 
-// placeMixed finds slots for a gang with roles as [finder.place] finds members: around the
+// PlaceMixed finds slots for a gang with roles as [finder.place] finds members: around the
 // nodes that just failed it where that is possible, and on its backfill at last.
-func (kp *kept) placeMixed(c *order.Candidate, d *cluster.Need, l *fit.NodeView) []cluster.Slot {
+func (kp *Backfills) PlaceMixed(c *order.Candidate, d *cluster.Need, l *fit.NodeView) []cluster.Slot {
 	list := l.Open()
 	if slots := fit.Preferred(d, l.All(), list, c.Avoid); slots != nil {
 		return slots
@@ -24,19 +25,19 @@ func (kp *kept) placeMixed(c *order.Candidate, d *cluster.Need, l *fit.NodeView)
 			return slots
 		}
 	}
-	i := slices.IndexFunc(kp.view.Backfills, func(k Backfill) bool { return k.Job == c.Job })
-	if i < 0 || !kp.free(c, d, kp.view.Backfills[i].Slots, l) {
+	i := slices.IndexFunc(kp.View.Backfills, func(k given.Backfill) bool { return k.Job == c.Job })
+	if i < 0 || !kp.free(c, d, kp.View.Backfills[i].Slots, l) {
 		return nil
 	}
-	return kp.view.Backfills[i].Slots
+	return kp.View.Backfills[i].Slots
 }
 
 // free reports whether these places can be taken now.
-func (kp *kept) free(c *order.Candidate, d *cluster.Need, slots []cluster.Slot, l *fit.NodeView) bool {
+func (kp *Backfills) free(c *order.Candidate, d *cluster.Need, slots []cluster.Slot, l *fit.NodeView) bool {
 	if len(slots) != d.Size || !kp.fit.AdmitsAll(d, slots) {
 		return false
 	}
-	for _, g := range kp.fit.Grants(c, slots, epochStart, time.Time{}) {
+	for _, g := range kp.fit.Grants(c, slots, given.EpochStart, time.Time{}) {
 		if _, err := l.Node(g.At).Take(g.Grant); err != nil || l.Shuts(g.At) {
 			return false
 		}
@@ -46,8 +47,8 @@ func (kp *kept) free(c *order.Candidate, d *cluster.Need, slots []cluster.Slot, 
 
 // findMixed is findBackfill for a gang with roles: first where most is free already, else
 // anywhere on the ready nodes.
-func (kp *kept) findMixed(d *cluster.Need, avoid []string) []cluster.Slot {
-	empty, list := kp.emptyNodes()
+func (kp *Backfills) findMixed(d *cluster.Need, avoid []string) []cluster.Slot {
+	empty, list := kp.EmptyNodes()
 	slots := fit.Mixed(d, empty, list, avoid)
 	if slots == nil && len(avoid) > 0 {
 		slots = fit.Mixed(d, empty, list, nil)
@@ -55,10 +56,10 @@ func (kp *kept) findMixed(d *cluster.Need, avoid []string) []cluster.Slot {
 	return slots
 }
 
-// emptyNodes is the ready nodes with nothing on them but the backfills made so far.
-func (kp *kept) emptyNodes() ([]*cluster.Node, []int32) {
-	nodes, list := make([]*cluster.Node, len(kp.view.Nodes)), []int32(nil)
-	for at, n := range kp.views[0].Every() {
+// EmptyNodes is the ready nodes with nothing on them but the backfills made so far.
+func (kp *Backfills) EmptyNodes() ([]*cluster.Node, []int32) {
+	nodes, list := make([]*cluster.Node, len(kp.View.Nodes)), []int32(nil)
+	for at, n := range kp.Views[0].Every() {
 		nodes[at] = n
 		if n.Ready {
 			nodes[at] = kp.cleared(at)

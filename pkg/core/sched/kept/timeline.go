@@ -1,4 +1,4 @@
-package sched
+package kept
 
 import (
 	"cmp"

@@ -1,4 +1,4 @@
-package sched
+package kept
 
 import "gangd/pkg/core/cluster"
 

@@ -1,4 +1,4 @@
-package sched
+package kept
 
 import (
 	"fmt"
@@ -11,6 +11,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
+	"gangd/pkg/core/sched/given"
 	"gangd/pkg/core/sched/order"
 	"gangd/pkg/lab/plantest"
 )
@@ -19,7 +20,7 @@ import (
 // through the ends that a look at all grants would find, in their order.
 func TestTimelineIsEveryEnd(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		var m Planner
+		var m plans
 		nodes := plantest.Nodes(rapid.IntRange(1, 4).Draw(t, "nodes"), 8, 0, 0)
 		var running []*order.Running
 		minute := func(what string, low, high int) time.Time {
@@ -57,22 +58,22 @@ func TestTimelineIsEveryEnd(t *testing.T) {
 					running[i] = &stopped
 				}
 			}
-			pl := m.planner(plantest.Epoch0.Add(time.Duration(step)*time.Minute), &View{Nodes: nodes, Queue: plantest.QueueOf(), Running: running}, &order.Policy{})
+			pl := m.plan(plantest.Epoch0.Add(time.Duration(step)*time.Minute), &given.View{Nodes: nodes, Queue: plantest.QueueOf(), Running: running}, &order.Policy{})
 			if nodes[0].Ready && rapid.Bool().Draw(t, "start") {
 				c := plantest.Candidate(1000000, api.Spec{Size: 1})
-				pl.startAt(c, []cluster.Slot{{Node: nodes[0].Name}}, minute("end", 10, 30))
+				pl.Book(c, []cluster.Slot{{Node: nodes[0].Name}}, minute("end", 10, 30))
 			}
 			var got, want []ending
-			for s := pl.kept.ends.byEnd(); ; {
+			for s := pl.ends.byEnd(); ; {
 				e, more := s.next()
 				if !more {
 					break
 				}
 				got = append(got, e)
 			}
-			for at, n := range pl.kept.views[0].Every() {
+			for at, n := range pl.Views[0].Every() {
 				for i := range n.Grants {
-					if end := pl.kept.ends.endOf(&n.Grants[i]); n.Ready && !end.IsZero() {
+					if end := pl.ends.endOf(&n.Grants[i]); n.Ready && !end.IsZero() {
 						want = append(want, endingOf(at, end, &n.Grants[i]))
 					}
 				}
