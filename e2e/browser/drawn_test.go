@@ -6,10 +6,12 @@ import (
 	"math"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
+	"gangd/e2e/trial"
 	"gangd/pkg/api"
 )
 
@@ -223,6 +225,33 @@ var drawnFlows = []drawnFlow{
 		b.complain = nil // 404s, as they should be
 		b.mu.Unlock()
 	}},
+	{"more tabs than a browser keeps connections", 1, 7, false, func(t *testing.T, s *invented, b *tab) {
+		hide := `Object.defineProperty(document, 'hidden', {value: true, configurable: true}); document.dispatchEvent(new Event('visibilitychange'))`
+		all := []*tab{b}
+		for range 8 { // a browser has six to a host
+			all[len(all)-1].eval(hide, nil)
+			next := b.l.tab(t, "/job/"+fmt.Sprint(s.jobs[0].JobID))
+			next.until(`document.getElementById('line').textContent === 'live' && document.getElementById('job-head')`)
+			all = append(all, next)
+		}
+		// One that is seen again has a stream again.
+		s.mu.Lock()
+		had := s.followed
+		s.mu.Unlock()
+		all[len(all)-1].eval(hide, nil)
+		b.eval(`Object.defineProperty(document, 'hidden', {value: false, configurable: true}); document.dispatchEvent(new Event('visibilitychange'))`, nil)
+		for give := time.Now().Add(trial.Patience); ; time.Sleep(10 * time.Millisecond) {
+			s.mu.Lock()
+			now := s.followed
+			s.mu.Unlock()
+			if now > had {
+				break
+			}
+			if time.Now().After(give) {
+				t.Fatal("it asks for no stream")
+			}
+		}
+	}},
 	{"keyboard alone", 24, 150, false, func(t *testing.T, _ *invented, b *tab) {
 		b.open("/queue")
 		b.until(`document.querySelectorAll('.tr.one').length > 20`)
@@ -235,70 +264,91 @@ var drawnFlows = []drawnFlow{
 		b.until(`!document.getElementById('ask').open`)
 	}},
 	{"five hundred nodes are drawn within 100 ms of an event", 500, 150, false, func(t *testing.T, s *invented, b *tab) {
-		b.until(`document.querySelectorAll('.node').length === 500`)
-		// The page takes the time between a frame's arrival and what it shows.
-		s.mu.Lock()
-		uses := map[string]api.NodeUse{}
-		for i := range s.nodes {
-			n := s.nodes[i]
-			n.Cards = append([]api.Card{}, n.Cards...)
-			for c := range n.Cards {
-				n.Cards[c].Utilization = 50
+		check := func(what string, do func()) {
+			if k := b.longest(do); k.ms > 100 {
+				t.Errorf("%s: %v", what, k)
+			} else {
+				t.Logf("%s: the longest task is %v", what, k)
 			}
-			uses[n.Name] = n.Use()
 		}
-		hit := s.nodes[100].Name
-		cards := make([][]int64, len(s.nodes[100].Cards))
-		for i := range cards {
-			cards[i] = []int64{40 << 10, 0, 90, 80 << 10, s.jobs[0].JobID}
+		there := func() { b.until(`document.querySelectorAll('.node').length === 500`); b.rest() }
+		check("opening the page", func() { b.open("/now"); there() })
+		check("going to the queue and back", func() {
+			b.click(`a[href="/queue"]`)
+			b.until(`document.querySelector('.tr.one')`)
+			b.click(`a[href="/now"]`)
+			there()
+		})
+		check("pointing at a card", func() {
+			b.eval(`document.querySelector('a.seg .c').dispatchEvent(new PointerEvent('pointerover', {bubbles: true}))`, nil)
+			b.rest()
+		})
+		// The page takes the time between a frame's arrival and what it shows.
+		b.eval(`{ window.came = 0; const old = JSON.parse; JSON.parse = (x) => { if (x.length > 20000) window.came = performance.now(); return old(x); }; }`, nil)
+		took := math.Inf(1)
+		for try := 0; try < 5 && took > 100; try++ { // what a busy machine holds up is not held up each time
+			hit, uses := s.nodes[100+try].Name, map[string]api.NodeUse{}
+			for _, n := range s.nodes {
+				n.Cards = append([]api.Card{}, n.Cards...)
+				for c := range n.Cards {
+					n.Cards[c].Utilization = 50 + try
+				}
+				uses[n.Name] = n.Use()
+			}
+			cards := make([][]int64, len(s.nodes[100+try].Cards))
+			for i := range cards {
+				cards[i] = []int64{40 << 10, 0, 90, 80 << 10, s.jobs[0].JobID}
+			}
+			uses[hit] = api.NodeUse{Cards: cards, Jobs: []int64{s.jobs[0].JobID}}
+			frame, err := json.Marshal(uses)
+			if err != nil {
+				t.Fatal(err)
+			}
+			b.eval(fmt.Sprintf(`window.shown = 0; new MutationObserver(() => { const n = document.querySelector('[data-node="%s"]'); if (n && n.querySelectorAll('.c.given').length === %d) window.shown ||= performance.now(); }).observe(document.getElementById('grid'), {childList: true, subtree: true, attributes: true})`, hit, len(cards)), nil)
+			var after float64
+			check("an event of all nodes", func() {
+				s.frames <- "event: use\ndata: " + string(frame) + "\n\n"
+				b.until(`window.shown`)
+				b.eval(`window.shown - window.came`, &after)
+				b.rest() // the figures of the others come in slices, when there is time
+			})
+			took = min(took, after)
 		}
-		uses[hit] = api.NodeUse{Cards: cards, Jobs: []int64{s.jobs[0].JobID}}
-		s.mu.Unlock()
-		frame, err := json.Marshal(uses)
-		if err != nil {
-			t.Fatal(err)
-		}
-		b.eval(fmt.Sprintf(`{ window.tasks = 0; new PerformanceObserver((l) => { for (const e of l.getEntries()) window.tasks = Math.max(window.tasks, e.duration); }).observe({entryTypes: ['longtask']});
-			window.came = 0; const old = JSON.parse; JSON.parse = (x) => { if (x.length > 20000) window.came = performance.now(); return old(x); };
-			new MutationObserver(() => { const n = document.querySelector('[data-node="%s"]'); if (n && n.querySelectorAll('.c.given').length === %d) window.shown ??= performance.now(); }).observe(document.getElementById('grid'), {childList: true, subtree: true, attributes: true}); }`, hit, len(cards)), nil)
-		took, task := math.Inf(1), math.Inf(1)
-		s.frames <- "event: use\ndata: " + string(frame) + "\n\n"
-		b.until(`window.shown`)
-		b.eval(`window.shown - window.came`, &took)
-		// The figures of the others come in slices, when there is time: until then the page is not at rest.
-		b.rest()
-		b.eval(`window.tasks`, &task)
-		t.Logf("shown %v ms after it came, longest task %v ms", took, task)
-		if took > 100 || task > 100 {
-			t.Errorf("%v ms, task %v ms", took, task)
+		if t.Logf("shown %v ms after it came", took); took > 100 {
+			t.Errorf("shown %v ms after it came", took)
 		}
 	}},
 	{"ten thousand rows", 24, 10000, false, func(t *testing.T, s *invented, b *tab) {
 		for i := range s.jobs { // each a row of its own
 			s.jobs[i].ArrayJobID, s.jobs[i].ArrayIndex = 0, nil
 		}
-		b.open("/queue")
-		b.until(`document.getElementById('count').textContent.startsWith('9,') || document.getElementById('count').textContent.startsWith('10,')`)
+		opened := b.longest(func() {
+			b.open("/queue")
+			b.until(`/^(9|10),/.test(document.getElementById('count').textContent)`)
+			b.rest()
+		})
 		var rows, painted float64
 		b.eval(`document.querySelectorAll('.tr').length`, &rows)
 		b.eval(`performance.getEntriesByType('paint').find((p) => p.name === 'first-contentful-paint')?.startTime ?? 0`, &painted)
-		longest := math.Inf(1)
-		for try := 0; try < 3 && longest > 100; try++ { // what a busy machine holds up is not held up each time
+		scrolled := b.longest(func() {
 			line := api.AppendLine(api.AppendLineHeader(nil), &s.jobs[0])
 			s.frames <- "event: rows\ndata: " + strings.ReplaceAll(strings.TrimSuffix(string(line), "\n"), "\n", "\ndata: ") + "\n\n"
 			b.eval(`new Promise((done) => {
-				let longest = 0;
-				new PerformanceObserver((l) => { for (const e of l.getEntries()) longest = Math.max(longest, e.duration); }).observe({entryTypes: ['longtask']});
 				const box = document.getElementById('rows');
 				box.scrollTop = 0;
 				let i = 0;
-				const step = () => { box.scrollTop += 4000; if (i++ < 60) requestAnimationFrame(step); else setTimeout(() => done(longest), 200); };
+				const step = () => { box.scrollTop += 4000; if (i++ < 60) requestAnimationFrame(step); else setTimeout(() => done(0), 200); };
 				requestAnimationFrame(step);
-			})`, &longest)
-		}
-		t.Logf("%v rows exist, first paint after %v ms, longest task while scrolling and while a job changes %v ms", rows, painted, longest)
-		if rows > 120 || painted > 1000 || longest > 100 {
-			t.Errorf("%v rows, paint %v ms, task %v ms", rows, painted, longest)
+			})`, nil)
+		})
+		typed := b.longest(func() {
+			b.eval(`document.getElementById('filter').value = ''`, nil)
+			b.do(chromedp.SendKeys("#filter", "llama"))
+			b.rest()
+		})
+		t.Logf("%v rows exist, first paint after %v ms; the longest task while the page opens %v, while it scrolls and a job changes %v, while a filter is typed %v", rows, painted, opened, scrolled, typed)
+		if rows > 120 || painted > 1000 || max(opened.ms, scrolled.ms, typed.ms) > 100 {
+			t.Errorf("%v rows, paint %v ms, tasks of %v, %v, %v", rows, painted, opened, scrolled, typed)
 		}
 	}},
 }

@@ -30,15 +30,16 @@ import (
 // invented is a site of which nothing is true: the page of a real gangd, and answers that are made up, for states and sizes
 // that a cluster of tests does not come to. Every figure, name and time in it is drawn.
 type invented struct {
-	mu      sync.Mutex
-	now     time.Time
-	jobs    []api.Job
-	order   api.QueueOrder
-	nodes   []api.Node
-	details map[int64]*api.JobDetail
-	day     api.DayReply
-	frames  chan string // told to who follows
-	admin   bool
+	mu       sync.Mutex
+	now      time.Time
+	jobs     []api.Job
+	order    api.QueueOrder
+	nodes    []api.Node
+	details  map[int64]*api.JobDetail
+	day      api.DayReply
+	frames   chan string // told to who follows
+	admin    bool
+	followed int // how often somebody began to
 }
 
 const gib = int64(1) << 30
@@ -471,6 +472,7 @@ func (s *invented) all() string {
 func (s *invented) follow(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	s.mu.Lock()
+	s.followed++
 	nodes, _ := json.Marshal(s.nodes)
 	if s.nodes == nil {
 		nodes = []byte("[]")

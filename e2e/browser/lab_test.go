@@ -15,9 +15,11 @@ import (
 	"time"
 
 	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/cdp/jsonv2"
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/cdproto/tracing"
 	"github.com/chromedp/chromedp"
 
 	"gangd/e2e/trial"
@@ -105,11 +107,14 @@ type tab struct {
 	t   *testing.T
 	l   *lab
 	ctx context.Context
+	end context.CancelFunc // closes it
 
 	mu       sync.Mutex
 	complain []string // of the console
 	foreign  []string // requests to other hosts
 	bytes    float64  // that came over the wire
+	trace    []jsonv2.Value
+	traced   chan struct{} // closed once all of the trace is there
 }
 
 // tab opens a page of the site. Without a path it stays empty.
@@ -137,6 +142,10 @@ func (l *lab) tab(t *testing.T, path string) *tab {
 			}
 		case *network.EventLoadingFinished:
 			b.bytes += e.EncodedDataLength
+		case *tracing.EventDataCollected:
+			b.trace = append(b.trace, e.Value...)
+		case *tracing.EventTracingComplete:
+			close(b.traced)
 		}
 	}
 	ctx, end := chromedp.NewContext(l.ctx, chromedp.WithListener(hear))
@@ -150,7 +159,7 @@ func (l *lab) tab(t *testing.T, path string) *tab {
 	}
 	ctx, cancel := context.WithTimeout(ctx, 2*trial.Patience)
 	t.Cleanup(cancel)
-	b.ctx = ctx
+	b.ctx, b.end = ctx, end
 	if path != "" {
 		b.open(path)
 	}

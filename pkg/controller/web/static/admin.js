@@ -4,7 +4,7 @@ import { jobs, nodes, order, onChange } from './live.js';
 import { bar } from './me.js';
 import { drained, resumeQuestion } from './node.js';
 import { tales } from './job.js';
-import { clock, count, hours, reasonWords, rough, seconds, soon, span } from './words.js';
+import { clock, count, figure, hours, reasonWords, rough, seconds, soon, span } from './words.js';
 
 const listeds = (list) => (list && list.length ? list.join(', ') : 'all nodes');
 
@@ -20,7 +20,7 @@ export function admin(view) {
       if (over) return;
       const f = p.figures || {};
       keep(health, JSON.stringify([p, Math.floor(Date.now() / 60000)]), () => [h('h2', null, 'gangd'), h('p', { id: 'ping' }, `${p.nodes_up} of ${p.nodes} nodes up`), p.hold ? h('p', { class: 'bad' }, 'On hold, starts and stops nothing: ' + p.hold) : '',
-        facts([['version', p.version], ['runs for', `${span((Date.now() - new Date(p.start_time)) / 1000)} (process ${p.pid})`], ['commits', p.lineage.toLocaleString('en')], ['since its start', `${(f.submitted || 0).toLocaleString('en')} submitted, ${(f.started || 0).toLocaleString('en')} started, ${(f.completed || 0).toLocaleString('en')} completed, ${(f.failed || 0).toLocaleString('en')} failed`], ['last plan', f.last_plan_ns ? `${(f.last_plan_ns / 1e6).toFixed(1)} ms, longest ${(f.longest_plan_ns / 1e6).toFixed(1)} ms` : ''], ['leads', p.leader ? `${p.leader}, term ${p.term}` : '']])]);
+        facts([['version', p.version], ['runs for', `${span((Date.now() - new Date(p.start_time)) / 1000)} (process ${p.pid})`], ['commits', figure(p.lineage)], ['since its start', `${(f.submitted || 0).toLocaleString('en')} submitted, ${(f.started || 0).toLocaleString('en')} started, ${(f.completed || 0).toLocaleString('en')} completed, ${(f.failed || 0).toLocaleString('en')} failed`], ['last plan', f.last_plan_ns ? `${(f.last_plan_ns / 1e6).toFixed(1)} ms, longest ${(f.longest_plan_ns / 1e6).toFixed(1)} ms` : ''], ['leads', p.leader ? `${p.leader}, term ${p.term}` : '']])]);
       const late = o.lines.filter((x) => x.tries);
       untold.hidden = !(late.length + o.given_up.length);
       keep(untold, JSON.stringify(o), () => [h('h2', null, 'Notices that were not delivered'), table('Notices', ['of', 'to', 'events', 'since', 'why'], [...late.map((x) => [x.user, x.to || x.target, x.waiting, clock(seconds(x.oldest)), `failed ${x.tries} times, goes on: ${x.error}`]), ...o.given_up.map((x) => [x.user, x.to || x.target, `${x.type} of job ${x.ref}`, clock(seconds(x.time)), 'given up after a day: ' + x.error])])]);

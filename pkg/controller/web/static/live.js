@@ -34,29 +34,28 @@ function changed() {
 const escapes = { t: '\t', n: '\n', r: '\r', '\\': '\\' };
 const text = (s) => (s.includes('\\') ? s.replace(/\\(.)/g, (_, c) => escapes[c] ?? c) : s);
 const numbers = new Set(['job_id', 'array_job_id', 'array_limit', 'priority', 'size', 'epoch', 'min_nodes', 'cards', 'time_limit_seconds']);
+const inSeconds = (t) => Number(t.slice(0, -6) || 0) / 1000; // of nanoseconds
+const reader = (name) => (numbers.has(name) ? Number : name.endsWith('_time') ? inSeconds : text);
 
-// rows reads a table of text/tab-separated-values; see LinesType of pkg/api.
-export function rows(data) {
-  const all = data.split('\n'), names = all[0].split('\t'), out = [];
+// rows reads a table of text/tab-separated-values, some hundred lines at a time; see LinesType of pkg/api.
+function* rows(data) {
+  const all = data.split('\n'), names = all[0].split('\t'), read = names.map(reader), out = [];
   for (let i = 1; i < all.length; i++) {
     if (!all[i]) continue;
     const f = all[i].split('\t'), j = {};
-    for (let k = 0; k < names.length; k++) {
-      const n = names[k];
-      if (numbers.has(n)) j[n] = Number(f[k]);
-      else if (n.endsWith('_time')) j[n] = Number(f[k].slice(0, -6) || 0) / 1000; // nanoseconds, in seconds
-      else j[n] = text(f[k]);
-    }
+    for (let k = 0; k < names.length; k++) j[names[k]] = read[k](f[k]);
     j.array = j.array_job_id && j.array_index !== '' ? j.array_job_id : 0;
     j.ref = j.array ? `${j.array}_${j.array_index}` : String(j.job_id);
     out.push(j);
+    if (out.length % 200 === 0) yield;
   }
   return out;
 }
 
-function take(data, whole) {
-  if (whole) { jobs.clear(); arrays.clear(); gathered.all = true; }
-  for (const j of rows(data)) {
+function* take(data, whole) {
+  const list = yield* rows(data);
+  if (whole) { jobs.clear(); arrays.clear(); gathered.all = state.told = true; }
+  for (const j of list) {
     jobs.set(j.job_id, j);
     gathered.jobs.add(j.job_id);
     if (!j.array) continue;
@@ -125,21 +124,51 @@ function away() {
   $('lost').hidden = false;
 }
 
+// What is told is taken in in its order, a slice at a time: ten thousand jobs at once would hold a browser up.
+const slice = 12;
+let inbox = [], taking = false;
+function takeIn() {
+  const until = document.hidden ? Infinity : performance.now() + slice;
+  while (inbox.length) {
+    if (performance.now() >= until) { setTimeout(takeIn); return; }
+    if (inbox[0].next().done) { inbox.shift(); changed(); }
+  }
+  taking = false;
+}
+
+let again = 0; // the timer of the next try
+
 export function connect() {
   if (source) source.close();
+  if (state.on) heard = Date.now();
   const s = new EventSource('/v1/live?nodes=1');
   source = s;
   source.begun = Date.now();
-  const on = (name, fn) => s.addEventListener(name, (e) => { if (s !== source) return; heard = Date.now(); if (!state.on) line(true); if (fn) { fn(e.data); changed(); } });
-  on('all', (d) => { state.told = true; take(d, true); });
+  inbox = [];
+  const on = (name, work) => s.addEventListener(name, (e) => {
+    if (s !== source) return;
+    heard = Date.now();
+    if (!state.on) line(true);
+    if (!work) return;
+    inbox.push(work(e.data));
+    if (!taking) { taking = true; takeIn(); }
+  });
+  on('all', (d) => take(d, true));
   on('rows', (d) => take(d, false));
-  on('gone', (d) => drop(d.split(',').map(Number)));
-  on('order', (d) => queued(JSON.parse(d)));
-  on('nodes', (d) => { nodes.clear(); JSON.parse(d).forEach(node); state.nodes = gathered.all = true; });
-  on('node', (d) => JSON.parse(d).forEach(node));
-  on('use', (d) => use(JSON.parse(d)));
+  on('gone', function* (d) { drop(d.split(',').map(Number)); });
+  on('order', function* (d) { queued(JSON.parse(d)); });
+  on('nodes', function* (d) { const list = JSON.parse(d); yield; nodes.clear(); list.forEach(node); state.nodes = gathered.all = true; });
+  on('node', function* (d) { JSON.parse(d).forEach(node); });
+  on('use', function* (d) { use(JSON.parse(d)); });
   on('beat');
   s.onerror = () => { if (s === source) retry(); };
+}
+
+// rest lets the stream go until connect.
+export function rest() {
+  clearTimeout(again);
+  source?.close();
+  source = null;
 }
 
 // retry tries after a pause that is another one in each page: a hundred that come back at once would be a flood.
@@ -147,14 +176,14 @@ function retry() {
   source.close();
   source = null;
   line(false);
-  setTimeout(connect, pause * (0.5 + Math.random()));
+  again = setTimeout(connect, pause * (0.5 + Math.random()));
   pause = Math.min(pause * 2, 10000);
 }
 
 // A gangd that is frozen ends no connection: it is silent. It says something each two seconds otherwise.
 const silence = 4500;
 setInterval(() => {
-  if (!state.on && since) away();
+  if (!state.on && since && !document.hidden) away();
   if (!source) return;
   const quiet = Date.now() - Math.max(heard, source.begun);
   if (state.on ? Date.now() - heard > silence : quiet > 4 * silence) retry();

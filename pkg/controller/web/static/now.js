@@ -43,7 +43,7 @@ function tiles(f) {
   const of = (n) => 100 * n / Math.max(1, f.cards), busy = f.known ? Math.round(f.busy / f.known) : -1;
   const outs = [f.nodesOut && count(f.nodesOut, 'node'), f.cardsOut && count(f.cardsOut, 'card')].filter(Boolean).join(', ');
   return [
-    tile('tile-cards', 'Cards', [f.given, h('small', null, ' given  '), f.free, h('small', null, ' free')], [[of(f.given)], [of(f.free), 'none'], [of(f.out), 'bad']],
+    tile('tile-cards', 'Cards', [h('span', null, f.given, h('small', null, ' given')), ' ', h('span', null, f.free, h('small', null, ' free'))], [[of(f.given)], [of(f.free), 'none'], [of(f.out), 'bad']],
       [`of ${f.cards}`, f.out || f.nodesOut ? ['; ', h('span', { class: 'bad' }, `${f.out} out: ${outs || 'of use'}`)] : '; all in service'], `${f.given} of ${f.cards} cards given, ${f.free} free, ${f.out} out of service`),
     tile('tile-busy', 'Busy of given', busy < 0 ? '–' : `${busy} %`, [[Math.max(0, busy)]], f.idle ? h('a', { href: '/queue', class: 'wait', id: 'idle', onclick: showIdle }, count(f.idle, 'held card') + ' idle') : f.given ? busy < 0 ? 'how busy they are is unknown' : 'no held card is idle' : 'no card is given', busy < 0 ? 'unknown' : `${busy} percent busy`),
     tile('tile-runs', 'Running', count(f.runs, 'job'), [[of(f.given)]], f.runs ? `of ${count(f.users.size, 'user')}; ${f.soon || 'none'} ${f.soon > 1 ? 'end' : 'ends'} within 1 h` : 'nothing runs', `${f.given} of ${f.cards} cards`),
@@ -87,11 +87,14 @@ function gang(id) {
     (j.start_time ? `, runs for ${span(Date.now() / 1000 - j.start_time)}` : '');
 }
 
+// in steps: what nobody sees is not drawn again.
+const steps = (percent) => 5 * Math.round(percent / 5);
+
 function look(el, n, c) {
   const given = c.jobs.length > 0, idle = given && c.utilization >= 0 && c.utilization < idleBelow;
   const cls = 'c' + (away(n) ? ' off' : out(c) ? ' hatch' : '') + (given ? ' given' : '') + (idle ? ' idle' : '') + (c.jobs.length > 1 ? ' several' : '');
   if (el.className !== cls) el.className = cls;
-  const v = String(c.vram_bytes ? Math.round(Math.min(100, 100 * (c.used_bytes + c.strangers_bytes) / c.vram_bytes)) : 0), b = String(given ? c.utilization < 0 ? 0.5 : +(0.15 + c.utilization * 0.0075).toFixed(2) : 0.25);
+  const v = String(c.vram_bytes ? Math.ceil(Math.min(100, 100 * (c.used_bytes + c.strangers_bytes) / c.vram_bytes) / 2) * 2 : 0), b = String(given ? c.utilization < 0 ? 0.5 : +(0.15 + steps(c.utilization) * 0.0075).toFixed(2) : 0.25);
   if (el.v !== v) { el.v = v; el.style.setProperty('--v', v); }
   if (el.b !== b) { el.b = b; el.style.setProperty('--b', b); }
 }
@@ -153,8 +156,8 @@ function groups() {
   return [...by].sort(([, a], [, b]) => Math.min(...a.map(worst)) - Math.min(...b.map(worst)) || b.length - a.length);
 }
 
-// slice is how long the grid may draw in one frame before it lets the browser go on.
-const slice = 12;
+// slice is how long the grid may draw in one frame, in milliseconds, dozens how many nodes it shows at once, and most how many it changes.
+const slice = 6, dozens = 24, most = 64;
 
 export function now(view) {
   const top = h('div', { class: 'tiles', id: 'sum' }), band = h('div', { id: 'day' }), list = h('div', { id: 'next' }), grid = h('div', { id: 'grid' });
@@ -163,22 +166,27 @@ export function now(view) {
   const key = (cls, text) => h('small', { class: 'key soft' }, h('span', { class: 'c ' + cls, '--v': 70, '--b': 0.8 }), text);
   daySaid.textContent = dayRest;
   said.textContent = rest;
-  view.append(h('h1', { class: 'vh' }, 'Now'), top, h('div', { class: 'two wide-left' },
+  view.append(h('h1', { class: 'vh' }, 'Now'), top, h('div', { class: 'two wide-left even' },
     h('section', { class: 'box' }, h('div', { class: 'row titled' }, h('h2', null, 'Last 24 hours, in cards'), h('span', { class: 'grow' }), daySaid), band),
     h('section', { class: 'box' }, head2('Next to start', 'place, when; the line is the next 24 h'), list)),
-  h('section', null, h('div', { class: 'row keys' }, h('h2', null, 'Nodes'), key('', 'free'), key('given', 'given: height is VRAM used, shade is busy'), key('given idle', 'held, idle'), key('hatch', 'out of service, or a stranger'), key('off', 'node away')), said, grid));
+  h('section', null, h('div', { class: 'row keys' }, h('h2', null, 'Nodes'), h('span', { class: 'row keys', id: 'legend' }, key('', 'free'), key('given', 'given: height is VRAM used, shade is busy'), key('given idle', 'held, idle'), key('hatch', 'out of service, or a stranger'), key('off', 'node away'))), said, grid));
 
   const drawn = new Map(); // nodes by name: {el, shape}
-  let layout = null, waiting = [], due = false, over = false, drawing = null;
+  let layout = null, waiting = [], fresh = [], due = false, over = false, drawing = null;
 
-  // Nodes are drawn a slice at a time: five hundred at once would hold a browser up.
+  // Nodes are drawn a slice at a time: five hundred at once would hold a browser up. New ones come to the page by the dozen, as it draws all of
+  // what is in sight again for each.
   function work() {
     if (due || over) return;
     due = true;
     requestAnimationFrame(() => {
       due = false;
       const until = performance.now() + slice;
-      while (waiting.length && performance.now() < until) waiting.shift()();
+      for (let n = 0; n < most && waiting.length && fresh.length < dozens && performance.now() < until; n++) waiting.shift()();
+      if (fresh.length >= dozens || !waiting.length) {
+        for (const [row, el] of fresh) row.append(el);
+        fresh = [];
+      }
       if (waiting.length) work();
     });
   }
@@ -197,14 +205,16 @@ export function now(view) {
     if (want === layout) return false;
     layout = want;
     waiting = [];
+    fresh = [];
     grid.className = nodes.size > 60 ? 'dense' : nodes.size < 8 ? 'few' : '';
     grid.replaceChildren();
     drawn.clear();
+    for (const el of [$('legend'), said]) el.hidden = !nodes.size;
     if (!nodes.size) grid.append(empty(state.nodes ? 'No node has joined yet.' : 'Loading.', state.nodes && ['On the controller: ', h('code', null, 'gangd token new'), '; on the node: ', h('code', null, 'gnoded join'), '.']));
     for (const [p, list] of all) {
       const most = Math.max(1, ...list.map((n) => n.cards.length)), row = h('ul', { class: 'nodes', '--n': most, 'aria-label': 'Nodes of ' + p }), title = h('p', { class: 'part', 'data-part': p });
       grid.append(title, row);
-      for (const n of list) waiting.push(() => { const el = box(nodes.get(n.name) || n); drawn.set(n.name, { el, shape: shape(nodes.get(n.name) || n) }); row.append(el); });
+      for (const n of list) waiting.push(() => { const el = box(nodes.get(n.name) || n); drawn.set(n.name, { el, shape: shape(nodes.get(n.name) || n) }); fresh.push([row, el]); });
     }
     return true;
   }
@@ -221,8 +231,8 @@ export function now(view) {
 
   let slow = 0, tiled = 0;
   function draw(told) {
-    const whole = !told || told.all || told.nodes.size > 0, fresh = whole && arrange(), at = performance.now();
-    if (!fresh) {
+    const whole = !told || told.all || told.nodes.size > 0, other = whole && arrange(), at = performance.now();
+    if (!other) {
       // What an event changed comes first; figures that moved are drawn when there is time.
       const all = told?.all ? [...nodes.keys()] : [];
       for (const name of [...told?.nodes || [], ...all]) if (nodes.has(name)) place(nodes.get(name));
@@ -231,15 +241,15 @@ export function now(view) {
     work();
     if (whole || at - tiled > 250) { tiled = at; top.replaceChildren(...tiles(figures())); }
     if (!told || told.all || told.order || told.jobs.size) next(list);
-    if (fresh || at - slow > 900) { slow = at; titles(); }
+    if (other || at - slow > 900) { slow = at; titles(); }
   }
 
   const light = (e) => {
     const seg = e.type === 'pointerleave' || e.type === 'focusout' ? null : e.target.closest?.('.seg');
     const id = seg?.job;
-    for (const x of grid.querySelectorAll('.seg.on')) x.classList.remove('on');
+    for (const x of grid.querySelectorAll('.on')) x.classList.remove('on');
     grid.classList.toggle('lit', id !== undefined);
-    if (id !== undefined) for (const x of grid.querySelectorAll('.seg')) if (x.job === id) x.classList.add('on');
+    if (id !== undefined) for (const x of grid.querySelectorAll('.seg')) if (x.job === id) { x.classList.add('on'); x.closest('.node').classList.add('on'); }
     const bit = e.target.closest?.('.c'), li = seg?.closest('.node'), n = li && nodes.get(li.dataset.node), c = n && bit && n.cards.find((x) => x.index === bit.index);
     said.textContent = id !== undefined ? gang(id) + (c ? `; ${words(n, c).split('; ').slice(1).join('; ')} on ${n.name} card ${c.index}` : '') : c ? words(n, c) : rest;
   };
@@ -250,7 +260,7 @@ export function now(view) {
       const d = await call('/v1/day');
       if (over) return;
       drawing?.stop();
-      if (!d.given.some((v) => v !== null)) { band.replaceChildren(empty('No figures yet.', 'A point is kept every few minutes; the first comes soon.')); return; }
+      if (!d.usable.some((v) => v)) { band.replaceChildren(empty('No figures yet.', 'A point is kept every few minutes; the first comes soon.')); return; }
       drawing = day(band, d, (text) => { daySaid.textContent = text || dayRest; });
     } catch (e) {
       if (!drawing) band.replaceChildren(empty(e.message));

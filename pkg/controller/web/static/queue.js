@@ -1,7 +1,7 @@
 // Queue: what runs, then what waits in its order. An array is one row. Of ten thousand rows only those that are seen exist.
 import { h, $, session, mark, meter, jobLink, empty } from './dom.js';
 import { jobs, nodes, order, state, onChange } from './live.js';
-import { clock, count, ended, markOf, ranges, reasonWords, rough, soon, stateWords, toneOf } from './words.js';
+import { clock, count, ended, figure, markOf, ranges, reasonWords, rough, soon, stateWords, toneOf } from './words.js';
 
 const spare = 8;
 const seconds = () => Date.now() / 1000;
@@ -19,15 +19,17 @@ const columns = [
 const look = { text: '', state: '', part: '', user: '', mine: false, by: -1, down: false, top: 0, at: -1, open: new Set() };
 const fresh = { text: '', state: '', part: '', user: '', mine: false };
 
-function fits(j, but) {
-  const k = kind(j);
-  if (but !== 'state' && (look.state === 'idle' ? k !== 'running' || !idleCards(j) : look.state ? k !== look.state : k === 'ended')) return false;
-  if (but !== 'part' && look.part && !j.partition.split(',').includes(look.part)) return false;
+// What of the filters a job, of this kind, fits: its owner and words, its state, its partition.
+function fits(j) {
   if (look.user && j.user !== look.user || look.mine && j.user !== session.user) return false;
   if (!look.text) return true;
+  j.words ??= [j.name, j.user, j.account || '', j.partition, j.nodes].join('\n').toLowerCase();
   const t = look.text.toLowerCase();
-  return j.ref.startsWith(t) || [j.name, j.user, j.account || '', j.partition, j.nodes].some((s) => s.toLowerCase().includes(t));
+  return j.ref.startsWith(t) || j.words.includes(t);
 }
+const inState = (j, k) => (look.state === 'idle' ? k === 'running' && idleCards(j) > 0 : look.state ? k === look.state : k !== 'ended');
+const inPart = (j) => !look.part || partsOf(j).includes(look.part);
+const partsOf = (j) => (j.parts ??= j.partition.split(','));
 
 // showIdle shows the jobs that hold idle cards, those with the most first.
 export function showIdle() { Object.assign(look, fresh, { state: 'idle', by: -1, at: -1, top: 0 }); }
@@ -46,7 +48,7 @@ function counts(list) {
   return n;
 }
 export const arrayParts = (n) => [[100 * n.done / n.total, 'over'], [100 * n.runs / n.total], [100 * n.bad / n.total, 'bad'], [100 * (n.waits + n.held) / n.total, 'none']];
-export const arrayWords = (n) => [n.runs && `${n.runs} run`, n.bad && h('span', { class: 'bad' }, `${n.bad} failed`), n.done && `${n.done} done`, n.waits && `${n.waits} wait`, n.held && `${n.held} held`].filter(Boolean).flatMap((x, i) => (i ? [', ', x] : [x]));
+export const arrayWords = (n) => [n.runs && `${figure(n.runs)} run`, n.bad && h('span', { class: 'bad' }, `${figure(n.bad)} failed`), n.done && `${figure(n.done)} done`, n.waits && `${figure(n.waits)} wait`, n.held && `${figure(n.held)} held`].filter(Boolean).flatMap((x, i) => (i ? [', ', x] : [x]));
 export { counts };
 
 // refOf writes the elements of an array as one reference: 4_[12-59%6].
@@ -56,7 +58,7 @@ export function refOf(id, list) {
 }
 
 export function queue(view) {
-  const narrow = matchMedia('(max-width: 860px)'), height = () => (narrow.matches ? 48 : 28);
+  const narrow = matchMedia('(max-width: 860px)'), heightNow = () => (narrow.matches ? 48 : 28);
   const th = h('div', { class: 'tr th', role: 'row', 'aria-rowindex': '1' }, columns.map(([cls, name, , right], i) =>
     h('span', { class: cls + (right ? ' r' : ''), role: 'columnheader', 'aria-sort': 'none' }, h('button', { type: 'button', title: 'Sort by this', onclick: () => sortBy(i) }, name))));
   const space = h('div', { role: 'presentation' }), body = h('div', { id: 'rows', role: 'rowgroup', tabindex: '0', 'aria-label': 'Jobs' }, space);
@@ -66,7 +68,8 @@ export function queue(view) {
   const grid = h('div', { class: 'q box', role: 'table', 'aria-label': 'Queue' }, h('div', { role: 'rowgroup' }, th), body, none);
   view.append(h('div', { class: 'row' }, h('h1', null, 'Queue'), says), h('div', { class: 'tools' }, text, chips, users), grid);
 
-  let list = [], waiting = null, built = 0;
+  let list = [], waiting = null, built = 0, tall = heightNow(), room = 0; // room is the height of the box of rows
+  const height = () => tall;
   const stood = new Map(); // what put each job where it is
   const shown = new Map(); // row elements by place in the list
 
@@ -85,7 +88,7 @@ export function queue(view) {
       out.sort((a, b) => { const x = key(a.first), y = key(b.first); return (x < y ? -1 : x > y ? 1 : a.first.job_id - b.first.job_id) * sign; });
     }
     const cards = all.reduce((s, j) => s + (j.cards || 0), 0);
-    const held = all.reduce((n, j) => n + (kind(j) === 'held'), 0), text = held && held < all.length ? `${title} ${(all.length - held).toLocaleString('en')}, held ${held.toLocaleString('en')}` : `${title} ${all.length.toLocaleString('en')}`;
+    const held = all.reduce((n, j) => n + (kind(j) === 'held'), 0), text = held && held < all.length ? `${title} ${figure(all.length - held)}, held ${figure(held)}` : `${title} ${figure(all.length)}`;
     return [{ key: 'g' + title, title: text, says: `${count(cards, 'card')}, ${look.by >= 0 ? 'sorted by ' + columns[look.by][1].toLowerCase() : how}` },
       ...out.flatMap((x) => (x.list && look.open.has(x.id) ? [x, ...unfold(x)] : [x]))];
   }
@@ -106,28 +109,35 @@ export function queue(view) {
 
   function build() {
     built = performance.now();
-    const groups = { running: [], queue: [], later: [], ended: [] }, per = { '': 0, running: 0, idle: 0, waiting: 0, held: 0, ended: 0 }, parts = new Map(), people = new Map(), runs = new Set();
+    const groups = { running: [], ended: [] }, per = { '': 0, running: 0, idle: 0, waiting: 0, held: 0, ended: 0 }, parts = new Map(), people = new Map(), runs = new Set();
     stood.clear();
+    const matching = [];
     for (const j of jobs.values()) {
       const k = kind(j);
-      stood.set(j.job_id, standing(j));
+      stood.set(j.job_id, j);
       if (k !== 'ended') people.set(j.user, (people.get(j.user) || 0) + 1);
-      if (fits(j, 'state')) { per[k]++; if (k !== 'ended') per['']++; if (k === 'running' && idleCards(j)) per.idle++; }
-      if (fits(j, 'part')) for (const p of j.partition.split(',')) parts.set(p, (parts.get(p) || 0) + 1);
-      if (fits(j) && k === 'running' && j.array) runs.add(j.array);
-    }
-    for (const j of jobs.values()) {
       if (!fits(j)) continue;
-      const k = kind(j);
-      if (k === 'ended') groups.ended.push(j);
-      else if (k === 'running' || runs.has(j.array)) groups.running.push(j);
-      else groups[order.place.has(j.job_id) ? 'queue' : 'later'].push(j);
+      const state = inState(j, k), part = inPart(j);
+      if (part) { per[k]++; if (k !== 'ended') per['']++; if (k === 'running' && idleCards(j)) per.idle++; }
+      if (state) for (const p of partsOf(j)) parts.set(p, (parts.get(p) || 0) + 1);
+      if (!state || !part) continue;
+      matching.push([j, k]);
+      if (k === 'running' && j.array) runs.add(j.array);
     }
     // An array stands where its first element does.
-    const whole = [...groups.queue, ...groups.later], firsts = new Map();
-    for (const j of whole) if (j.array) firsts.set(j.array, Math.min(firsts.get(j.array) ?? 1e9, order.place.get(j.job_id) ?? 1e9));
-    const place = (j) => (j.array ? firsts.get(j.array) : order.place.get(j.job_id)) ?? 1e9;
-    whole.sort((a, b) => place(a) - place(b) || a.job_id - b.job_id);
+    const firsts = new Map(), placed = [];
+    for (const [j, k] of matching) {
+      if (k === 'ended') groups.ended.push(j);
+      else if (k === 'running' || runs.has(j.array)) groups.running.push(j);
+      else {
+        const at = order.place.get(j.job_id) ?? 1e9;
+        placed.push([at, j]);
+        if (j.array) firsts.set(j.array, Math.min(firsts.get(j.array) ?? 1e9, at));
+      }
+    }
+    for (const p of placed) if (p[1].array) p[0] = firsts.get(p[1].array);
+    placed.sort(([a, i], [b, j]) => a - b || i.job_id - j.job_id);
+    const whole = placed.map(([, j]) => j);
     const idle = look.state === 'idle' ? new Map(groups.running.map((j) => [j, idleCards(j)])) : null;
     groups.running.sort((a, b) => (idle ? idle.get(b) - idle.get(a) : 0) || (a.start_time || 1e12) - (b.start_time || 1e12) || a.job_id - b.job_id);
     groups.ended.sort((a, b) => b.end_time - a.end_time);
@@ -136,7 +146,7 @@ export function queue(view) {
     space.style.height = list.length * height() + 'px';
     grid.setAttribute('aria-rowcount', String(list.length + 1));
     const n = groups.running.length + whole.length + groups.ended.length;
-    says.textContent = state.told ? `${n.toLocaleString('en')} of ${count(total, 'job')}${rows !== n ? ` in ${count(rows, 'row')}` : ''}` : 'loading';
+    says.textContent = state.told ? `${figure(n)} of ${count(total, 'job')}${rows !== n ? ` in ${count(rows, 'row')}` : ''}` : 'loading';
     [...th.children].forEach((c, i) => {
       c.setAttribute('aria-sort', i === look.by ? (look.down ? 'descending' : 'ascending') : 'none');
       const arrow = i === look.by ? (look.down ? '↓' : '↑') : '', name = columns[i][1];
@@ -144,10 +154,11 @@ export function queue(view) {
     });
     filters(per, parts, people);
     nothing(rows, total);
-    for (const el of shown.values()) el.remove();
+    const before = new Map([...shown.values()].map((el) => [el.key, el])), focused = document.activeElement?.closest('.tr')?.key, at = [...before.get(focused)?.querySelectorAll('a, button') || []].indexOf(document.activeElement);
     shown.clear();
     fit();
-    draw();
+    draw(before);
+    if (at >= 0 && !body.contains(document.activeElement)) [...shown.values()].find((el) => el.key === focused)?.querySelectorAll('a, button')[at]?.focus();
   }
 
   function filters(per, parts, people) {
@@ -155,9 +166,9 @@ export function queue(view) {
     if (chips.drawn === key) return;
     chips.drawn = key;
     const focused = document.activeElement?.dataset?.chip;
-    const chip = (id, label, on, set) => h('button', { type: 'button', 'data-chip': id, 'aria-pressed': String(on), onclick: () => { set(); look.at = -1; build(); } }, label);
+    const chip = (id, label, on, set) => h('button', { type: 'button', 'data-chip': id, 'aria-pressed': String(on), onclick: () => { set(); anew(); } }, label);
     const names = [...parts.keys()].sort();
-    chips.replaceChildren(...states.filter(([k]) => k !== 'idle' || per.idle || look.state === 'idle').map(([k, label]) => chip('state ' + k, `${label} ${per[k].toLocaleString('en')}`, look.state === k, () => { look.state = k; })),
+    chips.replaceChildren(...states.filter(([k]) => k !== 'idle' || per.idle || look.state === 'idle').map(([k, label]) => chip('state ' + k, `${label} ${figure(per[k])}`, look.state === k, () => { look.state = k; })),
       ...(names.length > 1 && names.length < 9 || look.part ? names.map((p) => chip('part ' + p, p, look.part === p, () => { look.part = look.part === p ? '' : p; })) : []),
       session.guest ? '' : chip('mine', 'Mine', look.mine, () => { look.mine = !look.mine; }));
     if (focused) [...chips.children].find((c) => c.dataset.chip === focused)?.focus();
@@ -175,25 +186,47 @@ export function queue(view) {
       : empty('Nothing runs and nothing waits.', h('code', null, 'gsubmit job.sh'), ' submits a job.'));
   }
 
+  // anew shows another choice of jobs from its begin on.
+  function anew() {
+    Object.assign(look, { at: -1, top: 0 });
+    body.scrollTop = 0;
+    build();
+  }
+
   // fit gives the rows the room that there is, and no more than they need.
   function fit() {
     if (body.hidden) return;
-    const room = Math.max(240, innerHeight - body.getBoundingClientRect().top - scrollY - 32);
-    body.style.height = Math.min(room, list.length * height()) + 'px';
+    room = Math.min(Math.max(240, innerHeight - body.getBoundingClientRect().top - scrollY - 32), list.length * height());
+    body.style.height = room + 'px';
+    look.top = Math.max(0, Math.min(look.top, list.length * height() - room));
   }
 
   const cell = (cls, ...kids) => h('span', { class: cls, role: 'cell' }, ...kids);
   const link = (j, ...t) => (session.guest ? t : jobLink(j, ...t));
 
   function row(x, i) {
-    const props = { role: 'row', 'aria-rowindex': String(i + 2) };
+    const props = { role: 'row' };
     let el;
     if (x.title) el = h('div', { ...props, class: 'tr gr' }, h('div', { role: 'cell' }, h('h2', null, x.title), h('span', { class: 'soft s' }, ' ' + x.says)));
     else if (x.sub) el = sub(x, props);
     else el = one(x, props);
+    el.key = x.key;
+    el.of = basis(x);
+    return put(el, i);
+  }
+
+  function put(el, i) {
     el.style.top = i * height() + 'px';
-    if (i === look.at) el.classList.add('on');
+    el.setAttribute('aria-rowindex', String(i + 2));
+    el.classList.toggle('on', i === look.at);
     return el;
+  }
+
+  // A row that says what it said is the same element at another place. What an array says is more than its first element.
+  function basis(x) {
+    if (x.title) return [x.title, x.says];
+    const s = order.starts.get(x.first.job_id);
+    return x.j ? [x.j, order.place.get(x.j.job_id), s?.at, s?.sure] : [{}];
   }
 
   function sub(x, props) {
@@ -209,9 +242,9 @@ export function queue(view) {
     const ref = array ? refOf(x.id, array) : j.ref, target = { ref: array ? x.id : j.ref }, idle = run && !array ? idleCards(j) : 0;
     const fold = array && h('button', { class: 'fold', type: 'button', tabindex: '-1', 'aria-expanded': String(look.open.has(x.id)), 'aria-label': `Elements of ${x.id}`, onclick: (e) => { e.stopPropagation(); toggle(x); } }, look.open.has(x.id) ? '▾' : '▸');
     return h('div', { ...props, class: 'tr one' + (run ? ' go' : ''), 'data-job': array ? null : j.job_id, 'data-array': array ? x.id : null },
-      cell('plc r soft', order.place.get(j.job_id) && !run ? order.place.get(j.job_id).toLocaleString('en') : mark(markOf(lead))),
+      cell('plc r soft', order.place.get(j.job_id) && !run ? figure(order.place.get(j.job_id)) : mark(markOf(lead))),
       cell('ref', link(target, ref)), cell('nam', fold, link(target, j.name), h('small', { class: 'only-narrow soft' }, ` ${array ? x.id : j.ref} ${j.user}`)),
-      cell('usr', j.user), cell('acct soft', j.account || ''), cell('prt soft', j.partition), h('span', { class: 'crd r', role: 'cell', 'data-u': cards === 1 ? ' card' : ' cards' }, cards.toLocaleString('en')),
+      cell('usr', j.user), cell('acct soft', j.account || ''), cell('prt soft', j.partition), h('span', { class: 'crd r', role: 'cell', 'data-u': cards === 1 ? ' card' : ' cards' }, figure(cards)),
       cell('lim', h('span', { class: gone > 90 ? 'wait' : null }, over ? '' : limit ? run ? `${rough(Math.max(0, limit - (seconds() - run.start_time)))} of ${rough(limit)}` : rough(limit) : 'no limit'), array ? meter(arrayParts(n)) : run && limit ? meter([[gone, gone > 90 ? 'wait' : '']], `${Math.round(gone)} % of its time is over`) : ''),
       cell('age r', over ? j.start_time ? rough(j.end_time - j.start_time) : '' : rough(seconds() - (run ? run.start_time : j.submit_time))),
       cell('beg r', run || over ? '' : s?.at ? s.at - seconds() < 60 ? 'now' : soon(s.at) : '–'),
@@ -225,11 +258,26 @@ export function queue(view) {
     return [j.state === 'RUNNING' ? '' : stateWords(j) + ', ', idle && j.cards > 1 ? h('span', { class: 'wait' }, `${idle} of ${count(j.cards, 'card')} idle; `) : idle ? h('span', { class: 'wait' }, 'idle; ') : '', h('span', { class: 'soft' }, j.nodes.replaceAll(',', ', '))];
   }
 
-  function draw() {
-    look.top = body.scrollTop;
-    const H = height(), first = Math.max(0, Math.floor(body.scrollTop / H) - spare), last = Math.min(list.length, Math.ceil((body.scrollTop + body.clientHeight) / H) + spare);
+  function draw(before) {
+    const H = height(), first = Math.max(0, Math.floor(look.top / H) - spare), last = Math.min(list.length, Math.ceil((look.top + room) / H) + spare);
     for (const [i, el] of shown) if (i < first || i >= last) { el.remove(); shown.delete(i); }
-    for (let i = first; i < last; i++) if (!shown.has(i)) { const el = row(list[i], i); shown.set(i, el); body.append(el); }
+    const drawn = [];
+    for (let i = first; i < last; i++) {
+      let el = shown.get(i);
+      if (!el) {
+        const x = list[i], was = before?.get(x.key), same = was && basis(x).every((v, k) => v === was.of[k]);
+        if (same) before.delete(x.key);
+        shown.set(i, el = same ? put(was, i) : row(x, i));
+      }
+      drawn.push(el);
+    }
+    for (const el of before?.values() || []) el.remove();
+    // Who goes through them by keyboard goes in their order.
+    let next = null;
+    for (const el of drawn.reverse()) {
+      if (el.parentNode !== body || el.nextSibling !== next) body.insertBefore(el, next);
+      next = el;
+    }
   }
 
   function sortBy(i) {
@@ -245,9 +293,12 @@ export function queue(view) {
   }
 
   // What a row says may be another while the list is as it was: then only rows that are seen are drawn again.
-  const standing = (j) => (j ? [j.state, j.held, j.start_time, j.array, j.user, j.partition, j.cards].join() : '');
+  const standing = ['state', 'held', 'start_time', 'array', 'user', 'partition', 'cards'];
   function again(ids) {
-    for (const id of ids) if (stood.get(id) !== standing(jobs.get(id))) return false;
+    for (const id of ids) {
+      const was = stood.get(id), is = jobs.get(id);
+      if (!was !== !is || was && standing.some((k) => was[k] !== is[k])) return false;
+    }
     for (const [i, el] of shown) {
       const x = list[i], hit = x.list?.some((j) => ids.has(j.job_id)) || x.sub?.some((j) => ids.has(j.job_id)) || x.j && ids.has(x.j.job_id);
       if (!hit) continue;
@@ -275,7 +326,8 @@ export function queue(view) {
     look.at = to;
     const H = height(), top = to * H;
     if (top < body.scrollTop + H) body.scrollTop = Math.max(0, top - H);
-    if (top + H > body.scrollTop + body.clientHeight) body.scrollTop = top + H - body.clientHeight;
+    if (top + H > body.scrollTop + room) body.scrollTop = top + H - room;
+    look.top = body.scrollTop;
     for (const [i, el] of shown) el.classList.toggle('on', i === to);
     draw();
   }
@@ -285,22 +337,26 @@ export function queue(view) {
   body.addEventListener('scroll', () => {
     if (drawing) return;
     drawing = true;
-    requestAnimationFrame(() => { drawing = false; draw(); });
+    requestAnimationFrame(() => { drawing = false; look.top = body.scrollTop; draw(); });
   }, { passive: true });
-  text.addEventListener('input', () => { look.text = text.value.trim(); look.at = -1; build(); });
-  users.addEventListener('change', () => { look.user = users.value; look.at = -1; build(); });
+  let typed = 0;
+  text.addEventListener('input', () => {
+    look.text = text.value.trim();
+    typed ||= requestAnimationFrame(() => { typed = 0; anew(); });
+  });
+  users.addEventListener('change', () => { look.user = users.value; anew(); });
   const keys = (e) => {
     if (e.target.matches('input, select') || e.ctrlKey || e.metaKey || e.altKey || $('ask').open || $('keys').open) return;
     const x = list[look.at];
     if (e.key === 'j' || e.key === 'ArrowDown') { e.preventDefault(); move(1); } else if (e.key === 'k' || e.key === 'ArrowUp') { e.preventDefault(); move(-1); } else if ((e.key === 'o' || e.key === 'ArrowRight' || e.key === 'ArrowLeft') && x?.list) toggle(x);
     else if (e.key === 'Enter' && !e.target.matches('a, button')) go(x);
   };
-  const sized = () => build();
+  const sized = () => { tall = heightNow(); build(); };
   document.addEventListener('keydown', keys);
   addEventListener('resize', sized);
   const clockwork = setInterval(() => { if (!document.hidden) for (const [i, el] of shown) { const fresh = row(list[i], i); if (fresh.textContent !== el.textContent && !el.contains(document.activeElement)) { el.replaceWith(fresh); shown.set(i, fresh); } } }, 5000);
   const stop = onChange(touch);
   build();
   body.scrollTop = look.top;
-  return () => { stop(); clearInterval(clockwork); clearTimeout(waiting); document.removeEventListener('keydown', keys); removeEventListener('resize', sized); };
+  return () => { stop(); clearInterval(clockwork); clearTimeout(waiting); cancelAnimationFrame(typed); document.removeEventListener('keydown', keys); removeEventListener('resize', sized); };
 }

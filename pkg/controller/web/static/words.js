@@ -2,7 +2,8 @@
 
 const minute = 60, hour = 3600, day = 86400;
 
-export const count = (n, one, more) => `${n.toLocaleString('en')} ${n === 1 ? one : more || one + 's'}`;
+export const figure = new Intl.NumberFormat('en').format;
+export const count = (n, one, more) => `${figure(n)} ${n === 1 ? one : more || one + 's'}`;
 export const two = (n) => String(n).padStart(2, '0');
 
 // span is a length of time: the two largest units of it. Seconds only where it is short.
@@ -56,7 +57,7 @@ export function bytes(n) {
 export const percent = (v) => (v === undefined || v === null ? '–' : `${v > 0 && v < 10 ? v.toFixed(1) : Math.round(v)} %`);
 
 // hours are those of cards, as many digits as say something.
-export const hours = (s) => { const h = s / hour; return `${h >= 100 ? Math.round(h).toLocaleString('en') : h >= 10 ? Math.round(h) : h ? h.toFixed(1) : 0} h`; };
+export const hours = (s) => { const h = s / hour; return `${h >= 100 ? figure(Math.round(h)) : h >= 10 ? Math.round(h) : h ? h.toFixed(1) : 0} h`; };
 
 export const ended = (state) => !['PENDING', 'RUNNING', 'COMPLETING', 'SUSPENDED', 'CONFIGURING', 'RESERVED'].includes(state);
 export const waits = (state) => state === 'PENDING';
@@ -79,7 +80,7 @@ export const stateWords = (j) => (j.state === 'PENDING' && j.held ? 'held' : sta
 
 // Why a job waits, in the field's word and in plain ones.
 const reasons = {
-  Resources: 'needs cards or nodes that are not free yet', Priority: 'others go first', JobHeldUser: 'held by its owner', JobHeldAdmin: 'held by an admin', BeginTime: 'not before its begin time',
+  Resources: 'needs more than is free', Priority: 'others go first', JobHeldUser: 'held by its owner', JobHeldAdmin: 'held by an admin', BeginTime: 'not before its begin time',
   Dependency: 'waits for another job', DependencyNeverSatisfied: 'waits for a job that can never end as asked', JobArrayTaskLimit: 'as many of its array run as may at once', Reservation: 'waits for its reservation',
   PartitionDown: 'its partition starts nothing', PartitionInactive: 'its partition starts nothing', QOSMaxGRESPerUser: 'its owner has as many cards as one may', AssocGrpGRES: 'its account has as many cards as it may',
   NodeDown: 'a node that it ran on can not be asked', ReqNodeNotAvail: 'a node that it needs is out of service', BadConstraints: 'no node is as it asks for', None: 'not looked at yet', NotReady: 'its ranks are not ready yet',
