@@ -1,6 +1,6 @@
 // The page: who looks, which view, and the way between them.
-import { h, $, session, call, say } from './dom.js';
-import { connect, nodes } from './live.js';
+import { h, $, session, call, say, whileSeen } from './dom.js';
+import { connect, nodes, rest } from './live.js';
 import { now } from './now.js';
 import { queue } from './queue.js';
 import { job } from './job.js';
@@ -12,6 +12,8 @@ const views = { now, queue, job, node, me, admin };
 const names = { now: 'Now', queue: 'Queue', job: 'Queue', node: 'Now', me: 'Me', admin: 'Admin' };
 const forGuests = ['now', 'queue'];
 let leave = () => {};
+// Who has two clusters open tells them by their hosts; a tunnel ends at this one.
+if (!/^(localhost|[\d.]+|\[.*)$/.test(location.hostname)) $('site').textContent = location.hostname.split('.')[0];
 
 function unknown(view) {
   view.append(h('h1', null, 'There is no such page'), h('p', null, 'Nothing is at ', h('code', null, location.pathname), '. There are ', h('a', { href: '/now' }, 'Now'), ', ', h('a', { href: '/queue' }, 'Queue'), session.guest ? '' : [', ', h('a', { href: '/me' }, 'Me'), ' and ', h('a', { href: '/admin' }, 'Admin')], '.'));
@@ -88,7 +90,7 @@ async function begin() {
     session.guest || !session.csrf ? '' : h('button', { type: 'button', id: 'out', onclick: async () => {
       try { await call('/logout', {}); location.assign('/'); } catch (e) { say(e.message); }
     } }, 'Log out'));
-  connect();
+  whileSeen(connect, rest);
   show(false);
 }
 

@@ -118,3 +118,19 @@ export function keep(el, key, make) {
   el.drawn = key;
   el.replaceChildren(...[make()].flat(9).filter(Boolean));
 }
+
+// A browser keeps six connections to one host for all of its tabs together: one that nobody sees lets its streams go after a while.
+const unseen = 3000;
+
+// whileSeen opens what is to be open while somebody sees the tab, and closes it when nobody does. It returns what ends that.
+export function whileSeen(open, close) {
+  let is = false, later = 0;
+  const look = () => {
+    clearTimeout(later);
+    if (!document.hidden && !is) { is = true; open(); }
+    if (document.hidden && is) later = setTimeout(() => { is = false; close(); }, unseen);
+  };
+  document.addEventListener('visibilitychange', look);
+  look();
+  return () => { clearTimeout(later); document.removeEventListener('visibilitychange', look); if (is) close(); };
+}

@@ -1,5 +1,5 @@
 // What ranks write: of one or of all, each line with its rank, following.
-import { h } from './dom.js';
+import { h, whileSeen } from './dom.js';
 
 const keepLines = 4000;
 
@@ -66,7 +66,7 @@ export function output(box, j, may, only) {
       if (rest.get(p.rank)) { line(p.rank, rest.get(p.rank)); rest.delete(p.rank); }
       if (p.error) line(p.rank, '(' + p.error + ')');
     });
-    s.addEventListener('end', () => { s.close(); note.textContent = 'no more will come'; if (!waiting.length) bare('It wrote nothing.'); });
+    s.addEventListener('end', () => { s.close(); over = true; note.textContent = 'no more will come'; if (!waiting.length) bare('It wrote nothing.'); });
     s.onerror = () => {
       if (s !== source) return;
       s.close();
@@ -75,16 +75,25 @@ export function output(box, j, may, only) {
     };
   }
 
-  function begin() {
+  function close() {
     clearTimeout(timer);
-    if (source) source.close();
+    const s = source;
+    source = null;
+    if (s) s.close();
+  }
+
+  let over = false; // no more will come
+  function begin() {
+    close();
+    over = false;
     [at, decoders, rest, waiting] = [new Map(), new Map(), new Map(), []];
     out.replaceChildren();
     bare('Nothing yet.');
-    open();
+    if (!document.hidden) open();
   }
   pick.addEventListener('change', begin);
   errors.addEventListener('change', begin);
   begin();
-  return () => { clearTimeout(timer); const s = source; source = null; if (s) s.close(); };
+  const seen = whileSeen(() => { if (!source && !over) open(); }, close);
+  return () => { seen(); close(); };
 }
