@@ -53,7 +53,9 @@ func TestLooks(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := invent(size[0], size[1])
 			l := s.serve(t)
-			l.tab(t, "").do(chromedp.Navigate(l.link()))
+			first := l.tab(t, "")
+			first.do(chromedp.Navigate(l.link()))
+			first.end()
 			for view, path := range s.views() {
 				if only := os.Getenv("GANG_LOOKS_VIEW"); only != "" && only != view {
 					continue
@@ -79,6 +81,7 @@ func TestLooks(t *testing.T) {
 				b.complain = slices.DeleteFunc(b.complain, func(s string) bool { return strings.Contains(s, "404") }) // of what is not there
 				b.mu.Unlock()
 				b.clean()
+				b.end()
 			}
 		})
 	}

@@ -238,7 +238,7 @@ var flows = []flow{
 		b := l.logged(t, "/now")
 		b.until(`document.querySelectorAll('.node .c').length === 12`)
 		b.until(fmt.Sprintf(`document.querySelectorAll('a.seg[href="/job/%d"] .c.given').length === 4`, id))
-		b.until(`document.getElementById('tile-cards').textContent.startsWith('Cards4 given  8 free')`)
+		b.until(`document.getElementById('tile-cards').textContent.startsWith('Cards4 given 8 free')`)
 		b.clean()
 	}},
 	{"strangers on a card", false, func(t *testing.T, l *lab) {
@@ -345,7 +345,7 @@ var flows = []flow{
 		b.until(`document.getElementById('count').textContent.includes('10,000 of 10,0')`)
 		b.until(fmt.Sprintf(`document.querySelectorAll('[data-array="%d"]').length === 1`, id))
 		b.open(fmt.Sprintf("/job/%d", id))
-		b.until(`document.getElementById('array-counts').textContent.startsWith('10,000 elements: 0 done')`)
+		b.until(`document.getElementById('array-counts').textContent.startsWith('10,000 elements: 10,000 held')`)
 		b.clean()
 	}},
 	{"a gangd that is frozen is seen within five seconds", false, func(t *testing.T, l *lab) {

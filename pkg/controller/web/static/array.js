@@ -1,7 +1,7 @@
 // A page of an array: how many elements do what, those that failed first.
 import { h, session, lines, act, mark, meter, box, head2, facts, table, keep, nodeLink, listed } from './dom.js';
 import { jobs, arrays, order, onChange } from './live.js';
-import { arrayParts, counts } from './queue.js';
+import { arrayParts, arrayWords, counts } from './queue.js';
 import { stops_ } from './job.js';
 import { ago, clock, count, markOf, ranges, reasonWords, rough, seconds, soon, stateWords } from './words.js';
 
@@ -37,7 +37,7 @@ export function array(view, first) {
         h('span', { class: 'tools', id: 'job-tools' }, mine && n.waits ? h('button', { type: 'button', onclick: () => act({ question: `Hold the ${count(n.waits, 'element')} of ${id} that wait?`, says: 'Those that run go on.', yes: 'Hold them' }, '/v1/hold', { refs: [String(id)] }) }, 'Hold') : '', mine && n.held ? h('button', { type: 'button', onclick: () => act({ question: `Release the held elements of ${id}?`, yes: 'Release them' }, '/v1/release', { refs: [String(id)] }) }, 'Release') : '',
           mine && live ? h('button', { type: 'button', id: 'do-cancel', onclick: () => act({ question: `Cancel array ${id}, ${first.name} (${count(live, 'element')})?`, says: `${n.waits + n.held ? `${n.waits + n.held} that wait give up their places. ` : ''}${n.runs ? `${n.runs} that run: ${stops_(first).replace('It gets', 'each gets')}` : ''}`, yes: 'Cancel the array', no: 'Keep it', harm: true }, '/v1/cancel', { refs: [String(id)] }) }, 'Cancel') : '')),
       meter(arrayParts(n), `${n.done} done, ${n.runs} run, ${n.bad} failed, ${n.waits + n.held} wait`),
-      h('p', { id: 'array-counts' }, h('b', null, count(n.total, 'element')), `: ${n.done} done, ${n.runs} run, `, h('span', { class: n.bad ? 'bad' : null }, `${n.bad} failed`), `, ${n.waits} wait`, n.held ? `, ${n.held} held` : '', first.array_limit ? `; at most ${first.array_limit} at once` : '', `; ${first.user}${first.account ? ', ' + first.account : ''}`, next && n.waits ? `; the next starts about ${next.at - now < 60 ? 'now' : soon(next.at)}` : ''),
+      h('p', { id: 'array-counts' }, h('b', null, count(n.total, 'element')), ': ', arrayWords(n), first.array_limit ? `; at most ${first.array_limit} at once` : '', `; ${first.user}${first.account ? ', ' + first.account : ''}`, next && n.waits ? `; the next starts about ${next.at - now < 60 ? 'now' : soon(next.at)}` : ''),
     ]);
     const link = (j) => h('a', { href: '/job/' + j.ref }, j.ref), failed = by('trouble'), running = by('runs');
     bad.hidden = !failed.length;

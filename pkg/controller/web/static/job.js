@@ -59,7 +59,7 @@ export function job(view, ref) {
     const trigger = kind === 'failed' ? j.trigger_rank ?? d.attempts.at(-1)?.trigger_rank : undefined;
     if (kind === 'waits' && !j.epoch) p.logs.append(h('h2', null, 'Output'), h('p', { class: 'soft', id: 'log-none' }, 'None yet: the job has not started.'));
     else stops.push(output(p.logs, j, session.admin || session.uid === j.uid, trigger));
-    body.replaceChildren(p.head, p.tips, h('div', { class: 'two wide-left' }, h('div', null, sides[0]), h('div', null, sides[1])), p.ranks);
+    body.replaceChildren(p.head, p.tips, h('div', { class: 'two wide-left' }, h('div', null, sides[0], p.ranks), h('div', null, sides[1])));
     if (first) document.getElementById('view').focus({ preventScroll: true });
   }
 
@@ -95,7 +95,7 @@ export function job(view, ref) {
     const button = (label, on, question, path, more) => on && mine && h('button', { type: 'button', id: 'do-' + label.toLowerCase().split(' ')[0], onclick: () => act(question, path, { ...one, ...more }) }, label);
     const what = `${j.name} (${count(j.cards || j.size, j.cards ? 'card' : 'rank')}${start && live ? ', ' + rough(now - start) : ''})`;
     const nodes = j.nodes.length ? [' on ', listed(j.nodes.slice(0, 12), nodeLink), j.nodes.length > 12 ? ` and ${j.nodes.length - 12} more` : ''] : '';
-    const out = [h('div', { class: 'row' }, h('h1', null, `${j.ref} ${j.name}`), h('span', { id: 'state', class: toneOf(j), 'data-state': j.state }, mark(markOf(j)), `${stateWords(j)}`, j.state === 'PENDING' && order.place.get(id) ? `, place ${order.place.get(id)} of ${order.total}` : ''), h('span', { class: 'soft s' }, j.state),
+    const out = [h('div', { class: 'row' }, h('h1', null, `${j.ref} ${j.name}`), h('span', { id: 'state', class: toneOf(j), 'data-state': j.state }, mark(markOf(j)), `${stateWords(j)}`, j.state === 'PENDING' && order.place.get(id) ? `, place ${order.place.get(id)} of ${order.total}` : ''), stateWords(j) === j.state.toLowerCase() || ['runs', 'waits'].includes(stateWords(j)) ? '' : h('span', { class: 'soft s' }, j.state),
       h('span', { class: 'grow' }), h('span', { id: 'job-tools', class: 'tools' },
         button('Hold', j.state === 'PENDING' && !j.held, { question: `Hold ${what}?`, says: 'It waits until it is released, and gives up its turn for others.', yes: 'Hold it' }, '/v1/hold'),
         button('Release', Boolean(j.held), { question: `Release ${what}?`, says: 'It goes back to the queue.', yes: 'Release it' }, '/v1/release'),
@@ -200,10 +200,12 @@ function attempts(j, list) {
       a.cause ? [mark(a.cause === 'completed' || !isOwnFault(a.cause) ? 'over' : 'trouble'), causeWords(a.cause), a.trigger_rank === undefined ? '' : `, rank ${a.trigger_rank}`, a.text ? `: ${a.text}` : '', a.started_by ? `; reported first: ${a.started_by.text}` : '', a.stacks && !(a.text || '').endsWith(a.stacks.text) ? `; when it was stopped: ${a.stacks.text}` : ''] : [mark('runs'), 'runs'], hours(cards(a)), a.vram_peak_bytes ? bytes(a.vram_peak_bytes) : '–']))];
 }
 
+const after = (ms) => (ms < 1 ? '0' : ms < 1000 ? `${Math.round(ms)} ms` : ms < 10000 ? `${(ms / 1000).toFixed(1)} s` : span(ms / 1000));
+
 // order_ is when each rank ended, the first first.
 function order_(a) {
   const list = [...a.ends].sort((x, y) => x.ms - y.ms);
-  return [head2('Who ended first', 'milliseconds after the first'), table('Ends of ranks', ['rank|', 'ended', 'after|'], list.slice(0, 16).map((e) => [e.rank, e.own ? h('span', { class: 'bad' }, mark('trouble'), 'by itself') : 'was stopped', `${e.ms.toFixed(1)} ms`])), list.length > 16 ? h('p', { class: 'soft s' }, `and ${list.length - 16} more`) : ''];
+  return [head2('Who ended first', 'after the first'), table('Ends of ranks', ['rank|', 'ended', 'after|'], list.slice(0, 16).map((e) => [e.rank, e.own ? h('span', { class: 'bad' }, mark('trouble'), 'by itself') : 'was stopped', after(e.ms)])), list.length > 16 ? h('p', { class: 'soft s' }, `and ${list.length - 16} more`) : ''];
 }
 
 export function tale(e) {
@@ -212,4 +214,4 @@ export function tale(e) {
   return out.filter(Boolean).join(', ');
 }
 
-export const tales = (events, title) => [h('h2', null, title || 'Story'), table(title || 'Story', ['when', 'what', ''], [...events].reverse().slice(0, 200).map((e) => [h('span', { class: 'soft', title: iso(seconds(e.time)) }, clock(seconds(e.time), true)), e.type.replaceAll('_', ' '), tale(e)]))];
+export const tales = (events, title) => [h('h2', null, title || 'Story'), table(title || 'Story', ['when', 'what', ''], [...events].reverse().slice(0, 200).map((e) => [h('span', { class: 'soft when', title: iso(seconds(e.time)) }, clock(seconds(e.time), true)), e.type.replaceAll('_', ' '), tale(e)]))];

@@ -84,7 +84,7 @@ export function me(view) {
       total += d.cards;
       for (const x of d.attempts.at(-1)?.efficiency?.advice || []) if (!told.has(x.rule) || told.get(x.rule).cards < d.cards) told.set(x.rule, { ...x, d, cards: d.cards, n: (told.get(x.rule)?.n || 0) + 1 });
     }
-    const list = grouped(all.reverse().map((d) => ({ ...d.job, cards: d.cards, busy: d.attempts.at(-1)?.efficiency?.gpu_percent, array: d.job.array_job_id || 0, ref: d.job.array_job_id ? `${d.job.array_job_id}_${d.job.array_index}` : String(d.job.job_id) })));
+    const list = grouped(all.sort((a, b) => seconds(b.job.end_time) - seconds(a.job.end_time)).map((d) => ({ ...d.job, cards: d.cards, busy: d.attempts.at(-1)?.efficiency?.gpu_percent, array: d.job.array_job_id || 0, ref: d.job.array_job_id ? `${d.job.array_job_id}_${d.job.array_index}` : String(d.job.job_id) })));
     past.replaceChildren(head2('Ended in the last 7 days', ''), h('p', { class: 'soft s', id: 'week' }, `${count(all.length, 'job')}, ${hours(total)} of card time`),
       list.length ? table('My jobs of 7 days', ['job', 'how it ended', 'card time|', 'busy|'], list.slice(0, 10).map(({ j, all: e, array }) => [jobLink({ ref: array || j.ref }, `${array ? refOf(array, e) : j.ref} ${j.name}`), array ? arrayWords(counts(e)) : h('span', { class: toneOf(j) === 'bad' ? 'bad' : null }, mark(markOf(j)), j.verdict || stateWords(j), `, ${clock(seconds(j.end_time))}`),
         hours(e.reduce((s, x) => s + x.cards, 0)), array ? '' : percent(j.busy)])) : empty('None.'), list.length > 10 ? h('p', { class: 'soft s' }, `The last 10 of ${list.length}; `, h('code', null, 'gacct --me --since=7d'), ' has them all.') : '');
