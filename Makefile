@@ -138,7 +138,7 @@ UPLOT_SHA512 = 2883159c6ebccefbb95d751b0b82d010f9e1c0ec41b8bc96d401eda66e882935c
 uplot: ## bring uPlot, which draws in reports, from npm
 	@d=$$(mktemp -d); trap 'rm -rf "$$d"' EXIT; cd "$$d" && npm pack --silent uplot@$(UPLOT) && \
 	  echo "$(UPLOT_SHA512)  uplot-$(UPLOT).tgz" | sha512sum -c && tar xzf uplot-$(UPLOT).tgz && \
-	  install -Dm644 -t $(CURDIR)/pkg/core/plot/uplot package/LICENSE package/dist/uPlot.iife.min.js package/dist/uPlot.min.css
+	  install -Dm644 -t $(CURDIR)/pkg/core/plot/html/uplot package/LICENSE package/dist/uPlot.iife.min.js package/dist/uPlot.min.css
 
 AXE = 4.14.1
 AXE_SHA512 = 1477dafa598d8d065f273d6af302aa203c02e83131707b7fa648cd41bd3d6b734f8c22a0dab86ee6a6f64b8afbe804b214d36db85a2826965edfb3a0b9d546b5

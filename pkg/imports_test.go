@@ -191,6 +191,17 @@ func TestWhoCarriesTablewriter(t *testing.T) {
 	}
 }
 
+// html/template is linked with what writes pages, for greport alone.
+func TestWhoCarriesTemplates(t *testing.T) {
+	for _, name := range clients {
+		for _, p := range list(t, "gangd/cmd/"+name) {
+			if slices.Contains(p.Deps, "html/template") && name != "greport" {
+				t.Errorf("%s carries html/template: its start-up pays for it", name)
+			}
+		}
+	}
+}
+
 func TestClientsAreLight(t *testing.T) {
 	for _, name := range clients {
 		for _, p := range list(t, "gangd/cmd/"+name) {

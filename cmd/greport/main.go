@@ -4,6 +4,7 @@ package main
 import (
 	"gangd/pkg/client/cli"
 	"gangd/pkg/client/drawn"
+	"gangd/pkg/core/plot/html"
 	"gangd/pkg/slurm"
 	"gangd/pkg/slurm/sreport"
 )
@@ -14,5 +15,5 @@ var bySlurmsName = map[string]slurm.Runner{"sreport": sreport.Run}
 func main() {
 	slurm.Main(bySlurmsName)
 	cli.Drawer = drawn.Draw
-	cli.Main(cli.NewGreport())
+	cli.Main(cli.NewGreport(html.Write))
 }

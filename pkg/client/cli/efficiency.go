@@ -39,11 +39,11 @@ func (g *gacct) efficiency(s *screen, details []*api.JobDetail) error {
 		}
 		return nil
 	}
-	t := &table{noHeader: g.noHeader, cols: []tableColumn{{head: "JOBID", right: true, keep: true}, {head: "NAME", width: 8},
-		{head: "CAUSE", width: 9}, {head: "ELAPSED", right: true},
+	t := &table{noHeader: g.noHeader, cols: []tableColumn{{head: "JOBID", right: true, keep: true}, {head: "NAME", width: 8, spare: 1},
+		{head: "CAUSE", width: 9, spare: 2}, {head: "ELAPSED", right: true, spare: 4},
 		{head: "TIME%", right: true, keep: true}, {head: "CPU%", right: true, keep: true}, {head: "MEM%", right: true, keep: true},
 		{head: "GPU%", right: true, keep: true}, {head: "VRAM%", right: true, keep: true},
-		{head: "ENERGY", right: true}, {head: "ADVICE", wrap: true}}}
+		{head: "ENERGY", right: true, spare: 3}, {head: "ADVICE", wrap: true}}}
 	var arrays []int64
 	elements := map[int64][]measured{}
 	for _, m := range all {

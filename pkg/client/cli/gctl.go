@@ -213,7 +213,7 @@ func newVersion() *cobra.Command {
 
 // programs makes the commands of a person, which have completions.
 func programs() []*cobra.Command {
-	return []*cobra.Command{NewGqueue(), NewGcancel(), NewGinfo(), NewGctl(), NewGlog(), NewGacct(), NewGreport(), NewGckpt(nil),
+	return []*cobra.Command{NewGqueue(), NewGcancel(), NewGinfo(), NewGctl(), NewGlog(), NewGacct(), NewGreport(nil), NewGckpt(nil),
 		NewGbarrier(nil), NewGtop()}
 }
 

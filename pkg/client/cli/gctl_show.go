@@ -380,7 +380,7 @@ func budgetText(b map[api.Cause]api.Budget) string {
 
 func rankTable(ranks []api.Rank) *table {
 	t := &table{cols: []tableColumn{{head: "RANK", right: true, keep: true}, {head: "STATE", width: 10, keep: true}, {head: "NODE", width: 6},
-		{head: "PID", right: true}, {head: "EXIT", right: true}, {head: "START"}, {head: "CARDS"}}}
+		{head: "PID", right: true, spare: 1}, {head: "EXIT", right: true}, {head: "START", keep: true, spare: 2}, {head: "CARDS"}}}
 	roles := slices.ContainsFunc(ranks, func(r api.Rank) bool { return r.Role != "" })
 	if roles {
 		t.cols = slices.Insert(t.cols, 1, tableColumn{head: "ROLE", width: 6, keep: true})

@@ -458,7 +458,8 @@ func utilization(percent int) string {
 // partitionTable is sinfo -s: nodes allocated/idle/other/total for each partition.
 func (g *ginfo) partitionTable(reply *api.NodesReply) *table {
 	t := &table{noHeader: g.noHeader, cols: []tableColumn{
-		{head: "PARTITION", width: 9, keep: true}, {head: "AVAIL", width: 5, right: true}, {head: "TIMELIMIT", width: 10, right: true},
+		{head: "PARTITION", width: 9, keep: true}, {head: "AVAIL", width: 5, right: true, spare: 2},
+		{head: "TIMELIMIT", width: 10, right: true, spare: 1},
 		{head: "NODES(A/I/O/T)", width: 16, right: true}, {head: "CARDS(F/T)", right: true}, {head: "NODELIST"},
 	}}
 	parts := slices.SortedFunc(slices.Values(reply.Partitions), func(a, b api.Partition) int { return cmp.Compare(a.Name, b.Name) })

@@ -149,6 +149,17 @@ func TestTablesOnATerminal(t *testing.T) {
 		show("gacct", func(s *screen) error {
 			return attemptTable([]*api.JobDetail{c.train, c.broken}, true).write(s)
 		})
+		show("summary", func(s *screen) error {
+			return i.partitionTable(&api.NodesReply{Nodes: c.nodes, Partitions: c.partitions}).write(s)
+		})
+		show("ranks", func(s *screen) error { return rankTable(c.train.Job.Ranks).write(s) })
+		show("efficiency", func(s *screen) error {
+			return (&gacct{}).efficiency(s, []*api.JobDetail{hourOf(12, 2, 4, 90), hourOf(13, 8, 32, 100)})
+		})
+		for kind, rep := range reports {
+			r := &greport{query: api.LedgerQuery{By: []string{"day", rep.by, "account"}}}
+			show("greport-"+kind, func(s *screen) error { return r.table(rep, r.rows(ledgerRows())).write(s) })
+		}
 		show("job", func(s *screen) error { return writeStory(s, c.broken, nil) })
 		if width < 100 {
 			continue // a line of an event is a sentence

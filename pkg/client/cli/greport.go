@@ -27,6 +27,7 @@ type greport struct {
 	from   string
 	to     string
 	format string
+	write  func(io.Writer, *plot.Page) error // a page
 }
 
 // report is a kind of report: by what unless somebody says, and what it shows.
@@ -132,9 +133,9 @@ var reports = map[string]report{
 
 var reportFormats = []string{"table", "csv", "json", "html"}
 
-// NewGreport is the command greport.
-func NewGreport() *cobra.Command {
-	g := &greport{}
+// NewGreport is the command greport, with what writes a page.
+func NewGreport(write func(io.Writer, *plot.Page) error) *cobra.Command {
+	g := &greport{write: write}
 	cmd := &cobra.Command{
 		Use:   "greport [OPTIONS] usage|waste|wait|health",
 		Short: "report what was used, lost and waited for, from the ledger",
@@ -210,19 +211,24 @@ func (g *greport) run(cmd *cobra.Command, kind string) (err error) {
 	case "csv":
 		return g.csv(out, rep, rows)
 	case "html":
-		return g.page(kind, rep, rows, reply).Write(out)
+		return g.write(out, g.page(kind, rep, rows, reply))
 	}
+	return g.table(rep, rows).write(screenOf(out))
+}
+
+// table has a row for each key. On a narrow terminal the last figures go first; the first stays, and so do keys, on several lines.
+func (g *greport) table(rep report, rows []*reportRow) *table {
 	t := &table{}
 	for _, h := range g.heads() {
-		t.cols = append(t.cols, tableColumn{head: h, keep: true})
+		t.cols = append(t.cols, tableColumn{head: h, wrap: true})
 	}
-	for _, c := range rep.columns {
-		t.cols = append(t.cols, tableColumn{head: c.head, right: true, keep: true})
+	for i, c := range rep.columns {
+		t.cols = append(t.cols, tableColumn{head: c.head, right: true, keep: true, spare: i})
 	}
 	for _, r := range rows {
 		t.rows = append(t.rows, append(g.keys(r), texts(rep, r)...))
 	}
-	return t.write(screenOf(out))
+	return t
 }
 
 // rows are those of the reply without causes that only a report needs, the key in order.

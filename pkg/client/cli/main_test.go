@@ -66,6 +66,8 @@ type shown struct {
 	broken *api.JobDetail // job 15
 	events []api.Event    // of job 12
 	why    string         // job 13 waits
+
+	partitions []api.Partition
 }
 
 var smallShown shown
@@ -85,7 +87,8 @@ func read(t testing.TB, s *sitetest.Site) (out shown) {
 	var errs [5]error
 	var why *api.WhyReply
 	out.jobs, errs[0] = s.List(t.Context(), &api.JobQuery{All: true})
-	out.nodes = s.ShowNodes().Nodes
+	nodes := s.ShowNodes()
+	out.nodes, out.partitions = nodes.Nodes, nodes.Partitions
 	out.train, errs[1] = s.Detail(t.Context(), s.Job(12))
 	out.broken, errs[4] = s.Detail(t.Context(), s.Job(15))
 	out.events, _, errs[2] = s.Events(t.Context(), 12, 0, 1000)

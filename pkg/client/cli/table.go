@@ -291,7 +291,7 @@ func (t *table) padded(s *screen, row int, widths []int) []string {
 	return cells
 }
 
-// wrapped breaks text between words into lines of at most width columns; a longer word is cut.
+// wrapped breaks text between words into lines of at most width columns; a longer word is cut, behind a comma where it has one.
 func wrapped(text string, width int) []string {
 	var lines []string
 	line := ""
@@ -303,6 +303,9 @@ func wrapped(text string, width int) []string {
 			part := shorten(word, width, false)
 			if part == "" { // a letter that is wider than the column
 				break
+			}
+			if comma := strings.LastIndexByte(part, ','); comma >= 0 { // a list without blanks
+				part = part[:comma+1]
 			}
 			lines, word = append(lines, part), word[len(part):]
 		}

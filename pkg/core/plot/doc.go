@@ -1,7 +1,4 @@
-// Package plot writes a page of a table and plots as one file, which fetches nothing: uPlot, which draws in the
-// reader's browser, is in it. `make uplot` brings its files, held against a checksum.
+// Package plot is what a report says: a page of tables and plots, in words and figures. Package html writes it.
 //
-// Invariants: names of people's can't end a script or a tag. Failure rules: what is no number in JSON is an error.
-//
-// Begin with Page. It must not know where figures come from.
+// Begin with Page. It must not know where figures come from, or how a page is written.
 package plot

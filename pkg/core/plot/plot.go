@@ -1,25 +1,6 @@
 package plot
 
-import (
-	_ "embed"
-	"encoding/json"
-	"html/template"
-	"io"
-	"math"
-)
-
-var (
-	//go:embed uplot/uPlot.iife.min.js
-	uplotScript string
-	//go:embed uplot/uPlot.min.css
-	uplotStyle string
-	//go:embed report.css
-	reportStyle string
-	//go:embed report.js
-	reportScript string
-	//go:embed report.html
-	reportPage string
-)
+import "math"
 
 // Page is a report: of when its figures are, a verdict in a sentence, the few figures that matter, tables, plots, and
 // remarks about what stands behind them.
@@ -97,26 +78,3 @@ type Line struct {
 
 // Rounded keeps what a plot can show: the rest would be most of the file.
 func Rounded(v float64) float64 { return math.Round(v*1e4) / 1e4 }
-
-// Write writes the page. One without plots has no script.
-func (p *Page) Write(w io.Writer) error {
-	shown := struct {
-		*Page
-		Style  template.CSS
-		Script template.JS
-	}{Page: p, Style: template.CSS(reportStyle)}
-	if len(p.Figures) > 0 {
-		data, err := json.Marshal(p.Figures) // with < as \u003c: a name can't end the script
-		if err != nil {
-			return err
-		}
-		shown.Style = template.CSS(uplotStyle + "\n" + reportStyle)
-		shown.Script = template.JS(uplotScript + "\nconst figures = " + string(data) + ";\n" + reportScript)
-	}
-	return pageTemplate().Execute(w, shown)
-}
-
-// pageTemplate is read when a page is drawn, once in a program: every command is linked with it.
-func pageTemplate() *template.Template {
-	return template.Must(template.New("report").Parse(reportPage))
-}

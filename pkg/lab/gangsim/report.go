@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"gangd/pkg/core/plot"
+	"gangd/pkg/core/plot/html"
 )
 
 // writeReport writes a report for people into dir: report.md, and report.html with the plots in
@@ -114,6 +115,6 @@ func page(in *input, runs []*played) ([]byte, error) {
 		p.Tables = append(p.Tables, t)
 	}
 	var b bytes.Buffer
-	err := p.Write(&b)
+	err := html.Write(&b, &p)
 	return b.Bytes(), err
 }

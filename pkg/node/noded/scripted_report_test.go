@@ -90,7 +90,7 @@ func TestReportIsTheSumOfAttempts(t *testing.T) {
 			s.reportIsSum(rt, &got.Jobs[i], got.Attempts, &whole)
 		}
 	})
-	table := strings.Split(strings.TrimSpace(string(s.command(cli.NewGreport(), "usage", "--from=2026-03-01", "--to=2030-01-01", "--by=user", "--format=csv"))), "\n")
+	table := strings.Split(strings.TrimSpace(string(s.command(cli.NewGreport(nil), "usage", "--from=2026-03-01", "--to=2030-01-01", "--by=user", "--format=csv"))), "\n")
 	line := strings.Split(table[len(table)-1], ",")
 	const hour = 3600_000.0
 	if len(table) != 2 || line[1] != strconv.FormatFloat(float64(whole.CardMS)/hour, 'f', -1, 64) || line[2] != strconv.FormatFloat(float64(whole.CPUMS)/hour, 'f', -1, 64) || line[6] != fmt.Sprint(whole.Attempts) {
@@ -210,7 +210,7 @@ func (s *site) reportIsSum(rt *rapid.T, j *api.Job, all []api.Attempt, whole *ap
 	var said api.LedgerFigures
 	for _, by := range []string{"day,cause,user,account,partition", "month,card_type,cause"} {
 		var report api.LedgerReply
-		if err := json.Unmarshal(s.command(cli.NewGreport(), append(options, "usage", "--format=json", "--by="+by)...), &report); err != nil {
+		if err := json.Unmarshal(s.command(cli.NewGreport(nil), append(options, "usage", "--format=json", "--by="+by)...), &report); err != nil {
 			rt.Fatal(err)
 		}
 		said = api.LedgerFigures{}
@@ -266,7 +266,7 @@ func (s *site) reportIsSum(rt *rapid.T, j *api.Job, all []api.Attempt, whole *ap
 		rt.Errorf("job %d waited %v, and greport says %d ms", j.JobID, j.StartTime.Sub(j.EligibleTime), said.WaitMS)
 	}
 	if want.Attempts > 0 {
-		health := strings.Split(strings.TrimSpace(string(s.command(cli.NewGreport(), append(options, "health", "--format=csv", "--by=account")...))), "\n")
+		health := strings.Split(strings.TrimSpace(string(s.command(cli.NewGreport(nil), append(options, "health", "--format=csv", "--by=account")...))), "\n")
 		if line := strings.Split(health[len(health)-1], ","); len(health) != 2 || line[1] != fmt.Sprint(want.Attempts) || line[2] != fmt.Sprint(completed) {
 			rt.Errorf("job %d with %d attempts, %d completed, is %q in greport health", j.JobID, want.Attempts, completed, health)
 		}

@@ -1,15 +1,17 @@
-package plot
+package html
 
 import (
 	"os"
 	"regexp"
 	"strings"
 	"testing"
+
+	"gangd/pkg/core/plot"
 )
 
 // Reports have the colours of the page: a change of one is a change of the other.
 func TestColoursAreThePages(t *testing.T) {
-	page, err := os.ReadFile("../../controller/web/static/style.css")
+	page, err := os.ReadFile("../../../controller/web/static/style.css")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -23,17 +25,17 @@ func TestColoursAreThePages(t *testing.T) {
 // What a person named is text, whatever it is; a page without plots has no script.
 func TestPage(t *testing.T) {
 	var b strings.Builder
-	p := &Page{Title: "<b>", Period: "p", Tables: []Table{{Words: []string{"Name"}, Heads: []string{"Hours"},
-		Rows: []Row{{Words: []string{"</table><script>"}, Cells: []Cell{{Text: "3", Share: 0.5, Note: "-10 %", Tone: Better}}}}, Total: &Row{Words: []string{"All"}, Cells: []Cell{{Text: "3"}}}}}}
-	if err := p.Write(&b); err != nil {
+	p := &plot.Page{Title: "<b>", Period: "p", Tables: []plot.Table{{Words: []string{"Name"}, Heads: []string{"Hours"},
+		Rows: []plot.Row{{Words: []string{"</table><script>"}, Cells: []plot.Cell{{Text: "3", Share: 0.5, Note: "-10 %", Tone: plot.Better}}}}, Total: &plot.Row{Words: []string{"All"}, Cells: []plot.Cell{{Text: "3"}}}}}}
+	if err := Write(&b, p); err != nil {
 		t.Fatal(err)
 	}
 	if s := b.String(); strings.Contains(s, "<script") || strings.Contains(s, "<b>") || !strings.Contains(s, `width:50%`) || !strings.Contains(s, `class="note better">-10 %`) || !strings.Contains(s, "<tfoot>") {
 		t.Error(s)
 	}
-	p.Figures = []Figure{{Title: "F", Unit: Length, Lines: []Line{{Name: "</script>", X: []float64{1}, Y: []float64{2}}}}}
+	p.Figures = []plot.Figure{{Title: "F", Unit: plot.Length, Lines: []plot.Line{{Name: "</script>", X: []float64{1}, Y: []float64{2}}}}}
 	b.Reset()
-	if err := p.Write(&b); err != nil {
+	if err := Write(&b, p); err != nil {
 		t.Fatal(err)
 	}
 	if s := b.String(); strings.Count(s, "</script>") != 1 || !strings.Contains(s, `<div id="plot0">`) {
