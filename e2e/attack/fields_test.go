@@ -3,9 +3,12 @@ package attack
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"os"
 	"slices"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -63,6 +66,47 @@ func fields(s *site) (out []try) {
 	return out
 }
 
+// underWay is which requests are being answered, and which were lately.
+type underWay struct {
+	mu   sync.Mutex
+	last []span // the latest
+}
+
+type span struct {
+	what         string
+	began, ended time.Time // zero: it has not
+}
+
+// begin notes a request until over is called.
+func (u *underWay) begin(what string) (over func()) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.last = slices.DeleteFunc(u.last, func(s span) bool { return !s.ended.IsZero() && time.Since(s.ended) > time.Minute })
+	began := time.Now()
+	u.last = append(u.last, span{what: what, began: began})
+	return func() {
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		i := slices.IndexFunc(u.last, func(s span) bool { return s.what == what && s.began.Equal(began) })
+		u.last[i].ended = time.Now()
+	}
+}
+
+// since are those that were under way at any time after a moment, and for how long.
+func (u *underWay) since(t time.Time) (out []string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for _, s := range u.last {
+		switch {
+		case s.ended.IsZero():
+			out = append(out, fmt.Sprintf("%s (for %s)", s.what, time.Since(s.began).Round(time.Millisecond)))
+		case s.ended.After(t):
+			out = append(out, fmt.Sprintf("%s (took %s)", s.what, s.ended.Sub(s.began).Round(time.Millisecond)))
+		}
+	}
+	return out
+}
+
 // TestFieldsAmongManyJobs: while 30,000 jobs wait and eve sends each field of each request at its largest, three at a time, the submissions
 // of ada take no more than 100 ms more than in between, and a cancel of an admin's no more than a second. GANG_E2E_ROUNDS: so many of the
 // fields, from all calls.
@@ -75,14 +119,19 @@ func TestFieldsAmongManyJobs(t *testing.T) {
 	for i := range indices {
 		indices[i] = i
 	}
-	waiting := 0
-	for k := range nasty.Jobs / api.MaxArraySize {
-		var r api.SubmitReply
-		if err := s.eve.call("POST", "/v1/jobs", map[string]any{"key": fmt.Sprintf("many%d", k), "spec": s.eve.spec(map[string]any{"name": "many", "hold": true}), "array": api.Array{Indices: indices}}).decode(&r); err != nil {
-			t.Fatal(err)
+	// crowd sees to it that so many of eve's wait: her own cancels may end them.
+	crowds := 0
+	crowd := func() {
+		a := s.eve.call("POST", "/v1/query", map[string]any{"users": []string{s.eve.name}, "names": []string{"many"}, "states": []string{"PENDING"}, "lines": true})
+		for waiting := strings.Count(a.body, "\tmany\t"); waiting < nasty.Jobs; waiting += len(indices) {
+			crowds++
+			var r api.SubmitReply
+			if err := s.eve.call("POST", "/v1/jobs", map[string]any{"key": fmt.Sprintf("many%d", crowds), "spec": s.eve.spec(map[string]any{"name": "many", "hold": true}), "array": api.Array{Indices: indices}}).decode(&r); err != nil {
+				t.Fatal(err)
+			}
 		}
-		waiting += len(indices)
 	}
+	crowd()
 	type request struct {
 		path, field string
 		body        func() string
@@ -98,6 +147,15 @@ func TestFieldsAmongManyJobs(t *testing.T) {
 	}
 	// In turns, so that what else this machine does is in both.
 	var submits, cancels [2][]time.Duration
+	under := &underWay{}
+	slow := map[time.Duration]string{}
+	took := func(what string, began time.Time) time.Duration {
+		d := time.Since(began)
+		if beside := under.since(began); d > 50*time.Millisecond && len(beside) > 0 {
+			slow[d] = what + " beside " + strings.Join(beside, ", ")
+		}
+		return d
+	}
 	key := 0
 	watch := func(which int, over <-chan struct{}) {
 		for {
@@ -113,13 +171,13 @@ func TestFieldsAmongManyJobs(t *testing.T) {
 				t.Errorf("ada's submission: %v", err)
 				return
 			}
-			submits[which] = append(submits[which], time.Since(began))
+			submits[which] = append(submits[which], took("a submission of ada's", began))
 			began = time.Now()
 			if a := s.root.call("POST", "/v1/cancel", map[string]any{"refs": []string{fmt.Sprint(r.JobID)}}); a.code != http.StatusOK {
 				t.Errorf("an admin's cancel: %d %.200s %v", a.code, a.body, a.err)
 				return
 			}
-			cancels[which] = append(cancels[which], time.Since(began))
+			cancels[which] = append(cancels[which], took("a cancel of an admin's", began))
 		}
 	}
 	const turn, atOnce = 30, 3
@@ -127,6 +185,7 @@ func TestFieldsAmongManyJobs(t *testing.T) {
 	for part := range slices.Chunk(all, turn) {
 		idle := make(chan struct{})
 		time.AfterFunc(2*time.Second, func() { close(idle) })
+		crowd()
 		watch(0, idle)
 		over, work := make(chan struct{}), make(chan request)
 		watched := make(chan struct{})
@@ -140,7 +199,9 @@ func TestFieldsAmongManyJobs(t *testing.T) {
 					if text == "" {
 						continue
 					}
-					if a := s.eve.call("POST", q.path, text); a.err != nil || a.code >= 500 && a.code != http.StatusServiceUnavailable {
+					over := under.begin(q.path + " " + q.field)
+					a := s.eve.call("POST", q.path, text)
+					if over(); a.err != nil || a.code >= 500 && a.code != http.StatusServiceUnavailable {
 						t.Errorf("%s %s: %d %.200s %v", q.path, q.field, a.code, a.body, a.err)
 					}
 				}
@@ -170,7 +231,13 @@ func TestFieldsAmongManyJobs(t *testing.T) {
 		fmt.Printf("%-10s %5d submissions of ada's: p50 %s p99 %s most %s; cancels of an admin's: p50 %s p99 %s most %s\n", what, len(submits[i]), at(submits[i], .5), at(submits[i], .99), at(submits[i], 1),
 			at(cancels[i], .5), at(cancels[i], .99), at(cancels[i], 1))
 	}
-	fmt.Printf("%d requests of eve's while %d jobs wait\n", calls, waiting)
+	fmt.Printf("%d requests of eve's while %d jobs wait, which were submitted anew %d times\n", calls, nasty.Jobs, crowds-nasty.Jobs/api.MaxArraySize)
+	durations := slices.Sorted(maps.Keys(slow))
+	for i, d := range slices.Backward(durations) {
+		if i >= len(durations)-20 {
+			t.Logf("%s: %s", d.Round(time.Millisecond), slow[d])
+		}
+	}
 	tally.Did("requests with a field at its largest", calls)
 	var late []string
 	if more := at(submits[1], .99) - at(submits[0], .99); more > 100*time.Millisecond {

@@ -63,7 +63,7 @@ func TestUpdateOf(t *testing.T) {
 		{api.UpdateRequest{Prefer: new("fast&")}, job(plain), me, gang.Update{}, "*"},
 		{api.UpdateRequest{Prefer: new("fast")}, job(func(j *gang.Job) { j.Constraint = new("roce") }), me, gang.Update{}, "*"},
 	} {
-		got, err := e.updateOf(t.Context(), &c.r, c.j, c.who)
+		got, err := e.change(&c.r, c.who).of(t.Context(), c.j)
 		if errText(err) != c.err && (c.err != "*" || err == nil) || err != nil && got != nil {
 			t.Errorf("%d: %+v, %v, want %s", i, got, err, c.err)
 			continue
@@ -264,7 +264,7 @@ func TestRecallAtStart(t *testing.T) {
 	if !slices.Equal(ids, []int64{5, 4, 6, 7, 1}) {
 		t.Errorf("%v", ids)
 	}
-	if _, err := recall(t.Context(), &unreadStore{fails: "job"}, afterok(1), func(int64) *gang.Job { return nil }); errText(err) != "read job 1: bad page" {
+	if _, err := recall(t.Context(), &unreadStore{fails: "job"}, afterok(1), func(int64) *gang.Job { return nil }, 0); errText(err) != "read job 1: bad page" {
 		t.Errorf("%v", err)
 	}
 }

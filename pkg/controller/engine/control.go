@@ -26,9 +26,12 @@ type Allowed func(owner uint32) bool
 // Cancel ends each job that the request selects; [Engine.Signal] is its sibling for
 // --signal. A job of somebody else answers as one that is not there.
 func (e *Engine) Cancel(ctx context.Context, r *api.CancelRequest, who Caller, may Allowed) (*api.CancelReply, error) {
-	return e.each(ctx, "cancel", &r.JobQuery, who, may, func(ctx context.Context, j *gang.Job) api.CancelResult {
-		_, err := e.Do(ctx, gang.Cancel{Job: j.ID, By: who.User, Now: r.Now, Asker: who.Asker})
-		return api.CancelResult{Stop: e.stopping(j.ID), Error: asError(err)}
+	return e.each(ctx, "cancel", &r.JobQuery, who, may, 0, func(_ context.Context, j *gang.Job, hand handFunc) waitFunc {
+		wait := hand(gang.Cancel{Job: j.ID, By: who.User, Now: r.Now, Asker: who.Asker})
+		return func() api.CancelResult {
+			_, err := wait()
+			return api.CancelResult{Stop: e.stopping(j.ID), Error: asError(err)}
+		}
 	})
 }
 
@@ -53,12 +56,12 @@ func asAdmin(as string, who Caller, owner uint32) bool {
 
 // Act does hold, release, requeue or requeue-hold to each job that a query selects.
 func (e *Engine) Act(ctx context.Context, action string, r *api.ActionRequest, who Caller, may Allowed) (*api.CancelReply, error) {
-	return e.each(ctx, action, &r.JobQuery, who, may, func(ctx context.Context, j *gang.Job) api.CancelResult {
+	return e.each(ctx, action, &r.JobQuery, who, may, 0, func(ctx context.Context, j *gang.Job, hand handFunc) waitFunc {
 		var ev gang.Event
 		admin := asAdmin(r.As, who, j.UID)
 		if r.Ended && j.Verdict != nil && j.Epoch == 0 {
 			if _, err := e.whole(ctx, j); err != nil { // one that was recalled for another's dependency may have none any more
-				return api.CancelResult{Error: asError(err)}
+				return answered(err)
 			}
 		}
 		switch action {
@@ -78,8 +81,11 @@ func (e *Engine) Act(ctx context.Context, action string, r *api.ActionRequest, w
 			}
 			ev = gang.Requeue{Job: j.ID, By: who.User, Now: r.Now, Hold: hold, Ended: r.Ended, Asker: who.Asker}
 		}
-		out, err := e.Do(ctx, ev)
-		return api.CancelResult{Idle: out.Ignored, Error: asError(err)}
+		wait := hand(ev)
+		return func() api.CancelResult {
+			out, err := wait()
+			return api.CancelResult{Idle: out.Ignored, Error: asError(err)}
+		}
 	})
 }
 
@@ -93,20 +99,19 @@ func (e *Engine) Signal(ctx context.Context, r *api.CancelRequest, who Caller, m
 	if some && scope != api.ScopeRanks {
 		return nil, api.Errorf(api.CodeInvalid, "scope: %q is of a whole job: ranks and roles are signalled with %q", scope, api.ScopeRanks)
 	}
-	return e.each(ctx, "signal", &r.JobQuery, who, may, func(ctx context.Context, j *gang.Job) api.CancelResult {
+	return e.each(ctx, "signal", &r.JobQuery, who, may, 0, func(ctx context.Context, j *gang.Job, _ handFunc) waitFunc {
 		if gang.JobState(j) != api.JobRunning {
-			return api.CancelResult{Error: api.Errorf(api.CodeConflict, "job %s is %s: only a running job can be signalled", j.Ref(),
-				gang.JobState(j))}
+			return answered(api.Errorf(api.CodeConflict, "job %s is %s: only a running job can be signalled", j.Ref(), gang.JobState(j)))
 		}
 		o := api.SignalOrder{MemberKey: api.MemberKey{Job: j.ID, Epoch: j.Epoch}, Signal: r.Signal, Scope: scope}
 		if some {
 			var err *api.Error
 			if o.Named, err = namedRanks(j, r); err != nil {
-				return api.CancelResult{Error: err}
+				return answered(err)
 			}
 			o.Scope = api.ScopeNamed
 		}
-		return e.signalMembers(ctx, j, o, s)
+		return func() api.CancelResult { return e.signalMembers(ctx, j, o, s) }
 	})
 }
 
@@ -160,10 +165,61 @@ func (e *Engine) signalMembers(ctx context.Context, j *gang.Job, o api.SignalOrd
 	return out
 }
 
-// each runs fn, which does what verb says, for every job of a query, many at a time so that
-// they share commits.
-func (e *Engine) each(ctx context.Context, verb string, q *api.JobQuery, who Caller, may Allowed,
-	fn func(context.Context, *gang.Job) api.CancelResult) (*api.CancelReply, error) {
+// waitFunc waits for what has become of a job.
+type waitFunc func() api.CancelResult
+
+// handFunc hands in an event, and gives what waits for its outcome.
+type handFunc func(ev gang.Event) (wait func() (gang.Outcome, error))
+
+// handOf hands in one event of many: so many of all such calls are waited for at a time.
+func (e *Engine) handOf(ctx context.Context) handFunc {
+	return func(ev gang.Event) func() (gang.Outcome, error) {
+		select {
+		case e.many <- struct{}{}:
+		case <-ctx.Done():
+			return func() (gang.Outcome, error) { return gang.Outcome{}, context.Cause(ctx) }
+		}
+		wait := e.hand(ctx, ev)
+		return func() (gang.Outcome, error) {
+			defer func() { <-e.many }()
+			return wait()
+		}
+	}
+}
+
+// answered waits for nothing: it is refused.
+func answered(err error) waitFunc {
+	return func() api.CancelResult { return api.CancelResult{Error: asError(err)} }
+}
+
+// maxSaid bounds the text of one of many refusals: a request may quote what it was given, and each of ten thousand jobs
+// would answer it again.
+const maxSaid = 400
+
+// brief is a refusal among many.
+func brief(err *api.Error) *api.Error {
+	if err == nil || len(err.Message)+len(err.Hint)+len(err.Subject) <= maxSaid {
+		return err
+	}
+	short := *err
+	short.Message, short.Hint, short.Subject = begins(err.Message), begins(err.Hint), begins(err.Subject)
+	return &short
+}
+
+// begins is a text, or how a long one begins.
+func begins(text string) string {
+	const most = maxSaid / 2
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + "..."
+}
+
+// each runs fn, which does what verb says, for every job of a query, at most jobs of them, 0: any number. fn hands in what there is to
+// do, for one job after the other, so that a call over many takes one processor and not as many as there are; what it returns
+// waits, many at a time so that they share commits.
+func (e *Engine) each(ctx context.Context, verb string, q *api.JobQuery, who Caller, may Allowed, most int,
+	fn func(context.Context, *gang.Job, handFunc) waitFunc) (*api.CancelReply, error) {
 	if len(q.Refs)+len(q.Users)+len(q.Names)+len(q.Accounts)+len(q.Partitions)+len(q.Nodes)+len(q.States) == 0 {
 		return nil, api.Errorf(api.CodeInvalid, "no job was named: give ids, or select by name, user, state, partition or node")
 	}
@@ -175,13 +231,18 @@ func (e *Engine) each(ctx context.Context, verb string, q *api.JobQuery, who Cal
 		return nil, err
 	}
 	reply := &api.CancelReply{SchemaVersion: api.SchemaVersion, Results: []api.CancelResult{}}
-	if err := e.sayEnded(ctx, missing, who, may); err != nil {
+	if err := e.sayEnded(ctx, missing, may); err != nil {
 		return nil, err
 	}
 	for _, m := range missing {
 		reply.Results = append(reply.Results, api.CancelResult{Ref: m.ref.String(), Error: m.err})
 	}
 	named, names := len(q.Refs) > 0, setOf(q.Names)
+	if most > 0 && len(jobs) > most {
+		return nil, &api.Error{Code: api.CodeInvalid, Message: fmt.Sprintf("this would be done to %d jobs: at most %d at a time", len(jobs), most),
+			Hint: "let one small job wait for what these shall wait for, and these for that job"}
+	}
+	hand := e.handOf(ctx)
 	results := make([]*api.CancelResult, len(jobs))
 	sem := make(chan struct{}, maxBatch)
 	var wg sync.WaitGroup
@@ -203,9 +264,11 @@ func (e *Engine) each(ctx context.Context, verb string, q *api.JobQuery, who Cal
 			break // nobody is there to be answered, and what was not begun is not done
 		}
 		sem <- struct{}{}
+		wait := fn(ctx, j, hand)
 		wg.Go(func() {
 			defer func() { <-sem }()
-			r := fn(ctx, j)
+			r := wait()
+			r.Error = brief(r.Error)
 			results[i] = &r
 		})
 	}
@@ -246,21 +309,29 @@ func overAlready(r *api.CancelResult) bool {
 // read of the store. Of others it is said that there is none.
 const maxPastAsked = 1000
 
-// sayEnded tells "ended long ago" from "never was" for jobs that have left memory.
-func (e *Engine) sayEnded(ctx context.Context, missing []refError, who Caller, may Allowed) error {
-	at := make(map[api.JobRef]int, len(missing))
-	refs := make([]api.JobRef, min(len(missing), maxPastAsked))
-	for i := range refs {
-		refs[i] = missing[i].ref
-		at[refs[i]] = i
-	}
-	past, err := e.lookUp(ctx, refs, who, true)
-	if err != nil {
-		return err
-	}
-	for _, n := range past {
-		if i, there := at[n.ref]; there && len(n.jobs) > 0 && may(n.jobs[0].UID) {
-			missing[i].err = api.AlreadyEnded(n.ref, gang.JobState(n.jobs[0]))
+// sayEnded tells "ended long ago" from "never was" for jobs that have left memory. Of a whole array its first element answers.
+func (e *Engine) sayEnded(ctx context.Context, missing []refError, may Allowed) error {
+	next := e.view.next()
+	for i := range missing[:min(len(missing), maxPastAsked)] {
+		if i%lookEvery == 0 && ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		ref := missing[i].ref
+		if ref.Last > 0 || ref.ID >= next {
+			continue
+		}
+		var j *gang.Job
+		var err error
+		if ref.Index < 0 {
+			j, err = e.anyJob(ctx, ref.ID)
+		} else {
+			j, _, err = e.pastElement(ctx, ref)
+		}
+		if err != nil {
+			return err
+		}
+		if j != nil && j.Verdict != nil && may(j.UID) {
+			missing[i].err = api.AlreadyEnded(ref, gang.JobState(j))
 		}
 	}
 	return nil

@@ -4,9 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/gang"
@@ -81,11 +86,11 @@ func TestEach(t *testing.T) {
 		{api.JobQuery{Refs: []api.JobRef{at(mine, -1), at(array, 0), at(array, 1)}}, []string{"1(1): ", "3_0(3): " + over, "3_1(4): "}, ""},
 	} {
 		var asked []int64
-		got, err := r.each(t.Context(), "hold", &c.q, me, my, func(ctx context.Context, j *gang.Job) api.CancelResult {
+		got, err := r.each(t.Context(), "hold", &c.q, me, my, 0, func(_ context.Context, j *gang.Job, _ handFunc) waitFunc {
 			if j.Verdict != nil {
-				return api.CancelResult{Error: api.AlreadyEnded(j.Ref(), gang.JobState(j))}
+				return answered(api.AlreadyEnded(j.Ref(), gang.JobState(j)))
 			}
-			return api.CancelResult{}
+			return answered(nil)
 		})
 		if errText(err) != c.err {
 			t.Errorf("%d: %v, want %s", i, err, c.err)
@@ -304,5 +309,87 @@ func TestAsError(t *testing.T) {
 	}
 	if err := asError(errors.New("bad page")); err.Code != api.CodeInternal || err.Message != "bad page" {
 		t.Errorf("%+v", err)
+	}
+}
+
+// TestManyAreHandedInByOne: a call over many jobs prepares one after the other, so that it takes one processor at most; no more than some of
+// what all such calls handed in waits for the engine at a time; and a long refusal is not repeated for each.
+func TestManyAreHandedInByOne(t *testing.T) {
+	r := newRig(t, disk.Open(t))
+	indices := make([]int, 2*maxMany)
+	for i := range indices {
+		indices[i] = i
+	}
+	reply, err := r.Submit(t.Context(), &api.SubmitRequest{Spec: spec(1), Array: &api.Array{Indices: indices}}, me)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var calls sync.WaitGroup
+	for range 3 {
+		calls.Go(func() {
+			var at, most atomic.Int32
+			got, err := r.each(t.Context(), "hold", &api.JobQuery{Refs: []api.JobRef{{ID: reply.JobID, Index: -1}}}, me, anyone, 0,
+				func(_ context.Context, j *gang.Job, hand handFunc) waitFunc {
+					most.Store(max(most.Load(), at.Add(1)))
+					defer at.Add(-1)
+					runtime.Gosched()
+					wait := hand(gang.Hold{Job: j.ID})
+					if n := len(r.many); n > maxMany {
+						t.Errorf("%d wait at a time", n)
+					}
+					return func() api.CancelResult {
+						_, _ = wait()
+						return api.CancelResult{Error: &api.Error{Code: api.CodeInvalid, Message: strings.Repeat("é", 5000), Hint: "short"}}
+					}
+				})
+			if err != nil || len(got.Results) != len(indices) || most.Load() != 1 {
+				t.Errorf("%d results, %d prepared at a time, %v", len(got.Results), most.Load(), err)
+				return
+			}
+			if e := got.Results[9].Error; len(e.Message) > maxSaid || !utf8.ValidString(e.Message) || e.Hint != "short" {
+				t.Errorf("%d bytes: %q", len(e.Message), e.Message)
+			}
+		})
+	}
+	calls.Wait()
+	if n := len(r.many); n != 0 {
+		t.Errorf("%d are still waited for", n)
+	}
+}
+
+// TestUpdateOfManyIsJudgedOnce: what jobs that are alike ask for is judged once for all, and jobs that are not alike each by their own;
+// conditions count for each job that is to have them.
+func TestUpdateOfManyIsJudgedOnce(t *testing.T) {
+	r := newRig(t, disk.Open(t))
+	r.node("n1", 4)
+	reply, err := r.Submit(t.Context(), &api.SubmitRequest{Spec: spec(1), Array: &api.Array{Indices: []int{0, 1, 2, 3, 4, 5, 6, 7}}}, me)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := r.submit("other", spec(2))
+	c := r.change(&api.UpdateRequest{Constraint: new("fast|fast")}, me)
+	for id := reply.JobID; id <= other; id++ {
+		_, err := c.of(t.Context(), r.view.job(id))
+		if err == nil || !strings.Contains(err.Error(), "fast") {
+			t.Errorf("job %d: %v", id, err)
+		}
+	}
+	if len(c.judged) != 2 {
+		t.Errorf("%d judgements", len(c.judged))
+	}
+	var on []api.Condition
+	for i := range maxConditions {
+		on = append(on, api.Condition{Kind: api.AfterAny, Job: 1, Delay: 0, Index: new(i)})
+	}
+	indices := make([]int, maxWaits/maxConditions+1)
+	for i := range indices {
+		indices[i] = i
+	}
+	if reply, err = r.Submit(t.Context(), &api.SubmitRequest{Spec: spec(1), Array: &api.Array{Indices: indices}}, me); err != nil {
+		t.Fatal(err)
+	}
+	_, err = r.Update(t.Context(), &api.UpdateRequest{JobQuery: byID(reply.JobID), Dependency: &api.Dependency{On: on}}, me, anyone, nil)
+	if errText(err) != "this would be done to 51 jobs: at most 50 at a time; let one small job wait for what these shall wait for, and these for that job" {
+		t.Errorf("%v", err)
 	}
 }

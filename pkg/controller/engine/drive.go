@@ -120,7 +120,7 @@ func (d *Driver) Submit(ctx context.Context, r *api.SubmitRequest, who Caller) (
 	if err != nil {
 		return nil, err
 	}
-	if ev.Recalled, err = recall(ctx, d.e.store, ev.Spec.Dependency, d.e.view.job); err != nil {
+	if ev.Recalled, err = recall(ctx, d.e.store, ev.Spec.Dependency, d.e.view.job, maxWaits); err != nil {
 		return nil, err
 	}
 	return d.Hand(*ev), nil

@@ -22,6 +22,10 @@ import (
 // callers, little enough that the first of them does not wait for the thousandth.
 const maxBatch = 512
 
+// maxMany is how many of them are of calls over many jobs, all of these together: who asks for one finds room in the next
+// commit, whatever they ask for.
+const maxMany = maxBatch / 2
+
 // inboxSize is how many requests may wait before senders are held back.
 const inboxSize = 4096
 
@@ -112,6 +116,7 @@ type Engine struct {
 	log         *slog.Logger
 	hub         Hub
 	inbox       chan request
+	many        chan struct{} // holds one for each event that a call over many jobs waits for
 	kept        []request     // taken from the inbox while the disk was full, before all that is in it now
 	done        chan struct{} // closed when Run has returned
 	view        view
@@ -157,6 +162,7 @@ func New(ctx context.Context, opt Options) (*Engine, error) {
 	e := &Engine{
 		opt: opt, figures: counted, store: opt.Store, log: opt.Log,
 		inbox:      make(chan request, inboxSize),
+		many:       make(chan struct{}, maxMany),
 		done:       make(chan struct{}),
 		sweepQueue: make(chan int64, inboxSize),
 		oldReads:   make(chan struct{}, oldReaders),
@@ -457,23 +463,30 @@ var errDiskFull = &api.Error{Code: api.CodeDiskFull, Message: "state disk full: 
 
 // Do hands in an event and waits until what it changed is on disk and published.
 func (e *Engine) Do(ctx context.Context, ev gang.Event) (gang.Outcome, error) {
+	return e.hand(ctx, ev)()
+}
+
+// hand hands in an event, and gives what waits for it as Do does.
+func (e *Engine) hand(ctx context.Context, ev gang.Event) (wait func() (gang.Outcome, error)) {
 	reply := make(chan gang.Outcome, 1)
 	if err := e.send(ctx, request{ev: ev, reply: reply}); err != nil {
-		return gang.Outcome{}, err
+		return func() (gang.Outcome, error) { return gang.Outcome{}, err }
 	}
-	if e.driver != nil {
-		return e.driver.until(ctx, reply)
-	}
-	select {
-	case out := <-reply:
-		if out.Refused != nil {
-			return out, out.Refused
+	return func() (gang.Outcome, error) {
+		if e.driver != nil {
+			return e.driver.until(ctx, reply)
 		}
-		return out, nil
-	case <-e.done:
-		return gang.Outcome{}, errStopped
-	case <-ctx.Done():
-		return gang.Outcome{}, context.Cause(ctx)
+		select {
+		case out := <-reply:
+			if out.Refused != nil {
+				return out, out.Refused
+			}
+			return out, nil
+		case <-e.done:
+			return gang.Outcome{}, errStopped
+		case <-ctx.Done():
+			return gang.Outcome{}, context.Cause(ctx)
+		}
 	}
 }
 

@@ -187,7 +187,7 @@ func TestDependencyOnWhatIsBeingForgotten(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if ev.Recalled, err = recall(t.Context(), r.store, s.Dependency, r.view.job); err != nil || len(ev.Recalled) != 1 {
+	if ev.Recalled, err = recall(t.Context(), r.store, s.Dependency, r.view.job, 0); err != nil || len(ev.Recalled) != 1 {
 		t.Fatalf("recalled %d, %v", len(ev.Recalled), err)
 	}
 	r.clock.pass(time.Hour)

@@ -64,14 +64,24 @@ func (e *Engine) withPast(ctx context.Context, n *named, arrays map[int64][]*gan
 				return nil
 			}
 		} else if n.ref.Index < 0 {
-			j, err := e.store.Job(ctx, id)
+			j, err := e.anyJob(ctx, id)
 			switch {
-			case errors.Is(err, store.ErrNotFound):
-				return nil
-			case err != nil:
+			case err != nil || j == nil:
 				return err
 			case j.ArrayID != id:
 				n.jobs = []*gang.Job{j}
+				return nil
+			}
+		}
+		if n.ref.Index >= 0 {
+			j, sure, err := e.pastElement(ctx, n.ref)
+			if err != nil {
+				return err
+			}
+			if sure {
+				if n.lacks = j == nil; j != nil {
+					n.jobs = []*gang.Job{j}
+				}
 				return nil
 			}
 		}
@@ -91,6 +101,46 @@ func (e *Engine) withPast(ctx context.Context, n *named, arrays map[int64][]*gan
 		}
 	}
 	return nil
+}
+
+// anyJob is a job of memory or of the store, nil where there is none.
+func (e *Engine) anyJob(ctx context.Context, id int64) (*gang.Job, error) {
+	if j := e.view.job(id); j != nil {
+		return j, nil
+	}
+	j, err := e.store.Job(ctx, id)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, nil
+	}
+	return j, err
+}
+
+// pastElement finds one element of an array without reading all of it: their ids follow each other in the order of their indices.
+// sure: what it says is so; a part of the array may be forgotten already.
+func (e *Engine) pastElement(ctx context.Context, ref api.JobRef) (j *gang.Job, sure bool, err error) {
+	first, err := e.anyJob(ctx, ref.ID)
+	switch {
+	case err != nil || first == nil || first.ArrayID != ref.ID || first.Array == nil: // it may have been forgotten before others
+		return nil, false, err
+	case ref.Index < first.Array.Min || ref.Index > first.Array.Max:
+		return nil, true, nil
+	}
+	// Where it is when none is left out between the first and the last.
+	mid := min((ref.Index-first.Array.Min)/max(first.Array.Step, 1), first.Array.Count-1)
+	for low, high := 0, first.Array.Count-1; low <= high; mid = (low + high) / 2 {
+		j, err := e.anyJob(ctx, ref.ID+int64(mid))
+		switch {
+		case err != nil || j == nil || j.ArrayID != ref.ID:
+			return nil, false, err
+		case j.ArrayIndex == ref.Index:
+			return j, true, nil
+		case j.ArrayIndex < ref.Index:
+			low = mid + 1
+		default:
+			high = mid - 1
+		}
+	}
+	return nil, true, nil
 }
 
 // elements are those of an array, in memory and in the history, by id.

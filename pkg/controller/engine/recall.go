@@ -53,8 +53,8 @@ func checkDependency(d *api.Dependency, jobs int) error {
 }
 
 // recall reads the jobs that a dependency is judged by and that have left memory: have says
-// which are there. Of an array it takes every element.
-func recall(ctx context.Context, st store.Store, d *api.Dependency, have func(id int64) *gang.Job) ([]*gang.Job, error) {
+// which are there. Of an array it takes every element. More than so many are too many, 0: none are.
+func recall(ctx context.Context, st store.Store, d *api.Dependency, have func(id int64) *gang.Job, most int) ([]*gang.Job, error) {
 	if d == nil {
 		return nil, nil
 	}
@@ -83,7 +83,10 @@ func recall(ctx context.Context, st store.Store, d *api.Dependency, have func(id
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, rest...)
+		if out = append(out, rest...); most > 0 && len(out) > most {
+			return nil, &api.Error{Code: api.CodeInvalid, Reason: api.ReasonDependency, Message: fmt.Sprintf("a dependency on more than %d "+
+				"jobs that have ended, each element of an array counted", most), Hint: "leave out what has ended long ago"}
+		}
 	}
 	return out, nil
 }
@@ -115,7 +118,7 @@ func recallSaved(ctx context.Context, st store.Store, saved *gang.Snapshot) erro
 		if j.Waits == "" || j.Verdict != nil {
 			continue
 		}
-		more, err := recall(ctx, st, j.Dependency, func(id int64) *gang.Job { return have[id] })
+		more, err := recall(ctx, st, j.Dependency, func(id int64) *gang.Job { return have[id] }, 0)
 		if err != nil {
 			return err
 		}

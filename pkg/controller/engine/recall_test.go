@@ -156,7 +156,7 @@ func TestRecallOfAnArray(t *testing.T) {
 			}
 			return nil
 		}
-		jobs, err := recall(t.Context(), past, afterok(4), have)
+		jobs, err := recall(t.Context(), past, afterok(4), have, 0)
 		var got []int64
 		for _, j := range jobs {
 			got = append(got, j.ID)
@@ -166,7 +166,7 @@ func TestRecallOfAnArray(t *testing.T) {
 		}
 	}
 	past.err = errors.New("no disk")
-	if _, err := recall(t.Context(), past, afterok(4), func(int64) *gang.Job { return nil }); err == nil || err.Error() != "read array 4: no disk" {
+	if _, err := recall(t.Context(), past, afterok(4), func(int64) *gang.Job { return nil }, 0); err == nil || err.Error() != "read array 4: no disk" {
 		t.Errorf("%v", err)
 	}
 }

@@ -47,7 +47,7 @@ func (e *Engine) Submit(ctx context.Context, r *api.SubmitRequest, who Caller) (
 		reply.Why, reply.StartsOn, err = e.wouldStart(ctx, ev)
 		return reply, err
 	}
-	if ev.Recalled, err = recall(ctx, e.store, ev.Spec.Dependency, e.view.job); err != nil {
+	if ev.Recalled, err = recall(ctx, e.store, ev.Spec.Dependency, e.view.job, maxWaits); err != nil {
 		return nil, err
 	}
 	ev.Warned = slices.Concat(r.Warned, warnings)

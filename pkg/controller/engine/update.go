@@ -25,16 +25,60 @@ func (e *Engine) Update(ctx context.Context, r *api.UpdateRequest, who Caller, m
 	if err := e.checkTexts(r); err != nil {
 		return nil, err
 	}
-	return e.each(ctx, "update", &r.JobQuery, who, may, func(ctx context.Context, j *gang.Job) api.CancelResult {
-		ev, err := e.updateOf(ctx, r, j, who)
-		if err == nil {
-			_, err = e.Do(ctx, *ev)
+	most := 0
+	if d := r.Dependency; d != nil && len(d.On) > 0 {
+		most = maxWaits / len(d.On)
+	}
+	c := e.change(r, who)
+	return e.each(ctx, "update", &r.JobQuery, who, may, most, func(ctx context.Context, j *gang.Job, hand handFunc) waitFunc {
+		ev, err := c.of(ctx, j)
+		if err != nil {
+			return answered(err)
 		}
-		if err == nil && r.Message != nil {
-			err = e.tell(ctx, j, gang.Signed(*r.Message, who.User), s)
+		wait := hand(*ev)
+		return func() api.CancelResult {
+			_, err := wait()
+			if err == nil && r.Message != nil {
+				err = e.tell(ctx, j, gang.Signed(*r.Message, who.User), s)
+			}
+			return api.CancelResult{Error: asError(err)}
 		}
-		return api.CancelResult{Error: asError(err)}
 	})
+}
+
+// change is a request for many jobs: what it comes to for those that are alike, as the elements of an array are, is found once.
+type change struct {
+	e        *Engine
+	r        *api.UpdateRequest
+	who      Caller
+	judged   map[asked]*judgement
+	specs    map[string]*api.Spec // whole, by their hashes
+	recalled *recalled            // nil: not looked up yet
+}
+
+func (e *Engine) change(r *api.UpdateRequest, who Caller) *change {
+	return &change{e: e, r: r, who: who, judged: map[asked]*judgement{}, specs: map[string]*api.Spec{}}
+}
+
+type recalled struct {
+	jobs []*gang.Job
+	err  error
+}
+
+// asked is what a job asks for, as far as a change is judged by it.
+type asked struct {
+	spec, constraint, prefer, partition string
+	uid                                 uint32
+	limit                               time.Duration
+}
+
+// judgement is what a change comes to where that is asked for.
+type judgement struct {
+	spec   api.Spec // with the change
+	named  string   // partitions
+	limit  *time.Duration
+	groups []string
+	err    error
 }
 
 // tell writes a message where a script of Slurm's words that runs reports its own end, on its
@@ -107,16 +151,47 @@ func (e *Engine) checkTexts(r *api.UpdateRequest) error {
 	return err
 }
 
-// updateOf resolves a request for one job.
-func (e *Engine) updateOf(ctx context.Context, r *api.UpdateRequest, j *gang.Job, who Caller) (*gang.Update, error) {
-	ev := &gang.Update{Job: j.ID, By: who.User, Name: r.Name, Priority: r.Priority, Begin: r.Begin, Deadline: r.Deadline,
+// of is the change of one job.
+func (c *change) of(ctx context.Context, j *gang.Job) (*gang.Update, error) {
+	r := c.r
+	ev := &gang.Update{Job: j.ID, By: c.who.User, Name: r.Name, Priority: r.Priority, Begin: r.Begin, Deadline: r.Deadline,
 		Constraint: r.Constraint, Prefer: r.Prefer, ArrayLimit: r.ArrayLimit, Dependency: r.Dependency, Comment: r.Comment, Message: r.Message}
 	if r.Nice != nil {
 		ev.Priority, ev.Nice = new(j.Priority+gang.NiceOf(j)-*r.Nice), r.Nice
 	}
-	if ev.Priority != nil && *ev.Priority > j.Priority && !who.Admin && *ev.Priority > 0 {
+	if ev.Priority != nil && *ev.Priority > j.Priority && !c.who.Admin && *ev.Priority > 0 {
 		return nil, api.Errorf(api.CodePermission, "only an admin may raise the priority of job %d above 0", j.ID)
 	}
+	own := gang.SpecOf(j)
+	key := asked{spec: j.SpecHash, constraint: own.Constraint, prefer: own.Prefer, partition: j.Partition, uid: j.UID, limit: j.TimeLimit}
+	about := c.judged[key]
+	if about == nil {
+		about = c.judge(ctx, j)
+		c.judged[key] = about
+	}
+	if about.err != nil {
+		return nil, about.err
+	}
+	ev.TimeLimit, ev.Groups = about.limit, about.groups
+	if r.Partition != nil {
+		ev.Partition = &about.named
+	}
+	if len(r.Parts) > 0 {
+		if err := c.ask(ctx, j, &about.spec, ev); err != nil {
+			return nil, err
+		}
+	}
+	if c.recalled == nil {
+		c.recalled = &recalled{}
+		c.recalled.jobs, c.recalled.err = recall(ctx, c.e.store, r.Dependency, c.e.view.job, maxWaits)
+	}
+	ev.Recalled = c.recalled.jobs
+	return ev, c.recalled.err
+}
+
+// judge finds what the change comes to for jobs that ask for what j does.
+func (c *change) judge(ctx context.Context, j *gang.Job) *judgement {
+	e, r := c.e, c.r
 	changed := j.Copy()
 	if r.Constraint != nil {
 		changed.Constraint = r.Constraint
@@ -124,19 +199,21 @@ func (e *Engine) updateOf(ctx context.Context, r *api.UpdateRequest, j *gang.Job
 	if r.Prefer != nil {
 		changed.Prefer = r.Prefer
 	}
-	s := *gang.SpecOf(changed)
-	if err := checkConstraints(&s); err != nil {
-		return nil, err
+	out := &judgement{spec: *gang.SpecOf(changed)}
+	s := &out.spec
+	if out.err = checkConstraints(s); out.err != nil {
+		return out
 	}
 	s.Partition = j.Partition
 	if r.Partition != nil {
 		s.Partition = *r.Partition
 	}
-	part, parts, err := e.partition(&s)
+	part, parts, err := e.partition(s)
 	if err != nil {
-		return nil, err
+		out.err = err
+		return out
 	}
-	named := strings.Join(parts, ",")
+	out.named = strings.Join(parts, ",")
 	in := unbounded(parts)
 	if r.TimeLimit != nil || r.Partition != nil {
 		limit := j.TimeLimit
@@ -144,32 +221,24 @@ func (e *Engine) updateOf(ctx context.Context, r *api.UpdateRequest, j *gang.Job
 			limit = *r.TimeLimit
 		}
 		limit = cmp.Or(limit, part.DefaultTime)
-		a, err := e.entrant(ctx, named, gang.Entrant{UID: j.UID, User: j.User, Account: s.Account, TimeLimit: limit, Spec: &s})
+		a, err := e.entrant(ctx, out.named, gang.Entrant{UID: j.UID, User: j.User, Account: s.Account, TimeLimit: limit, Spec: s})
+		if err == nil {
+			in, err = e.enters(out.named, a, c.who.Admin)
+		}
 		if err != nil {
-			return nil, err
+			out.err = err
+			return out
 		}
-		if in, err = e.enters(named, a, who.Admin); err != nil {
-			return nil, err
-		}
-		ev.TimeLimit, ev.Groups = &limit, a.Groups
-	}
-	if r.Partition != nil {
-		ev.Partition = &named
+		out.limit, out.groups = &limit, a.Groups
 	}
 	if r.Partition != nil || r.Constraint != nil || r.Prefer != nil {
 		if nodes := e.resources(); len(nodes) > 0 {
-			if err := sched.Unsatisfiable(nodes, e.policy(), cluster.AskIn(&s, in)); err != nil {
-				return nil, err
+			if err := sched.Unsatisfiable(nodes, e.policy(), cluster.AskIn(s, in)); err != nil {
+				out.err = err
 			}
 		}
 	}
-	if len(r.Parts) > 0 {
-		if err := e.ask(ctx, r, j, &s, ev); err != nil {
-			return nil, err
-		}
-	}
-	ev.Recalled, err = recall(ctx, e.store, r.Dependency, e.view.job)
-	return ev, err
+	return out
 }
 
 func unbounded(names []string) (in []cluster.In) {
@@ -181,7 +250,8 @@ func unbounded(names []string) (in []cluster.In) {
 
 // ask makes of parts of another spec what a waiting job asks for from now on: s, its spec as it stands, with these, judged as
 // the whole of it would be at a submission of its owner.
-func (e *Engine) ask(ctx context.Context, r *api.UpdateRequest, j *gang.Job, s *api.Spec, ev *gang.Update) error {
+func (c *change) ask(ctx context.Context, j *gang.Job, s *api.Spec, ev *gang.Update) error {
+	e, r := c.e, c.r
 	if r.Ask == nil {
 		return api.Errorf(api.CodeInvalid, "parts of no request")
 	}
@@ -189,9 +259,13 @@ func (e *Engine) ask(ctx context.Context, r *api.UpdateRequest, j *gang.Job, s *
 		return &api.Error{Code: api.CodeConflict, Message: fmt.Sprintf("job %s has roles or components, which are asked for together", j.Ref()),
 			Hint: "cancel it and submit it with others"}
 	}
-	whole, err := e.whole(ctx, j)
-	if err != nil {
-		return err
+	whole := c.specs[j.SpecHash]
+	if whole == nil {
+		var err error
+		if whole, err = e.whole(ctx, j); err != nil {
+			return err
+		}
+		c.specs[j.SpecHash] = whole
 	}
 	own := *s
 	own.Script, own.Args, own.Env = whole.Script, whole.Args, whole.Env

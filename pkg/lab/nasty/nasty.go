@@ -27,7 +27,6 @@ func Calls() []Call {
 		{"/v1/jobs", func() any { return &api.SubmitRequest{Spec: Spec()} }},
 		{"/v1/query", func() any { return &api.JobQuery{Lines: true} }},
 		{"/v1/history", func() any { return &api.HistoryQuery{Since: time.Now().Add(time.Hour)} }},
-		{"/v1/cancel", func() any { return &api.CancelRequest{} }},
 		{"/v1/hold", func() any { return &api.ActionRequest{} }},
 		{"/v1/release", func() any { return &api.ActionRequest{} }},
 		{"/v1/requeue", func() any { return &api.ActionRequest{} }},
@@ -46,6 +45,8 @@ func Calls() []Call {
 			return &api.ReservationRequest{Name: "r", Start: &start, Duration: &day, Nodes: &[]string{"n1"}, Users: &[]string{"root"}}
 		}},
 		{"/v1/crontab", func() any { return &api.CrontabRequest{} }},
+		// Last, for it may end the jobs that the others are about.
+		{"/v1/cancel", func() any { return &api.CancelRequest{} }},
 	}
 }
 
