@@ -23,8 +23,8 @@ import (
 const maxBatch = 512
 
 // maxMany is how many of them are of calls over many jobs, all of these together: who asks for one finds room in the next
-// commit, whatever they ask for.
-const maxMany = maxBatch / 2
+// commit, and waits for no large one.
+const maxMany = maxBatch / 4
 
 // inboxSize is how many requests may wait before senders are held back.
 const inboxSize = 4096

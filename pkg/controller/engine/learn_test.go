@@ -1,12 +1,14 @@
 package engine
 
 import (
+	"slices"
 	"testing"
 	"time"
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/gang"
 	"gangd/pkg/core/sched/order"
+	"gangd/pkg/lab/disk"
 )
 
 // TestRelearns: what is expected of a time limit, and of jobs without one, is the same whether the
@@ -90,11 +92,9 @@ func TestTimeoutsAreLearnt(t *testing.T) {
 
 // A job for several partitions has the highest tier of them, in whatever order they come.
 func TestTierOfSeveralPartitions(t *testing.T) {
-	e := &Engine{}
-	e.opt.Policy.Partitions = []api.Partition{{Name: "high", Tier: 5}, {Name: "low", Tier: 1}, {Name: "least", Tier: -2}, {Name: "idle", Tier: -3}}
-	e.partitions.Store(&partitionView{policy: e.opt.Policy})
+	all := []api.Partition{{Name: "high", Tier: 5}, {Name: "low", Tier: 1}, {Name: "least", Tier: -2}, {Name: "idle", Tier: -3}}
 	for partitions, want := range map[string]int64{"low": 1, "high": 5, "low,high": 5, "high,low": 5, "least,idle": -2, "idle,least": -2, "idle": -3} {
-		if got := e.tier(partitions); got != want {
+		if got := tierOf(all, partitions); got != want {
 			t.Errorf("%s: tier %d, want %d", partitions, got, want)
 		}
 	}
@@ -113,5 +113,40 @@ func TestFailuresAreNotRelearnt(t *testing.T) {
 	}
 	if got := e.plan.ledger.Mean(10*time.Hour, time.Hour, order.Peer{}); got != none {
 		t.Errorf("expected %v after forty failures, %v before", got, none)
+	}
+}
+
+// TestTierChangesUnderWaitingJobs: who waits and who runs has the new tier of a partition in the round that changes it, and of a job for
+// several partitions the highest counts.
+func TestTierChangesUnderWaitingJobs(t *testing.T) {
+	r := newRigWith(t, disk.Open(t), func(o *Options) { o.Policy.Partitions = []api.Partition{{Name: "a", Default: true}, {Name: "b"}} })
+	r.node("n1", 1)
+	in := func(partition string) int64 {
+		s := spec(1)
+		s.Partition = partition
+		return r.submit("", s)
+	}
+	runs, first, both, second := in("b"), in("a"), in("a,b"), in("b")
+	root := Caller{Admin: true, User: "root"}
+	for _, c := range []struct {
+		tier int
+		want []int64
+	}{{5, []int64{both, second, first}}, {-1, []int64{first, both, second}}, {0, []int64{first, both, second}}, {1, []int64{both, second, first}}} {
+		if err := r.PutPartition(t.Context(), &api.PartitionRequest{Name: "b", Tier: &c.tier}, true, root); err != nil {
+			t.Fatal(err)
+		}
+		var got []int64
+		var tier int64
+		if err := r.inspect(t.Context(), func() {
+			for _, w := range r.plan.queue.Slice() {
+				got = append(got, w.Job)
+			}
+			tier = r.plan.running[0].Tier
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(got, c.want) || tier != int64(c.tier) {
+			t.Errorf("tier %d: %v wait, want %v; job %d runs with tier %d", c.tier, got, c.want, runs, tier)
+		}
 	}
 }

@@ -25,6 +25,7 @@ type planning struct {
 	last    sched.Plan
 	kept    []given.Backfill // as the store has them
 	again   bool             // something changed since the last plan, or that one was cut short
+	parts   []api.Partition  // as of the last look at their tiers
 	next    time.Duration    // when the plan is to be made again though nothing happens; 0: never
 }
 
@@ -121,11 +122,12 @@ func (e *Engine) requeue() bool {
 	var waiting []*order.Candidate
 	var gone []int64
 	tiers := map[string]int64{}
+	all := e.world.Partitions()
 	tier := func(id int64) int64 {
 		in := e.world.Job(id).Partition
 		t, known := tiers[in]
 		if !known {
-			t = e.tier(in)
+			t = tierOf(all, in)
 			tiers[in] = t
 		}
 		return t
@@ -144,16 +146,31 @@ func (e *Engine) requeue() bool {
 		e.plan.running = order.PutRunning(e.plan.running, id, r)
 	}
 	e.plan.queue.Update(waiting, gone)
+	if !sameList(all, e.plan.parts) {
+		e.plan.parts = all
+		e.plan.queue.Retier(tier)
+		for i, r := range e.plan.running {
+			if t := tier(r.Job); t != r.Tier {
+				own := *r
+				own.Tier, e.plan.running[i] = t, &own
+			}
+		}
+	}
 	e.view.setClasses(ids, e.plan.queue)
 	return nodes || len(ids) > 0
 }
 
-// tier is the highest of the partitions that a job may run in.
-func (e *Engine) tier(partitions string) int64 {
+// sameList: both are one list, not only alike.
+func sameList(a, b []api.Partition) bool {
+	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
+}
+
+// tierOf is the highest tier of the partitions that a job may run in, of all there are.
+func tierOf(all []api.Partition, partitions string) int64 {
 	tier, first := 0, true
 	for name := range strings.SplitSeq(partitions, ",") {
-		for i := range e.policy().Partitions {
-			if p := &e.policy().Partitions[i]; p.Name == name && (first || p.Tier > tier) {
+		for i := range all {
+			if p := &all[i]; p.Name == name && (first || p.Tier > tier) {
 				tier, first = p.Tier, false
 			}
 		}

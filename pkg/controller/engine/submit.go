@@ -563,7 +563,8 @@ func (e *Engine) wouldStart(ctx context.Context, ev *gang.Submit) (why string, o
 		return "would wait: " + gang.WhyKept(kept, 0, a, word), nil, nil
 	}
 	c := &order.Candidate{Job: 1 << 62, Submit: e.opt.Clock.Now().Wall, Terms: &order.Terms{
-		Tier: e.tier(ev.Partition), Priority: ev.Priority, Nice: ev.Spec.Nice, Size: ev.Spec.Size, Ask: cluster.AskIn(ev.Spec, in), User: ev.User,
+		Tier: tierOf(e.policy().Partitions, ev.Partition), Priority: ev.Priority, Nice: ev.Spec.Nice, Size: ev.Spec.Size,
+		Ask: cluster.AskIn(ev.Spec, in), User: ev.User,
 		Account:   ev.Spec.Account,
 		TimeLimit: ev.TimeLimit, TimeMin: ev.Spec.TimeMin, Deadline: ev.Spec.Deadline, Stop: cmp.Or(ev.Spec.Grace, e.opt.Settings.Grace)}}
 	v.Queue.Insert(c)

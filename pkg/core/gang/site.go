@@ -136,7 +136,6 @@ func (si *site) jobIn(partition string) int64 {
 
 // movePartitions changes them, and with them what nodes are in and what jobs ask for.
 func (si *site) movePartitions(change func()) {
-	before := si.partitions.all
 	change()
 	si.partitions.all = nil
 	for _, p := range si.partitions.file {
@@ -158,21 +157,7 @@ func (si *site) movePartitions(change func()) {
 			si.nodes.edit(h).Res = &res
 		}
 	}
-	moved := map[string]bool{} // those of another tier, by which their jobs are ordered
-	for i := range si.partitions.all {
-		p := &si.partitions.all[i]
-		if k := slices.IndexFunc(before, func(o api.Partition) bool { return o.Name == p.Name }); k < 0 || before[k].Tier != p.Tier {
-			moved[p.Name] = true
-		}
-	}
-	si.judgeAgain(func(j *Job) bool {
-		for name := range strings.SplitSeq(j.Partition, ",") {
-			if moved[name] {
-				return true
-			}
-		}
-		return false
-	})
+	si.judgeAgain()
 	si.nodes.room = true
 }
 
@@ -194,7 +179,7 @@ func (si *site) setGroups(ev Groups) Outcome {
 		return len(of) == 0 || si.holdings.byUser[uid] == nil && ev.Of[uid] == nil
 	})
 	si.partitions.moved = true
-	si.judgeAgain(func(*Job) bool { return false })
+	si.judgeAgain()
 	return applied()
 }
 
@@ -317,10 +302,9 @@ type judged struct {
 }
 
 // judgeAgain looks anew at where jobs may be started, of all that are in memory, and takes those up that may be started elsewhere
-// than before, or for which also says so. Of a hundred thousand that wait most are alike: each kind is judged once.
-func (si *site) judgeAgain(also func(j *Job) bool) {
+// than before. Of a hundred thousand that wait most are alike: each kind is judged once.
+func (si *site) judgeAgain() {
 	type outcome struct {
-		again bool       // who plans has to look at them
 		asked *sharedAsk // instead; nil: they may be started where they might
 	}
 	type moving struct {
@@ -330,28 +314,30 @@ func (si *site) judgeAgain(also func(j *Job) bool) {
 	}
 	known := map[judged]*outcome{}
 	var moved []moving
+	var last judged // most come after one of their kind
+	var o *outcome
 	for _, e := range si.jobs.byID {
 		j := e.job
 		k := judged{e.asked, j.Partition, j.TimeLimit, j.UID, j.User}
-		o := known[k]
-		if o == nil {
-			o = &outcome{again: also(j)}
-			if inText(si.partitions.startsIn(j)) != e.asked.key.partition {
-				o.again, o.asked = true, si.specs.ask(j)
+		if o == nil || k != last {
+			if o = known[k]; o == nil {
+				o = &outcome{}
+				if inText(si.partitions.startsIn(j)) != e.asked.key.partition {
+					o.asked = si.specs.ask(j)
+				}
+				known[k] = o
 			}
-			known[k] = o
+			last = k
 		}
-		if o.again {
+		if o.asked != nil {
 			moved = append(moved, moving{j.ID, e, o})
 		}
 	}
 	slices.SortFunc(moved, func(a, b moving) int { return cmp.Compare(a.id, b.id) })
 	for _, m := range moved {
-		if m.asked != nil {
-			m.asked.jobs++
-			si.specs.dropAsk(m.e.asked)
-			m.e.asked = m.asked
-		}
+		m.asked.jobs++
+		si.specs.dropAsk(m.e.asked)
+		m.e.asked = m.asked
 		if blocked(m.e.job) {
 			si.queue.touch(m.e)
 		}

@@ -56,7 +56,14 @@ func (cl *control) update(ev Update) Outcome {
 		cl.site.setGroups(Groups{Of: map[uint32][]string{e.job.UID: ev.Groups}})
 	}
 	var said []string
-	say := func(format string, args ...any) { said = append(said, fmt.Sprintf(format, args...)) }
+	say := func(format string, args ...any) {
+		for i, a := range args {
+			if text, ok := a.(string); ok {
+				args[i] = inShort(text)
+			}
+		}
+		said = append(said, fmt.Sprintf(format, args...))
+	}
 	cl.rename(e, ev.Name, say)
 	cl.relimit(e, &ev, say)
 	if p := ev.Priority; p != nil && *p != e.job.Priority {
@@ -175,6 +182,15 @@ func (cl *control) updatable(e *entry, ev *Update) *api.Error {
 }
 
 type reportFunc func(format string, args ...any)
+
+// inShort is how a text stands in an event that tells of a change: the job has all of it, and ten thousand of them may be changed at once.
+func inShort(text string) string {
+	const most = 200
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + "..."
+}
 
 func (cl *control) rename(e *entry, name *string, say reportFunc) {
 	if name == nil || *name == e.job.Name {

@@ -3,6 +3,7 @@ package gang
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -326,5 +327,15 @@ func TestCPUsOfWholeNodes(t *testing.T) {
 	other := b.submit(specOf(1))
 	if CPUs(b.w.Job(other)) != 0 {
 		t.Error("a shared node was counted whole")
+	}
+}
+
+// TestUpdateIsToldInShort: the event of a change quotes how a long text begins, in whole letters, and a short one whole.
+func TestUpdateIsToldInShort(t *testing.T) {
+	for text, want := range map[string]string{"": "", "abc": "abc", strings.Repeat("x", 200): strings.Repeat("x", 200), strings.Repeat("x", 201): strings.Repeat("x", 200) + "...",
+		"x" + strings.Repeat("é", 500): "x" + strings.Repeat("é", 99) + "..."} {
+		if got := inShort(text); got != want {
+			t.Errorf("%q: %q", text, got)
+		}
 	}
 }

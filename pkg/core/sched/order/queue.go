@@ -373,6 +373,34 @@ func (q *Queue) Refresh(now time.Time) {
 	}
 }
 
+// Retier gives each candidate the tier that tier says of its job, and puts the queue in order again where that is another.
+func (q *Queue) Retier(tier func(job int64) int64) {
+	changed := false
+	all := make([]*Candidate, len(q.order))
+	var was, is *Terms // of the last: neighbours are mostly alike
+	for i, c := range q.order {
+		all[i] = c
+		t := tier(c.Job)
+		if t == c.Tier {
+			continue
+		}
+		own := *c
+		if was == c.Terms && is.Tier == t {
+			own.Terms = is
+		} else {
+			terms := *c.Terms
+			terms.Tier, own.Terms = t, &terms
+			q.share(&own)
+			was, is = c.Terms, own.Terms
+		}
+		all[i], changed = &own, true
+		q.jobs()[c.Job] = &own
+	}
+	if changed {
+		q.fill(all)
+	}
+}
+
 // moved reports whether the ledger puts any candidate elsewhere than it is. In order of
 // service candidates of one class that ran as long are asked for once.
 func (q *Queue) moved() bool {

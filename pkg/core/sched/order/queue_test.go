@@ -409,3 +409,47 @@ func TestWhoMayDelayABackfill(t *testing.T) {
 		}
 	}
 }
+
+// TestRetier: a queue in which tiers have changed is as one into which the candidates came with these.
+func TestRetier(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		q, want := NewQueue(&Policy{}, NewLedger(0)), NewQueue(&Policy{}, NewLedger(0))
+		tiers := map[int64]int64{}
+		n := rapid.IntRange(0, 30).Draw(t, "n")
+		for job := range int64(n) {
+			c := candidate(job, api.Spec{Size: 1 + int(job)%3})
+			c.Tier = rapid.Int64Range(0, 2).Draw(t, "was")
+			q.Insert(c)
+			tiers[job] = rapid.Int64Range(0, 2).Draw(t, "is")
+			other := c.Apart()
+			other.Tier = tiers[job]
+			want.Insert(other)
+		}
+		before := q.Clone()
+		list := fmt.Sprint(order(before))
+		q.Retier(func(job int64) int64 { return tiers[job] })
+		for _, c := range q.Slice() {
+			if c.Tier != tiers[c.Job] || q.Get(c.Job) != c {
+				t.Errorf("job %d: tier %d, want %d", c.Job, c.Tier, tiers[c.Job])
+			}
+		}
+		if !slices.Equal(order(q), order(want)) || q.Backlog() != want.Backlog() || len(q.Classes()) != len(want.Classes()) {
+			t.Errorf("%v, want %v", order(q), order(want))
+		}
+		for i, cl := range q.Classes() {
+			if cl.First().Job != want.Classes()[i].First().Job {
+				t.Errorf("class %d begins with %d, want %d", i, cl.First().Job, want.Classes()[i].First().Job)
+			}
+		}
+		if fmt.Sprint(order(before)) != list {
+			t.Error("a clone has changed")
+		}
+	})
+}
+
+func order(q *Queue) (jobs []int64) {
+	for _, c := range q.Slice() {
+		jobs = append(jobs, c.Job)
+	}
+	return jobs
+}
