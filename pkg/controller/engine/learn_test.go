@@ -119,7 +119,11 @@ func TestFailuresAreNotRelearnt(t *testing.T) {
 // TestTierChangesUnderWaitingJobs: who waits and who runs has the new tier of a partition in the round that changes it, and of a job for
 // several partitions the highest counts.
 func TestTierChangesUnderWaitingJobs(t *testing.T) {
-	r := newRigWith(t, disk.Open(t), func(o *Options) { o.Policy.Partitions = []api.Partition{{Name: "a", Default: true}, {Name: "b"}} })
+	plans := &planRecorder{}
+	r := newRigWith(t, disk.Open(t), func(o *Options) {
+		o.Policy.Partitions = []api.Partition{{Name: "a", Default: true}, {Name: "b"}}
+		plans.Recorder, o.Record = o.Record, plans
+	})
 	r.node("n1", 1)
 	in := func(partition string) int64 {
 		s := spec(1)
@@ -128,6 +132,19 @@ func TestTierChangesUnderWaitingJobs(t *testing.T) {
 	}
 	runs, first, both, second := in("b"), in("a"), in("a,b"), in("b")
 	root := Caller{Admin: true, User: "root"}
+	var got []int64
+	var tier int64
+	if err := r.inspect(t.Context(), func() {
+		plans.planned = func() {
+			got = nil
+			for _, w := range r.plan.queue.Slice() {
+				got = append(got, w.Job)
+			}
+			tier = r.plan.running[0].Tier
+		}
+	}); err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct {
 		tier int
 		want []int64
@@ -135,18 +152,21 @@ func TestTierChangesUnderWaitingJobs(t *testing.T) {
 		if err := r.PutPartition(t.Context(), &api.PartitionRequest{Name: "b", Tier: &c.tier}, true, root); err != nil {
 			t.Fatal(err)
 		}
-		var got []int64
-		var tier int64
-		if err := r.inspect(t.Context(), func() {
-			for _, w := range r.plan.queue.Slice() {
-				got = append(got, w.Job)
-			}
-			tier = r.plan.running[0].Tier
-		}); err != nil {
-			t.Fatal(err)
-		}
 		if !slices.Equal(got, c.want) || tier != int64(c.tier) {
 			t.Errorf("tier %d: %v wait, want %v; job %d runs with tier %d", c.tier, got, c.want, runs, tier)
 		}
+	}
+}
+
+// planRecorder calls planned in the engine's goroutine when a plan was made.
+type planRecorder struct {
+	Recorder
+	planned func()
+}
+
+func (p *planRecorder) Plan(d time.Duration, at time.Time) {
+	p.Recorder.Plan(d, at)
+	if p.planned != nil {
+		p.planned()
 	}
 }
