@@ -96,7 +96,7 @@ const (
 	callMay   = 150 * time.Millisecond
 	byteMay   = 300 * time.Nanosecond // to read a request
 	jobMay    = 200 * time.Microsecond
-	movedMay  = 5 * time.Microsecond // of each that waits, where a partition is another
+	movedMay  = time.Microsecond // of each that waits, where a partition is another
 )
 
 var everyCost = flag.Bool("rpc.costs", false, "ask with every field that is there, and not with one of four")
