@@ -239,8 +239,9 @@ func (e *Engine) each(ctx context.Context, verb string, q *api.JobQuery, who Cal
 	}
 	named, names := len(q.Refs) > 0, setOf(q.Names)
 	if most > 0 && len(jobs) > most {
-		return nil, &api.Error{Code: api.CodeInvalid, Message: fmt.Sprintf("this would be done to %d jobs: at most %d at a time", len(jobs), most),
-			Hint: "let one small job wait for what these shall wait for, and these for that job"}
+		return nil, &api.Error{Code: api.CodeInvalid,
+			Message: fmt.Sprintf("this would be done to %d jobs: at most %d at a time", len(jobs), most),
+			Hint:    "let one small job wait for what these shall wait for, and these for that job"}
 	}
 	hand := e.handOf(ctx)
 	results := make([]*api.CancelResult, len(jobs))
