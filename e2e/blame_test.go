@@ -3,16 +3,21 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
+	"net/http/cookiejar"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
 
+	"gangd/e2e/trial"
 	"gangd/pkg/api"
 	"gangd/pkg/lab/tool"
 )
@@ -73,10 +78,15 @@ type blameCase struct {
 	heal   func(b *blame, node string) // so that it can be told
 }
 
-// blame is a cluster of hosts on which gangs end.
+// blame is a cluster of hosts on which gangs end, with a page and one who is told.
 type blame struct {
 	*cluster
 	names string
+	page  *http.Client
+	at    string // of the page
+
+	mu   sync.Mutex
+	told map[int64][]api.Letter // by job
 }
 
 // inside are the processes of a node's network namespace, which is all of it.
@@ -143,6 +153,18 @@ func (b *blame) daemonKilled(node string) { _ = syscall.Kill(b.pid(node), syscal
 
 func (b *blame) back(node string) { b.restart(node) }
 
+// backAnew: its kernel is another one.
+func (b *blame) backAnew(node string) {
+	b.t.Helper()
+	if err := os.WriteFile(b.boot(node), []byte("00000000-1111-2222-3333-444444444444\n"), 0o644); err != nil {
+		b.t.Fatal(err)
+	}
+	b.restart(node)
+}
+
+// boot is what a node says of its kernel from its next start on, where there is such a file.
+func (b *blame) boot(node string) string { return filepath.Join(b.bin, "boot."+node) }
+
 func (b *blame) cardsGone(node string) {
 	b.steer(node, `{"0":{"gone":true},"1":{"gone":true},"2":{"gone":true},"3":{"gone":true},"4":{"gone":true}}`)
 }
@@ -156,7 +178,8 @@ var blameCases = []blameCase{
 	{name: "a child out of memory", how: "oom of a child", leave: "exit", cause: api.CauseOOM, state: "OUT_OF_MEMORY"},
 	{name: "node killed", how: "nothing", leave: "exit", cause: api.CauseNodeLost, strike: (*blame).killedWithReset},
 	{name: "node killed without a reset", how: "nothing", leave: "exit", cause: api.CauseNodeLost, strike: (*blame).killedSilently},
-	{name: "node rebooted", how: "nothing", leave: "exit", cause: api.CauseNodeLost, strike: (*blame).rebooted},
+	{name: "node shut down", how: "nothing", leave: "exit", cause: api.CauseNodeLost, strike: (*blame).rebooted},
+	{name: "node rebooted", how: "nothing", leave: "exit", cause: api.CauseNodeLost, strike: (*blame).rebooted, heal: (*blame).backAnew},
 	{name: "gnoded dead", how: "nothing", leave: "exit", cause: api.CauseNodeLost, strike: (*blame).daemonKilled},
 	{name: "a rank ends while its gnoded is dead", how: "exit", leave: "exit", cause: api.CauseCrash, state: "FAILED", strike: (*blame).daemonKilled, heal: (*blame).back},
 	{name: "card lost", how: "card", leave: "exit", cause: api.CauseNodeLost, strike: (*blame).cardsGone},
@@ -200,19 +223,117 @@ func TestWhoIsBlamed(t *testing.T) {
 }
 
 func newBlame(t *testing.T) *blame {
-	c := unstarted(t, built(t))
+	c := unstarted(t, programs(t))
+	b := &blame{cluster: c, at: "http://" + trial.FreeAddress(t), told: map[int64][]api.Letter{}}
 	_, errs, code := c.run("gangd", "dev", "--detach", "--isolate", "--nodes=4", "--gpus=5x80G", "--dir="+c.dir, "--set=cpus=16", "--set=memory=16G",
-		"--set=node_timeout=3s", "--set=retry_backoff=50ms", "--set=grace=2s")
+		"--web="+strings.TrimPrefix(b.at, "http://"), "--set=node_timeout=3s", "--set=retry_backoff=50ms", "--set=grace=2s")
 	if code != 0 {
 		if strings.Contains(errs, "--isolate:") && os.Getenv("GANG_E2E_CHAOS") == "" {
 			t.Skipf("no hosts in namespaces on this machine: %s", errs)
 		}
 		t.Fatalf("gangd dev: exit %d\n%s", code, errs)
 	}
-	b := &blame{cluster: c}
 	b.names = c.slurmNames()
+	b.listen()
 	c.script("peers.py", peersProgram)
 	return b
+}
+
+// programs is a directory with all of them, in which a node's daemon takes its kernel for another where [blame.boot] says so.
+func programs(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	all, err := filepath.Glob(built(t) + "/*")
+	if err != nil || len(all) == 0 {
+		t.Fatal("build the programs first (make e2e does)", err)
+	}
+	for _, path := range all {
+		to := filepath.Join(dir, filepath.Base(path))
+		switch filepath.Base(path) {
+		case "gnoded":
+			err = os.WriteFile(to, fmt.Appendf(nil, `#!/bin/sh
+name=${1##*/}; boot=%s/boot.${name%%.toml}
+[ ! -e $boot ] || mount --bind $boot /proc/sys/kernel/random/boot_id
+exec %s "$@"
+`, dir, path), 0o755)
+		case "gangd": // it looks for the others where it is itself
+			var data []byte
+			if data, err = os.ReadFile(path); err == nil {
+				err = os.WriteFile(to, data, 0o755)
+			}
+		default:
+			err = os.Symlink(path, to)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// listen has the site tell of jobs, and logs in at its page.
+func (b *blame) listen() {
+	t := b.t
+	t.Helper()
+	hook := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		var d struct{ Events []api.Letter }
+		if err := json.NewDecoder(r.Body).Decode(&d); err != nil {
+			t.Error(err)
+		}
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		for _, l := range d.Events {
+			b.told[l.JobID] = append(b.told[l.JobID], l)
+		}
+	}))
+	t.Cleanup(hook.Close)
+	conf, err := os.OpenFile(filepath.Join(b.dir, "etc", "gangd.toml"), os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprintf(conf, "\n[[notify]]\nname = \"robot\"\nurl = %q\nprivate = true\n", hook.URL)
+	conf.Close()
+	b.kill("gangd")
+	b.restart("gangd")
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.page = &http.Client{Jar: jar}
+	res, err := b.page.Get(strings.TrimSpace(b.must("gctl", "web")))
+	if err != nil || res.StatusCode != http.StatusOK {
+		t.Fatal(res, err)
+	}
+	res.Body.Close()
+}
+
+// notice is what was told of the end of a job's first attempt, once it has been.
+func (b *blame) notice(id int64) (l api.Letter) {
+	b.t.Helper()
+	b.until("the notice of an end", func() bool {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		i := slices.IndexFunc(b.told[id], func(l api.Letter) bool { return l.Type == api.NotifyFail || l.Type == api.NotifyRequeue })
+		if i >= 0 {
+			l = b.told[id][i]
+		}
+		return i >= 0
+	})
+	return l
+}
+
+// shown is a job as its page has it.
+func (b *blame) shown(id int64) (d api.JobDetail) {
+	b.t.Helper()
+	res, err := b.page.Get(fmt.Sprintf("%s/v1/jobs/%d", b.at, id))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if err := json.NewDecoder(res.Body).Decode(&d); err != nil || res.StatusCode != http.StatusOK {
+		b.t.Fatal(res.Status, err)
+	}
+	return d
 }
 
 // play ends so many gangs at the same time in the same way.
@@ -241,7 +362,7 @@ func (b *blame) play(c blameCase, srun bool, first, n int) (wrong []string, ties
 		} else {
 			args = append(args, "--size=4", "--ranks-per-node=1")
 		}
-		o.id = b.submit(append(args, "--requeue", "-o", o.dir+"/out", b.script(fmt.Sprint("job", i, ".sh"), "#!/bin/bash\n"+call+"\n"))...)
+		o.id = b.submit(append(args, "--requeue", "--notify=robot:FAIL,REQUEUE", "-o", o.dir+"/out", b.script(fmt.Sprint("job", i, ".sh"), "#!/bin/bash\n"+call+"\n"))...)
 		all = append(all, o)
 	}
 	for _, o := range all {
@@ -311,9 +432,23 @@ func (b *blame) judge(c blameCase, srun bool, d api.JobDetail, culprit int) (wro
 	if a.TriggerRank != nil {
 		trigger = *a.TriggerRank
 	}
-	own := srun && c.cause != api.CauseNodeLost // of a batch script the trigger is the script
+	own := srun && c.cause != api.CauseNodeLost // of a batch script the trigger is the script, and the step says more
+	if own {
+		i := slices.IndexFunc(a.Steps, func(s api.Step) bool { return s.StepID == "0" })
+		if i < 0 || a.Steps[i].TriggerTask == nil {
+			return fault("no task is named: %+v", a.Steps)
+		}
+		s := a.Steps[i]
+		trigger, a.TiedRanks = *s.TriggerTask, s.TiedTasks
+		if !strings.HasSuffix(a.Text, "; step 0: "+s.Text) {
+			return fault("the step says %q, and the attempt %q", s.Text, a.Text)
+		}
+		if got := b.must(b.fromBin(b.names, "sacct"), "-nPo", "systemcomment", "-j", fmt.Sprintf("%d.0", j.JobID)); strings.TrimSpace(got) != s.Text {
+			return fault("sacct says of the step %q, want %q", got, s.Text)
+		}
+	}
 	switch {
-	case own || trigger == culprit:
+	case trigger == culprit:
 	case slices.Contains(a.TiedRanks, culprit):
 		tie = true
 	default:
@@ -332,19 +467,44 @@ func (b *blame) judge(c blameCase, srun bool, d api.JobDetail, culprit int) (wro
 		return fault("it is %s, want %s", j.State, c.state)
 	}
 	// The same words everywhere.
-	if text := b.must("gacct", fmt.Sprint(j.JobID)); !srun && !strings.Contains(text, a.Text) && !strings.Contains(j.Verdict, a.Text) {
-		return fault("gacct does not say %q:\n%s", a.Text, text)
+	if a.Text == "" {
+		return fault("no words: %+v", a)
 	}
-	if c.state == "" {
-		return "", tie
+	words := a.Text
+	if c.state != "" {
+		words = j.Verdict
+		if !strings.Contains(words, a.Text) {
+			return fault("the verdict is %q, and the attempt's %q", words, a.Text)
+		}
 	}
-	sacct := strings.Fields(b.must(b.fromBin(b.names, "sacct"), "-nPXo", "state", "-j", fmt.Sprint(j.JobID)))
-	if len(sacct) != 1 || sacct[0] != c.state {
-		return fault("sacct: %v, want %s", sacct, c.state)
+	row := strings.Split(strings.SplitN(b.must("gacct", "-P", "--noheader", fmt.Sprint(j.JobID)), "\n", 2)[0], "|")
+	if len(row) < 5 || row[3] != string(c.cause) || row[len(row)-1] != words {
+		return fault("gacct says %q, want %q", row, words)
 	}
-	ended := b.eventsOf(j.JobID, api.EventEnded)
-	if len(ended) != 1 || ended[0].Cause != c.cause || string(ended[0].State) != c.state || ended[0].Text != j.Verdict || !strings.Contains(j.Verdict, a.Text) {
-		return fault("the event %+v, the verdict %q, the attempt %q", ended, j.Verdict, a.Text)
+	state := map[api.Cause]string{api.CauseCrash: "FAILED", api.CauseOOM: "OUT_OF_MEMORY", api.CauseNodeLost: "NODE_FAIL"}[c.cause]
+	sacct, _, _ := strings.Cut(b.must(b.fromBin(b.names, "sacct"), "-DnPXo", "state,systemcomment", "-j", fmt.Sprint(j.JobID)), "\n")
+	if sacct != state+"|"+words {
+		return fault("sacct: %q, want %s and %q", sacct, state, words)
+	}
+	over := b.eventsOf(j.JobID, api.EventDrainCompleted)
+	if len(over) == 0 || over[0].Cause != c.cause || !samePlace(over[0].Trigger, a.TriggerRank) || over[0].Text != "" && over[0].Text != a.Text {
+		return fault("the event of the drain's end: %+v, want %s of %v: %q", over, c.cause, a.TriggerRank, a.Text)
+	}
+	if c.state == "" && over[0].Text != words {
+		return fault("the event says %q, want %q", over[0].Text, words)
+	}
+	if ended := b.eventsOf(j.JobID, api.EventEnded); c.state != "" &&
+		(len(ended) != 1 || ended[0].Cause != c.cause || string(ended[0].State) != c.state || ended[0].Text != words) {
+		return fault("the event of the end: %+v, want %q", ended, words)
+	}
+	page := b.shown(j.JobID)
+	if p := page.Attempts[0]; p.Cause != c.cause || p.Text != a.Text || !samePlace(p.TriggerRank, a.TriggerRank) || c.state != "" && page.Job.Verdict != words {
+		return fault("the page has %s, %q, %q", p.Cause, p.Text, page.Job.Verdict)
+	}
+	if l := b.notice(j.JobID); l.Cause != c.cause || l.Text != words {
+		return fault("the notice %s says %s, %q, want %q", l.Type, l.Cause, l.Text, words)
 	}
 	return "", tie
 }
+
+func samePlace(a, b *int) bool { return a == nil && b == nil || a != nil && b != nil && *a == *b }

@@ -44,12 +44,17 @@ type Step struct {
 	Client    string    `json:"client,omitempty"` // host:pid of the grun that started it
 	Ports     string    `json:"ports,omitempty"`  // reserved on each of its nodes: "12000-12003"
 	// Image is what its tasks run in; empty: in what the job runs in. ImageDigest is that of the image; empty: not known.
-	Image       string  `json:"container_image,omitempty"`
-	ImageDigest string  `json:"container_image_digest,omitempty"`
-	Status      string  `json:"status,omitempty"` // how far the import of its image is, in words
-	Error       string  `json:"error,omitempty"`  // why a node could not start it
-	MaxRSS      int64   `json:"max_rss_bytes"`    // of its largest process, 0: not known
-	CPUTime     float64 `json:"cpu_seconds"`      // user and system, of all its processes that were waited for
+	Image       string `json:"container_image,omitempty"`
+	ImageDigest string `json:"container_image_digest,omitempty"`
+	Status      string `json:"status,omitempty"` // how far the import of its image is, in words
+	Error       string `json:"error,omitempty"`  // why a node could not start it
+	// Text is which of its tasks ended first by itself, and how, where the step failed. TriggerTask is that task,
+	// TiedTasks those that may as well be it.
+	Text        string  `json:"text,omitempty"`
+	TriggerTask *int    `json:"trigger_task,omitempty"`
+	TiedTasks   []int   `json:"tied_tasks,omitempty"`
+	MaxRSS      int64   `json:"max_rss_bytes"` // of its largest process, 0: not known
+	CPUTime     float64 `json:"cpu_seconds"`   // user and system, of all its processes that were waited for
 	// TaskList is what tasks of a step that runs have said about themselves; who has said nothing
 	// is not in it.
 	TaskList []Task `json:"task_list,omitempty"`
@@ -311,10 +316,24 @@ type StepActual struct {
 	Ended    time.Time `json:"ended,omitzero"`
 	MaxRSS   int64     `json:"max_rss,omitempty"` // bytes, of the largest task
 	CPUTime  float64   `json:"cpu_seconds,omitempty"`
+	// Ends are those tasks of it here that ended by themselves and not well, in that order: the first [MaxTaskEnds] of them.
+	Ends []TaskEnd `json:"ends,omitempty" bound:"n=8"`
 	// Importing is how far the import of its image is, before it is started; zero: none is under way. Image is the
 	// digest of the image that it runs; empty: none, or not known.
 	Importing Import `json:"import,omitzero"`
 	Image     string `json:"image,omitempty"`
+}
+
+// MaxTaskEnds is how many ends of tasks of a step a node tells: what comes after them did not begin it.
+const MaxTaskEnds = 8
+
+// TaskEnd is how a task of a step ended by itself.
+type TaskEnd struct {
+	Task     int           `json:"task"` // its number in the step
+	Time     time.Time     `json:"time"`
+	Late     time.Duration `json:"late_ns,omitempty"` // it may have been so long before it was seen
+	ExitCode int           `json:"exit_code"`         // 128+signal when a signal ended it
+	Signal   int           `json:"signal,omitempty"`
 }
 
 // StepText names a step in messages: 12.0.

@@ -61,10 +61,8 @@ func (s *stop) take(ev *api.Event) {
 	case api.EventUnheard:
 		s.unheardAt = ev.Time
 	case api.EventDrainStarted:
-		s.begun, s.why = ev.Time, string(ev.Cause)
-		if ev.Trigger != nil {
-			s.why += triggerText(ev)
-		}
+		s.begun = ev.Time
+		s.name(ev)
 	case api.EventMemberStopped:
 		switch {
 		case ev.Forced && ev.Text == "":
@@ -74,6 +72,17 @@ func (s *stop) take(ev *api.Event) {
 		}
 	case api.EventDrainCompleted:
 		s.over, s.outcome = ev.Time, ev.Outcome
+		if ev.Cause != "" {
+			s.name(ev) // what was reported first may not be what it is judged by
+		}
+	}
+}
+
+// name takes over why the stop is, by an event of it.
+func (s *stop) name(ev *api.Event) {
+	s.why = string(ev.Cause)
+	if ev.Trigger != nil {
+		s.why += triggerText(ev)
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 
 func TestStopLines(t *testing.T) {
 	at := func(s int) time.Time { return time.Date(2030, 1, 1, 14, 2, s, 0, time.Local) }
-	one := 1
+	one, two := 1, 2
 	events := []api.Event{
 		{JobID: 3, Time: at(0), Type: api.EventSubmitted},
 		{JobID: 3, Epoch: 1, Time: at(0), Type: api.EventStarted},
@@ -33,6 +33,8 @@ func TestStopLines(t *testing.T) {
 		{JobID: 3, Epoch: 6, Time: at(54), Type: api.EventNotice, Signal: "USR1", Cause: api.CauseRequeued},
 		{JobID: 3, Epoch: 6, Time: at(54), Type: api.EventUnheard},
 		{JobID: 3, Epoch: 6, Time: at(55), Type: api.EventDrainCompleted, Outcome: "blocked"},
+		{JobID: 3, Epoch: 7, Time: at(56), Type: api.EventDrainStarted, Cause: api.CauseCrash, Trigger: &one},
+		{JobID: 3, Epoch: 7, Time: at(57), Type: api.EventDrainCompleted, Cause: api.CauseNodeLost, Trigger: &two, Outcome: "blocked"},
 	}
 	want := []string{
 		"attempt 1, preempted: stopped 14:02:05, notice USR1 14:02:05, acknowledged 3/4 14:02:07, forced 14:02:20 on n[2-3], over 14:02:20: blocked",
@@ -40,6 +42,7 @@ func TestStopLines(t *testing.T) {
 		"attempt 3, timeout: notice TERM 14:02:41, stopped 14:02:51",
 		"attempt 5, timeout: notice TERM 14:02:53",
 		"attempt 6, requeued: stopped 14:02:54, notice USR1 14:02:54, nobody listened, over 14:02:55: blocked",
+		"attempt 7, node-lost of rank 2: stopped 14:02:56, over 14:02:57: blocked", // and not what was reported first
 	}
 	if got := stopLines(events); !slices.Equal(got, want) {
 		for _, l := range got {

@@ -131,8 +131,20 @@ func (st *stops) killed(e *entry, i int, ma *api.MemberActual) bool {
 	return true
 }
 
-// culprit says what ended the epoch of a drain, and which ranks may as well be the trigger.
+// culprit says what ended the epoch of a drain, and which ranks may as well be the trigger. Of a script that has returned what
+// its last step did, it says which task of that was the first.
 func (st *stops) culprit(j *Job) (out Report, tied []int) {
+	out, tied = st.strongest(j)
+	f := j.StepFault
+	ended := out.Evidence == EvidenceEnd || out.Evidence == EvidenceMemory
+	if ended && f != nil && f.Epoch == j.Epoch && scriptOver(j) && j.Ranks[0].ExitCode == f.ExitCode {
+		out.Text += fmt.Sprintf("; step %d: %s", f.Step, f.Text)
+	}
+	return out, tied
+}
+
+// strongest is the report on the strongest evidence.
+func (st *stops) strongest(j *Job) (out Report, tied []int) {
 	d := j.Drain
 	out = Report{Cause: d.Cause, Trigger: d.Trigger, Text: d.Text}
 	switch {
@@ -205,22 +217,93 @@ func (st *stops) earliest(j *Job, all, maybe []Report) (first Report, tied []int
 		return cmp.Or(st.endOf(j, a.Trigger).Compare(st.endOf(j, b.Trigger)), cmp.Compare(a.Trigger, b.Trigger))
 	})
 	first = all[0]
-	var near []string
 	var apart time.Duration
 	for _, r := range slices.Concat(all[1:], maybe) {
 		if d := st.endOf(j, r.Trigger).Sub(st.endOf(j, first.Trigger)); r.Evidence == EvidenceShell || d <= st.doubt(j, first, r) {
-			near, tied = append(near, fmt.Sprint(r.Trigger)), append(tied, r.Trigger)
+			tied = append(tied, r.Trigger)
 			apart = max(apart, d)
 		}
 	}
-	switch {
-	case len(near) > 3:
-		near = append(near[:3], fmt.Sprintf("%d more", len(near)-3))
-		fallthrough
-	case len(near) > 0:
-		first.Text = fmt.Sprintf("rank %d, or %s: %s ms apart; %s", first.Trigger, strings.Join(near, ", "), milliseconds(apart), first.Text)
-	}
+	first.Text = tieText("rank", first.Trigger, tied, apart) + first.Text
 	return first, tied
+}
+
+// tieText names those who may as well be the first; empty: nobody.
+func tieText(kind string, first int, tied []int, apart time.Duration) string {
+	var near []string
+	for i, n := range tied {
+		if i == 3 {
+			near = append(near, fmt.Sprintf("%d more", len(tied)-i))
+			break
+		}
+		near = append(near, fmt.Sprint(n))
+	}
+	if len(near) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s %d, or %s: %s ms apart; ", kind, first, strings.Join(near, ", "), milliseconds(apart))
+}
+
+// sigKill is how the kernel ends what has no memory.
+const sigKill = 9
+
+// blameTask says which task of a step that failed ended first by itself, by the clocks of the nodes; false: nothing is known of one.
+func (st *stops) blameTask(j *Job, s *Step, out *api.Step) bool {
+	if out.State != api.JobFailed && out.State != api.JobOutOfMemory || out.ExitCode == nil || *out.ExitCode == 0 {
+		return false
+	}
+	type end struct {
+		api.TaskEnd
+		node   string
+		at     time.Time
+		within time.Duration
+		short  bool
+	}
+	var all []end
+	memory := slices.ContainsFunc(s.Parts, func(p StepPart) bool { return p.OOM })
+	for i := range s.Parts {
+		p := &s.Parts[i]
+		node := j.Members[p.Member].Node
+		c := st.nodes.clockOf(node)
+		for _, e := range p.Ends {
+			all = append(all, end{e, node, e.Time.Add(-c.Ahead), c.Within, p.OOM})
+		}
+	}
+	killed := func(e end) bool { return e.short && e.Signal == sigKill }
+	// Where memory has run out, what ended elsewhere is what came of it; and there, what the kernel did not end.
+	for _, rule := range []func(end) bool{func(e end) bool { return e.short }, killed} {
+		if memory && slices.ContainsFunc(all, rule) {
+			all = slices.DeleteFunc(all, func(e end) bool { return !rule(e) })
+		}
+	}
+	if len(all) == 0 {
+		return false
+	}
+	slices.SortStableFunc(all, func(a, b end) int { return a.at.Compare(b.at) })
+	first := all[0]
+	var apart time.Duration
+	for _, e := range all[1:] {
+		doubt := sameMoment + first.Late + e.Late
+		if e.node != first.node {
+			doubt += first.within + e.within
+		}
+		if d := e.at.Sub(first.at); d <= doubt {
+			out.TiedTasks, apart = append(out.TiedTasks, e.Task), max(apart, d)
+		}
+	}
+	how := fmt.Sprintf("exited with code %d", first.ExitCode)
+	switch {
+	case killed(first):
+		how = "ran out of memory"
+	case first.Signal != 0:
+		how = fmt.Sprintf("was ended by signal %d", first.Signal)
+	}
+	out.TriggerTask = &first.Task
+	out.Text = fmt.Sprintf("%stask %d %s on %s", tieText("task", first.Task, out.TiedTasks, apart), first.Task, how, first.node)
+	if first.short && !killed(first) {
+		out.Text += ", where memory had run out"
+	}
+	return true
 }
 
 func milliseconds(d time.Duration) string { return fmt.Sprintf("%.1f", float64(d.Microseconds())/1000) }

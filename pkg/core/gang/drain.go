@@ -250,7 +250,8 @@ func (st *stops) maybeComplete(e *entry) {
 	if shown {
 		ev := api.Event{Type: api.EventDrainCompleted, Outcome: outcome, Cause: d.Cause, Trigger: rankPtr(d.Trigger),
 			Seconds: seconds(st.clock.now.Mono - e.drainAt)}
-		if len(d.Reports) > 0 && d.Text != d.Reports[0].Text {
+		// Why it ended is in the event of the end where there is one, and in that of the drain's start where it is the same.
+		if outcome == string(api.RankBlocked) || len(d.Reports) > 0 && d.Text != d.Reports[0].Text {
 			ev.Text = d.Text
 		}
 		st.record.emitJob(j, ev)

@@ -51,8 +51,15 @@ type StepPart struct {
 	Text     string
 	MaxRSS   int64
 	CPUTime  float64
+	Ends     []api.TaskEnd // of its tasks that ended by themselves and not well
 	// Importing is how far the import of its image is; zero: none is under way.
 	Importing api.Import
+}
+
+// StepFault is how a step failed of which a task has by itself.
+type StepFault struct {
+	Epoch, Step, ExitCode int
+	Text                  string
 }
 
 // StepImage is what the name of an image stood for when a step first ran it.
@@ -269,6 +276,7 @@ func (ss *steps) said(e *entry, member int, said []api.StepActual) (changed bool
 		p := &ss.jobs.edit(e).Steps[at].Parts[part]
 		p.Over, p.Known, p.ExitCode, p.Signal, p.OOM, p.Text = true, true, a.ExitCode, a.Signal, a.OOM, a.Error
 		p.MaxRSS, p.CPUTime = a.MaxRSS, a.CPUTime
+		p.Ends = slices.DeleteFunc(slices.Clone(a.Ends), func(e api.TaskEnd) bool { return !slices.Contains(p.Tasks, e.Task) })
 		ss.nodes.wake(e.job.Members[member].Node)
 		changed = true
 	}
@@ -329,6 +337,9 @@ func (ss *steps) end(e *entry) {
 		}
 		s := ShowStep(ss.judged(j), &j.Steps[i], ss.clock.now.Wall)
 		s.Partition = RunsIn(j, ss.nodes.find)
+		if ss.stops.blameTask(j, &j.Steps[i], &s) {
+			j.StepFault = &StepFault{Epoch: j.Epoch, Step: j.Steps[i].ID, ExitCode: *s.ExitCode, Text: s.Text}
+		}
 		ss.ended = append(ss.ended, s)
 	}
 	j.Steps = kept

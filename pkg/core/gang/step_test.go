@@ -237,6 +237,68 @@ func TestStepOverItsLimit(t *testing.T) {
 	}
 }
 
+// TestTaskIsBlamed: of a step that failed the task that ended first by itself is named, by the clock of this machine, or who
+// may be it; of one that ran out of memory the one that the kernel ended. A script that returned what the step did tells of it.
+func TestTaskIsBlamed(t *testing.T) {
+	ms := func(n int) time.Time { return epoch0.Add(time.Minute + time.Duration(n)*time.Millisecond) }
+	end := func(task, at, code int) api.TaskEnd {
+		return api.TaskEnd{Task: task, Time: ms(at), ExitCode: code, Signal: max(0, code-128)}
+	}
+	for _, c := range []struct {
+		name         string
+		on1, on2     api.StepActual
+		script       int
+		text, job    string
+		trigger      int
+		tied         []int
+		state        api.JobState
+		ahead, close time.Duration // of n2's clock
+	}{
+		{name: "on one of two", on1: api.StepActual{ExitCode: 9, Ends: []api.TaskEnd{end(0, 40, 9)}}, on2: api.StepActual{ExitCode: 3, Ends: []api.TaskEnd{end(1, 0, 3)}}, script: 9,
+			text: "task 1 exited with code 3 on n2", job: "rank 0 exited with code 9; step 0: task 1 exited with code 3 on n2", trigger: 1, state: api.JobFailed},
+		{name: "another code of the script", on1: api.StepActual{}, on2: api.StepActual{ExitCode: 137, Signal: 9, Ends: []api.TaskEnd{end(1, 0, 137)}}, script: 2,
+			text: "task 1 was ended by signal 9 on n2", job: "rank 0 exited with code 2", trigger: 1, state: api.JobFailed},
+		{name: "by clocks that differ", on1: api.StepActual{ExitCode: 9, Ends: []api.TaskEnd{end(0, 40, 9)}}, on2: api.StepActual{ExitCode: 3, Ends: []api.TaskEnd{end(1, 30000, 3)}}, script: 9,
+			ahead: 30 * time.Second, text: "task 1 exited with code 3 on n2", job: "rank 0 exited with code 9; step 0: task 1 exited with code 3 on n2", trigger: 1, state: api.JobFailed},
+		{name: "at the same moment", on1: api.StepActual{ExitCode: 9, Ends: []api.TaskEnd{end(0, 0, 9)}}, on2: api.StepActual{ExitCode: 3, Ends: []api.TaskEnd{end(1, 3, 3)}}, script: 9,
+			close: 2 * time.Millisecond, text: "task 0, or 1: 3.0 ms apart; task 0 exited with code 9 on n1",
+			job: "rank 0 exited with code 9; step 0: task 0, or 1: 3.0 ms apart; task 0 exited with code 9 on n1", trigger: 0, tied: []int{1}, state: api.JobFailed},
+		{name: "out of memory", on1: api.StepActual{ExitCode: 9, Ends: []api.TaskEnd{end(0, 0, 9)}}, on2: api.StepActual{ExitCode: 137, Signal: 9, OOM: true, Ends: []api.TaskEnd{end(1, 40, 137)}}, script: 137,
+			text: "task 1 ran out of memory on n2", job: "rank 0 exited with code 137; step 0: task 1 ran out of memory on n2", trigger: 1, state: api.JobOutOfMemory},
+		{name: "a child out of memory", on1: api.StepActual{ExitCode: 9, Ends: []api.TaskEnd{end(0, 0, 9)}}, on2: api.StepActual{ExitCode: 1, OOM: true, Ends: []api.TaskEnd{end(1, 40, 1)}}, script: 9,
+			text: "task 1 exited with code 1 on n2, where memory had run out", job: "rank 0 exited with code 9; step 0: task 1 exited with code 1 on n2, where memory had run out", trigger: 1,
+			state: api.JobOutOfMemory},
+		{name: "a task of another node", on1: api.StepActual{ExitCode: 3, Ends: []api.TaskEnd{end(1, 0, 3)}}, on2: api.StepActual{ExitCode: 9, Ends: []api.TaskEnd{end(1, 5, 9)}}, script: 9,
+			text: "task 1 exited with code 9 on n2", job: "rank 0 exited with code 9; step 0: task 1 exited with code 9 on n2", trigger: 1, state: api.JobFailed},
+		{name: "nobody says which", on1: api.StepActual{ExitCode: 3}, on2: api.StepActual{}, script: 3, job: "rank 0 exited with code 3", trigger: -1, state: api.JobFailed},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := stepBench(t)
+			begin(b, api.StepAsk{})
+			for node, clock := range map[string]api.NodeClock{"n1": {Within: 1}, "n2": {Within: max(1, c.close), Ahead: c.ahead}} {
+				b.step(NodeReport{Node: node, Actual: api.Actual{Clock: clock}})
+			}
+			for node, a := range map[string]api.StepActual{"n1": c.on1, "n2": c.on2} {
+				a.Over = true
+				b.say(node, api.MemberActual{MemberKey: memberKey(1, 1), Phase: api.PhaseRunning, Steps: []api.StepActual{a}})
+			}
+			s := b.w.steps.ended[0]
+			trigger := -1
+			if s.TriggerTask != nil {
+				trigger = *s.TriggerTask
+			}
+			if s.Text != c.text || trigger != c.trigger || !slices.Equal(s.TiedTasks, c.tied) || s.State != c.state {
+				t.Errorf("%q, task %d or %v, %s", s.Text, trigger, s.TiedTasks, s.State)
+			}
+			b.phase(1, "n1", api.PhaseStopped, exit(0, c.script))
+			b.phase(1, "n2", api.PhaseStopped)
+			if got := b.w.Job(1).Verdict.Text; got != c.job {
+				t.Errorf("the job: %q, want %q", got, c.job)
+			}
+		})
+	}
+}
+
 // TestDrainEndsSteps: what ends the epoch ends its steps, and the next epoch counts anew.
 func TestDrainEndsSteps(t *testing.T) {
 	b := stepBench(t)

@@ -114,6 +114,7 @@ type Allocation struct {
 	TimeTold   int         // percent of the time limit of the current or last epoch that was told of, see [record.tellPart]
 	Image      string      // digest of its container's image, as the first epoch found it; empty: not known
 	StepImages []StepImage // of its steps, likewise
+	StepFault  *StepFault  // the last step that failed; nil: none did
 	Booking    *Booking    // of the current or last epoch in the ledger; nil: none started
 }
 

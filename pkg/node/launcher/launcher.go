@@ -50,13 +50,16 @@ type launcher struct {
 	leftRSS  int64   // of processes that no task has waited for: the largest, bytes
 	leftCPU  float64 // and of all of them, seconds
 
+	order    proc.EndOrder // of the tasks, by their places in tasks; of reap's thread once that runs
+	sequence []*task       // those whose end was seen, first to last
+
 	children chan struct{} // closed when no child is left
 	outputs  sync.WaitGroup
 }
 
 // Main runs the launcher of one step and returns its exit status.
 func Main() int {
-	l := &launcher{shim: os.NewFile(shim.LauncherFD, "shim"), children: make(chan struct{})}
+	l := &launcher{shim: os.NewFile(shim.LauncherFD, "shim"), children: make(chan struct{}), order: proc.NewEndOrder()}
 	unix.CloseOnExec(shim.LauncherFD) // a task must not speak for its launcher
 	deafen()
 	if err := proc.Subreaper(); err != nil {
@@ -194,6 +197,11 @@ func (l *launcher) result() (a api.StepActual) {
 		a.CPUTime += t.cpu
 	}
 	a.MaxRSS, a.CPUTime = max(a.MaxRSS, l.leftRSS), a.CPUTime+l.leftCPU
+	for _, t := range l.sequence {
+		if t.seen.own && t.ended.Code != 0 && len(a.Ends) < api.MaxTaskEnds {
+			a.Ends = append(a.Ends, api.TaskEnd{Task: t.number, Time: t.seen.at, Late: t.seen.late, ExitCode: t.ended.Code, Signal: t.ended.Signal})
+		}
+	}
 	return a
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -26,6 +27,8 @@ import (
 type task struct {
 	number, local int
 	pid           int // 0: could not be started
+	pidfd         int // until its end was seen, -1: none
+	seen          seen
 	in            *feeder
 	pty           *os.File
 	gone          bool
@@ -34,6 +37,13 @@ type task struct {
 	cpu           float64
 	done          bool    // the task itself has ended
 	epilog        *epilog // to be run when it has ended; nil: none
+}
+
+// seen is when a task ended, as far as this process can tell.
+type seen struct {
+	at   time.Time // zero: not yet
+	late time.Duration
+	own  bool // nothing of the step was told to end before
 }
 
 func (l *launcher) launch() {
@@ -69,7 +79,7 @@ func (l *launcher) launch() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for local, number := range node.Tasks {
-		t := &task{number: number, local: local}
+		t := &task{number: number, local: local, pidfd: -1}
 		l.tasks = append(l.tasks, t)
 		if l.stopping || l.draining { // the others have been told to end: nobody would tell this one
 
@@ -250,6 +260,10 @@ func (l *launcher) startTask(t *task, dir string, env []string) error {
 		return &startFailure{argv[0], err}
 	}
 	t.pid = pid
+	if fd, err := unix.PidfdOpen(pid, 0); err == nil {
+		t.pidfd = fd
+		l.order.Add(len(l.tasks)-1, fd)
+	}
 	t.epilog = newEpilog(hooks, dir, env, files)
 	l.wire(t, files)
 	return nil
@@ -329,9 +343,13 @@ const lingerFor = 100 * time.Millisecond
 // when there is none.
 func (l *launcher) reap() {
 	defer close(l.children)
+	runtime.LockOSThread() // which is the one that waits for a CPU
 	for {
 		var ws syscall.WaitStatus
 		var ru syscall.Rusage
+		l.order.Sleeps()
+		_ = unix.Waitid(unix.P_ALL, 0, nil, unix.WEXITED|unix.WNOWAIT, nil) // an error is that of the next call too
+		l.look()
 		pid, err := syscall.Wait4(-1, &ws, 0, &ru)
 		switch {
 		case errors.Is(err, syscall.EINTR):
@@ -343,6 +361,51 @@ func (l *launcher) reap() {
 			l.ended(pid, ws, &ru)
 		}
 	}
+}
+
+// keptMost bounds for how long a task is believed to have been kept waiting for a CPU at its end: what is known is how long it
+// was in all of its life.
+const keptMost = 200 * time.Millisecond
+
+// look notes which tasks have ended, first to last; wait(2) gives them in the order in which they were started. On a machine with
+// more to do than it has CPUs the sockets of a task are closed long before it has ended: peers may see that, and leave sooner.
+func (l *launcher) look() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for at := l.order.Next(); at >= 0; at = l.order.Next() {
+		t := l.tasks[at]
+		if t.pidfd < 0 {
+			continue // listed before it was closed
+		}
+		t.seen = seen{time.Now(), l.order.Late(), !l.stopping && !l.draining}
+		if _, starved, _ := proc.Scheduled(t.pid); crowded() {
+			t.seen.late = max(t.seen.late, min(starved, keptMost))
+		}
+		_ = unix.Close(t.pidfd)
+		t.pidfd = -1
+		l.sequence = append(l.sequence, t)
+	}
+}
+
+// crowded: in the last ten seconds something waited for a CPU of this machine for a twentieth of the time. A kernel that does not say so
+// says how much was ready to run in the last minute.
+func crowded() bool {
+	var share float64
+	if text, err := os.ReadFile("/proc/pressure/cpu"); err == nil {
+		_, err = fmt.Sscanf(string(text), "some avg10=%f", &share)
+		return err == nil && share >= 5
+	}
+	text, err := os.ReadFile("/proc/loadavg")
+	if err == nil {
+		_, err = fmt.Sscan(string(text), &share)
+	}
+	return err == nil && share > float64(machineCPUs())
+}
+
+// machineCPUs is how many the machine has; those of this process may be fewer.
+func machineCPUs() (n int) {
+	all, _ := filepath.Glob("/sys/devices/system/cpu/cpu[0-9]*")
+	return max(1, len(all))
 }
 
 func (l *launcher) ended(pid int, ws syscall.WaitStatus, ru *syscall.Rusage) {

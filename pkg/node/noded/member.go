@@ -192,7 +192,8 @@ func (m *member) step(ctx context.Context) (again bool) {
 		m.fence()
 	}
 	w.Steps = m.startable(ctx, w.Steps)
-	if !slices.Equal(m.told, m.imports()) {
+	same := func(a, b api.StepActual) bool { return a.ID == b.ID && a.Importing == b.Importing }
+	if !slices.EqualFunc(m.told, m.imports(), same) {
 		m.publish()
 	}
 	todo := m.lastSent.Next(w.Orders, m.actual.Phase, m.conn != nil, m.over.Load(), func() bool { return m.d.mayOpen(m) })

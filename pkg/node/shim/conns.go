@@ -81,13 +81,13 @@ func (m *member) poll(d time.Duration) []Command {
 		}
 		fds = append(fds, unix.PollFd{Fd: int32(c.fd), Events: ev})
 	}
-	fds = append(fds, unix.PollFd{Fd: int32(m.order.fd), Events: unix.POLLIN})
+	fds = append(fds, unix.PollFd{Fd: int32(m.order.FD), Events: unix.POLLIN})
 	jobs := len(fds)
 	fds = m.jobs.watch(fds)
 	steps := len(fds)
 	fds = m.watchSteps(fds)
 	ts := unix.NsecToTimespec(int64(d))
-	m.order.sleeps()
+	m.order.Sleeps()
 	if n, err := unix.Ppoll(fds, &ts, nil); n <= 0 || err != nil {
 		return nil // EINTR is a SIGCHLD: the caller reaps
 	}

@@ -47,7 +47,7 @@ type member struct {
 	lookers   []uint64 // who waits for a look, by number
 	look      limitLook
 	log       int // where the script's errors go, kept for its last line; 0: nowhere
-	order     endOrder
+	order     proc.EndOrder
 	exits     []int // reaped, not yet fed to the stop sequence
 	steps     []*stepProc
 	namespace int             // open, with the mounts that ranks see; -1: the machine's
@@ -142,7 +142,7 @@ func load(dir string, first *conn) (*member, error) {
 	if s.Dir != dir {
 		return nil, fmt.Errorf("%s: %s is that of %s", dir, SpecFile, s.Dir)
 	}
-	m := &member{spec: s, conns: newConns(first), lastStep: -1, order: newEndOrder()}
+	m := &member{spec: s, conns: newConns(first), lastStep: -1, order: proc.NewEndOrder()}
 	m.state = State{MemberActual: api.MemberActual{MemberKey: s.MemberKey, Phase: api.PhasePreparing},
 		ShimPID: os.Getpid(), BootID: bootID()}
 	cfg := supervise.Config{TimeLimit: s.TimeLimit, Look: !s.Watch.NoStacks, Notice: s.Notice, StopSignal: s.StopSignal, Grace: s.Grace,
@@ -334,7 +334,7 @@ func (m *member) finish() {
 	m.state.Phase, m.state.Survivors = api.PhaseStopped, nil
 	m.over, m.dirty, m.durable = true, true, true
 	m.exitAt = clock(unix.CLOCK_MONOTONIC) + byeWait
-	m.order.close()
+	m.order.Close()
 	m.files = closeFiles(m.files)
 	m.closePrivate()
 	m.dropLog()

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"runtime"
 	"slices"
 	"strings"
@@ -244,9 +245,33 @@ func TestEndOfALauncher(t *testing.T) {
 		}
 		got.Ended = time.Time{}
 		c.want.ID, c.want.PID, c.want.Over = 3, 77, true
-		if got != c.want || m.odd != c.odd || !m.dirty || !m.durable || !m.stepsOver || !slices.Equal(m.gone, []int{3}) || m.state.Steps[1].Over {
+		if !reflect.DeepEqual(got, c.want) || m.odd != c.odd || !m.dirty || !m.durable || !m.stepsOver || !slices.Equal(m.gone, []int{3}) || m.state.Steps[1].Over {
 			t.Errorf("%+v: %+v, odd %v", c, got, m.odd)
 		}
+	}
+}
+
+// What the launcher says of ends of tasks counts as far as it can be true of ends by themselves.
+func TestEndsOfTasksAreTheirOwn(t *testing.T) {
+	stop := time.Now().Add(-time.Second)
+	end := func(task, code int, after time.Duration) api.TaskEnd {
+		return api.TaskEnd{Task: task, Time: stop.Add(after), ExitCode: code}
+	}
+	all := []api.TaskEnd{end(0, 3, -time.Millisecond), end(1, 0, -time.Millisecond), end(2, 143, time.Millisecond), end(3, 9, time.Hour)}
+	for _, c := range []struct {
+		until time.Time
+		want  []int
+	}{{time.Time{}, []int{0, 2}}, {stop, []int{0}}} {
+		var got []int
+		for _, e := range (&stepProc{until: c.until}).own(slices.Clone(all)) {
+			got = append(got, e.Task)
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("told to end at %v: the ends of %v count, want %v", c.until, got, c.want)
+		}
+	}
+	if many := (&stepProc{}).own(slices.Repeat(all[:1], 100)); len(many) != api.MaxTaskEnds {
+		t.Errorf("%d ends of tasks are kept", len(many))
 	}
 }
 

@@ -98,7 +98,7 @@ func (m *member) startRank(i int, argv []string, sys syscall.SysProcAttr, err er
 	spec, r, rec := &m.spec.Ranks[i], &m.ranks[i], &m.state.Ranks[i]
 	*rec = api.RankActual{Rank: spec.Rank}
 	r.pidfd = -1
-	defer func() { m.order.add(i, r.pidfd) }()
+	defer func() { m.order.Add(i, r.pidfd) }()
 	if err == nil {
 		sys.PidFD = &r.pidfd
 		f := m.files[i]
@@ -250,7 +250,7 @@ func (m *member) reap() {
 				r.pidfd = -1
 			}
 			if r.end == nil {
-				r.end = &rankEnd{ws: ws, at: time.Now(), late: max(m.order.late(), r.kept), own: m.mach.Cause() == "" || r.decided(ws) &&
+				r.end = &rankEnd{ws: ws, at: time.Now(), late: max(m.order.Late(), r.kept), own: m.mach.Cause() == "" || r.decided(ws) &&
 					!m.mach.Noticed()}
 				r.end.used.add(&ru)
 				if m.startEpilog(i) {
@@ -269,7 +269,7 @@ func (m *member) nextEnded() (pid, session int) {
 	if len(m.ranks) < 2 {
 		return -1, 0
 	}
-	if i := m.order.next(); i >= 0 && m.ranks[i].live() {
+	if i := m.order.Next(); i >= 0 && m.ranks[i].live() {
 		return m.ranks[i].pid, 0
 	}
 	if pid = proc.EndedChild(); pid == 0 {
@@ -344,7 +344,7 @@ func (m *member) startEpilog(i int) bool {
 		return false
 	}
 	r.pid = pid
-	m.order.add(i, r.pidfd)
+	m.order.Add(i, r.pidfd)
 	return true
 }
 

@@ -107,7 +107,8 @@ type stepProc struct {
 	in        []byte
 	last      *api.StepActual // nil: not said yet
 	stopping  bool
-	told      bool // its tasks were sent their stop signal
+	told      bool      // its tasks were sent their stop signal
+	until     time.Time // when they, or all of the member, were to end; zero: they were not
 	with      unix.Signal
 	heard     []int // the processes that were told
 	announced bool  // its status file says that the step alone is to end
@@ -327,12 +328,20 @@ func (m *member) stepSaid(p *stepProc, line []byte) {
 	}
 }
 
+// ends notes that what comes to an end from now on may be told to.
+func (p *stepProc) ends() {
+	if p.until.IsZero() {
+		p.until = time.Now()
+	}
+}
+
 // stopTasks tells the tasks of a step to end, unless they were told already.
 func (m *member) stopTasks(p *stepProc, grace time.Duration) {
 	if p.told {
 		return
 	}
 	m.announceStep(p, grace)
+	p.ends()
 	p.told, p.with, p.heard = true, unix.SIGTERM, m.tasksOf(p)
 	for _, pid := range p.heard {
 		deliver(pid, p.with)
@@ -410,6 +419,7 @@ func (m *member) stepEnded(i int, ws syscall.WaitStatus, ru *syscall.Rusage) {
 	var word api.StepActual
 	if p.last != nil {
 		word = *p.last
+		word.Ends = p.own(word.Ends)
 	} else {
 		word = api.StepActual{ExitCode: max(ws.ExitStatus(), 1), Error: "the launcher of the step died", MaxRSS: ru.Maxrss << 10,
 			CPUTime: cpuOf(ru).Seconds()}
@@ -423,6 +433,13 @@ func (m *member) stepEnded(i int, ws syscall.WaitStatus, ru *syscall.Rusage) {
 	}
 	word.OOM = m.mach.Cause() == "" && m.shortOfMemory(p, word.ExitCode != 0)
 	m.stepOver(p.id, word)
+}
+
+// own are the ends of tasks by themselves of those that the launcher, which is of the user, says are such.
+func (p *stepProc) own(ends []api.TaskEnd) []api.TaskEnd {
+	return slices.DeleteFunc(ends[:min(len(ends), api.MaxTaskEnds)], func(e api.TaskEnd) bool {
+		return e.ExitCode == 0 || e.Time.After(time.Now()) || !p.until.IsZero() && e.Time.After(p.until)
+	})
 }
 
 // shortOfMemory: the kernel has killed something of a step for want of memory, as far as can be told: steps share
@@ -501,6 +518,7 @@ func (m *member) drainSteps() {
 	cause := m.mach.Cause()
 	_, said := dueTo[cause]
 	for _, p := range m.steps {
+		p.ends()
 		o := LauncherOrder{Draining: true}
 		if said && m.spec.LastWords {
 			o.EndLine = EndLine("STEP "+api.StepText(m.spec.Job, p.id), m.spec.Node, cause)

@@ -183,7 +183,7 @@ func table() []field {
 		{date("Submit"), submitted, ""},
 		{col("SubmitLine", 20), blank, "empty: the command line of a submission is not kept"},
 		{number("Suspended", 10), func(*record) string { return "00:00:00" }, "always 00:00:00: jobs are never suspended"},
-		{col("SystemComment", 15), blank, noFeature},
+		{col("SystemComment", 15), (*record).why, "why the run or the step ended, in the words of gacct"},
 		{number("SystemCPU", 10), blank, noUsage},
 		{col("Timelimit", 10), ofJob(func(r *record) string { return when.Limit(r.job.TimeLimitSeconds) }), ""},
 		{col("TimelimitRaw", 10), ofJob(rawLimit), ""},

@@ -55,7 +55,7 @@ func jobObject(r *record, steps []any, p document.Parser) object {
 	file := func(which string) string { return jobfield.Squeue.Name(which).Text(&jobfield.Row{Job: j}) }
 	return p.Members(
 		"account", j.Account,
-		"comment", of("administrator", text(p, ""), "job", text(p, j.Comment), "system", text(p, "")),
+		"comment", of("administrator", text(p, ""), "job", text(p, j.Comment), "system", text(p, r.why())),
 		"allocation_nodes", allocated(r),
 		"array", arrayObject(r, p),
 		"association", p.Members("account", j.Account, "cluster", cmdline.Cluster, "partition", text(p, ""), "user", j.User,

@@ -249,6 +249,17 @@ func pastState(a *api.Attempt) string {
 	return string(api.JobFailed)
 }
 
+// why it ended, in words; empty where it completed or runs.
+func (r *record) why() string {
+	if r.step != nil {
+		return r.step.Text
+	}
+	if r.last && r.job.Verdict != "" || r.attempt == nil {
+		return r.job.Verdict
+	}
+	return r.attempt.Text
+}
+
 // cancelledBy is the number of the user who cancelled.
 func (r *record) cancelledBy() (uint32, bool) {
 	name := r.job.CancelledBy

@@ -67,6 +67,7 @@ type job struct {
 	Rollbacks    int               `json:"rollbacks,omitempty"`
 	Image        string            `json:"image,omitempty"`
 	StepImages   []stepImage       `json:"step_images,omitempty"`
+	StepFault    *stepFault        `json:"step_fault,omitempty"`
 	Verdict      *verdict          `json:"verdict,omitempty"`
 	Checkpoint   *checkpoint       `json:"checkpoint,omitempty"`
 	TaskSet      *taskCheckpoint   `json:"task_checkpoint,omitempty"`
@@ -231,7 +232,8 @@ func Job(j *gang.Job) ([]byte, error) {
 		Drain: encodeDrain(j.Drain), Used: j.Used,
 		BackoffUntil: j.BackoffUntil, Avoid: j.Avoid, Refusals: each(j.Refusals, func(x gang.Refusal) refusal { return refusal(x) }),
 		Elsewhere: j.Elsewhere, Cancelled: j.Cancelled, CancelledBy: j.CancelledBy, Rollbacks: j.Rollbacks, Image: j.Image,
-		StepImages: each(j.StepImages, func(x gang.StepImage) stepImage { return stepImage(x) }), Verdict: (*verdict)(j.Verdict),
+		StepImages: each(j.StepImages, func(x gang.StepImage) stepImage { return stepImage(x) }),
+		StepFault:  (*stepFault)(j.StepFault), Verdict: (*verdict)(j.Verdict),
 		Checkpoint: (*checkpoint)(j.Checkpoint), TaskSet: encodeTasks(j.TaskCheckpoint), Kept: j.Kept, Ran: j.Ran, Queued: j.Queued,
 		Steps: encodeSteps(j.Steps), Ports: j.Ports, NextStep: j.NextStep, Widest: stepSet(j.Widest), LastRun: j.LastRun, TimeTold: j.TimeTold,
 		Booking: encodeBooking(j.Booking),
@@ -276,7 +278,8 @@ func DecodeJob(id int64, specHash string, data []byte) (*gang.Job, error) {
 				Kept: r.Kept, Ran: r.Ran, Queued: r.Queued},
 			Allocation: gang.Allocation{Steps: decodeSteps(r.Steps), Ports: r.Ports, NextStep: r.NextStep, Widest: gang.StepSet(r.Widest),
 				LastRun: r.LastRun, TimeTold: r.TimeTold, Image: r.Image,
-				StepImages: each(r.StepImages, func(x stepImage) gang.StepImage { return gang.StepImage(x) }), Booking: decodeBooking(r.Booking)},
+				StepImages: each(r.StepImages, func(x stepImage) gang.StepImage { return gang.StepImage(x) }),
+				StepFault:  (*gang.StepFault)(r.StepFault), Booking: decodeBooking(r.Booking)},
 		},
 	}
 	j.Share()

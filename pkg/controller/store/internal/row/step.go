@@ -39,7 +39,16 @@ type part struct {
 	MaxRSS   int64    `json:"max_rss,omitempty"`
 	CPUTime  float64  `json:"cpu_time,omitempty"`
 
+	Ends []api.TaskEnd `json:"ends,omitempty"`
+
 	Importing api.Import `json:"import,omitzero"`
+}
+
+type stepFault struct {
+	Epoch    int    `json:"epoch"`
+	Step     int    `json:"step"`
+	ExitCode int    `json:"exit_code"`
+	Text     string `json:"text"`
 }
 
 type stepImage struct {
