@@ -11,7 +11,7 @@ import (
 // hopeless is the ask class of a gang that a visit would do nothing for but note why it stays, and all others of its class;
 // nil: it has to be visited.
 func (pl *planner) hopeless(c *order.Candidate, cl *order.JobClass) *fit.AskClass {
-	if pl.kept.VisitsAll() || len(c.Ask.Spec.Pools) > 0 || !pl.isBehind(c) || pl.visitedBehind && pl.visited[c.Job] {
+	if pl.mem.kept.VisitsAll || len(c.Ask.Spec.Pools) > 0 || !pl.isBehind(c) || pl.visitedBehind && pl.visited[c.Job] {
 		return nil
 	}
 	sh := pl.fit.ClassOfAll(cl, c)

@@ -378,7 +378,7 @@ func TestPriceOfAPlace(t *testing.T) {
 	c := plantest.Candidate(9, api.Spec{Size: 4, GPUsPerRank: 1})
 	pl := new(Planner).planner(plantest.Epoch0, &given.View{Nodes: nodes, Queue: plantest.QueueOf(c)}, &order.Policy{})
 	sh := pl.fit.ClassOf(c.Ask)
-	mv := &mover{d: sh.Need, base: pl.kept.Views[0], on: map[int][]*victimCandidate{0: {half, other}, 1: {wide}}}
+	mv := &mover{d: sh.Need, base: pl.kept.Bare(), on: map[int][]*victimCandidate{0: {half, other}, 1: {wide}}}
 	for _, tt := range []struct {
 		at, ranks int
 		want      int64

@@ -144,7 +144,7 @@ func (pl *planner) startNow(c *order.Candidate, sh *fit.AskClass, fewer bool) bo
 		sh.Blocked = least
 	}
 	if pl.kept.Yields(c) && sh.Bad == nil && !sh.BlockedStrict {
-		if pl.start(c, sh, pl.OpenTo(c, pl.kept.BareStrict(), end), end) {
+		if pl.start(c, sh, pl.OpenTo(c, pl.kept.Strict, end), end) {
 			return true
 		}
 		sh.BlockedStrict = pl.Reservations == nil && !waits // with reservations it depends on when the gang ends

@@ -23,9 +23,8 @@ import (
 )
 
 // targets are the packages that mutants are drawn from.
-var targets = []string{"core/gang", "core/sched", "core/sched/order", "core/sched/fit", "core/sched/given", "core/sched/kept", "core/supervise", "core/script",
-	"controller/engine",
-	"controller/store/internal/row", "controller/store/internal/sqlstore",
+var targets = []string{"core/gang", "core/sched", "core/sched/order", "core/sched/fit", "core/sched/given", "core/sched/kept",
+	"core/supervise", "core/script", "controller/engine", "controller/store/internal/row", "controller/store/internal/sqlstore",
 	"controller/store/sqlitestore", "node/shim", "wire/session", "wire/auth"}
 
 // testsOf are the tests of a package: its own, but for what is only a part of another.

@@ -62,10 +62,11 @@ var equals = map[string]string{
 
 	`pkg/core/sched/fit/counted.go Counted.dealRanks: off by one "0" #3`: "with one rank a node no member is short",
 
-	`pkg/core/sched/kept/ends.go Backfills.endsFrom: negate "!e.t.Equal(at)" #1`: "it says from where on to look, and from the start the same is found",
+	`pkg/core/sched/kept/ends.go Backfills.endsFrom: negate "!e.t.Equal(at)" #1`: "it says from where on to look, and from the " +
+		"start the same is found",
 
-	`pkg/core/sched/kept/most.go Backfills.mostFree: bound "kp.views[0].Kinds() <= fewClasses*(1+m.looks)" #1`: "it says how often the most is " +
-		"counted anew, and an older one is no less",
+	`pkg/core/sched/kept/most.go Backfills.mostFree: bound "kp.views[0].Kinds() <= fewClasses*(1+m.looks)" #1`: "it says how often the most " +
+		"is counted anew, and an older one is no less",
 
 	`pkg/core/sched/kept/memory.go grantsMemo.are: drop "k.n == len(b.Slots)" #1`: "of one ask there are as many places",
 

@@ -69,7 +69,7 @@ func (kp *Backfills) earliestAround(c *order.Candidate, sh *fit.AskClass, avoid 
 	for at := range top.Size {
 		count(at, kp.Now)
 	}
-	turns := kp.nodeEvents(length)
+	turns := kp.ends.nodeEvents(length)
 	for i, looks := 0, 0; i < len(turns); {
 		when := turns[i].t
 		for ; i < len(turns) && turns[i].t.Equal(when); i++ {
@@ -131,22 +131,22 @@ const maxMixedLooks = 64
 
 // nodeEvents is everything that ends, and every moment of the next days at which a reservation
 // opens a node, or shuts it to gangs of this span.
-func (kp *Backfills) nodeEvents(span time.Duration) []nodeEvent {
+func (hz *horizon) nodeEvents(span time.Duration) []nodeEvent {
 	const days = 14
 	var out []nodeEvent
-	ends := kp.ends.byEnd()
+	ends := hz.byEnd()
 	for e, more := ends.next(); more; e, more = ends.next() {
 		out = append(out, nodeEvent{ending: e})
 	}
-	for i := range kp.Reservations.List {
-		x := &kp.Reservations.List[i]
+	for i := range hz.Reservations.List {
+		x := &hz.Reservations.List[i]
 		for n := range time.Duration(days) {
 			if n > 0 && x.Every == 0 {
 				break
 			}
-			for at := range kp.Reservations.On[i] {
+			for at := range hz.Reservations.On[i] {
 				out = append(out, nodeEvent{ending{at: at, t: x.End.Add(n * x.Every)}, true})
-				if t := x.ClearBy.Add(n*x.Every - span + 1); span > 0 && t.After(kp.Now) {
+				if t := x.ClearBy.Add(n*x.Every - span + 1); span > 0 && t.After(hz.Now) {
 					out = append(out, nodeEvent{ending{at: at, t: t}, true})
 				}
 			}
@@ -160,7 +160,7 @@ func (kp *Backfills) nodeEvents(span time.Duration) []nodeEvent {
 
 // ReservationTurns is the moments of the next days at which reservations open nodes.
 func (kp *Backfills) ReservationTurns() (out []time.Time) {
-	for _, e := range kp.nodeEvents(0) {
+	for _, e := range kp.ends.nodeEvents(0) {
 		if e.shuts {
 			out = append(out, e.t)
 		}

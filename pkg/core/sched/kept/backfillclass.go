@@ -35,10 +35,10 @@ func (ps *backfillClasses) changed(at int) {
 }
 
 // classes is the backfill classes of the nodes as they are.
-func (kp *Backfills) classes() []*backfillClass {
-	ps := &kp.mem.backfillClasses
+func (km *Memory) classes(f *fit.Finder) []*backfillClass {
+	ps := &km.backfillClasses
 	if !ps.known {
-		*ps = backfillClasses{by: map[[2]*fit.NodeClass]*backfillClass{}, of: make([]*backfillClass, kp.fit.AsGiven().Size), known: true}
+		*ps = backfillClasses{by: map[[2]*fit.NodeClass]*backfillClass{}, of: make([]*backfillClass, f.AsGiven().Size), known: true}
 		for at := range ps.of {
 			ps.dirty = append(ps.dirty, int32(at))
 		}
@@ -46,8 +46,8 @@ func (kp *Backfills) classes() []*backfillClass {
 	left := false
 	for _, at := range ps.dirty {
 		var is *backfillClass
-		if k := kp.fit.AsGiven().Class(int(at)); k != nil {
-			is = ps.class(k, kp.fit.Emptied(int(at), kp.fit.AsGiven().Node(int(at))))
+		if k := f.AsGiven().Class(int(at)); k != nil {
+			is = ps.class(k, f.Emptied(int(at), f.AsGiven().Node(int(at))))
 		}
 		was := ps.of[at]
 		if was == is {

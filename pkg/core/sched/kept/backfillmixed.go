@@ -59,7 +59,7 @@ func (kp *Backfills) findMixed(d *cluster.Need, avoid []string) []cluster.Slot {
 // EmptyNodes is the ready nodes with nothing on them but the backfills made so far.
 func (kp *Backfills) EmptyNodes() ([]*cluster.Node, []int32) {
 	nodes, list := make([]*cluster.Node, len(kp.View.Nodes)), []int32(nil)
-	for at, n := range kp.Views[0].Every() {
+	for at, n := range kp.views[0].Every() {
 		nodes[at] = n
 		if n.Ready {
 			nodes[at] = kp.cleared(at)

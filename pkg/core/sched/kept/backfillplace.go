@@ -42,7 +42,7 @@ func (kp *Backfills) find(sh *fit.AskClass, avoid []string) []cluster.Slot {
 // as many that these are exchanged for.
 func (kp *Backfills) choicesEmpty(sh *fit.AskClass, avoid []string) []fit.Choice {
 	d, top, rs, gs := sh.Need, kp.TopView(), &kp.mem.rooms, &kp.mem.groups
-	list := kp.classes()
+	list := kp.mem.classes(kp.fit)
 	kp.openRooms()
 	gs.Reset()
 	allows := func(at int32) bool {
@@ -51,7 +51,7 @@ func (kp *Backfills) choicesEmpty(sh *fit.AskClass, avoid []string) []fit.Choice
 	}
 	for _, i := range kp.touchedNodes {
 		at := int32(i)
-		n := kp.Views[0].Node(i)
+		n := kp.views[0].Node(i)
 		if !n.Ready || !allows(at) || !d.Admits(n) {
 			continue
 		}
@@ -101,7 +101,7 @@ func (kp *Backfills) openRooms() {
 		if r := rs.at(at); r != nil {
 			return r
 		}
-		n := kp.Views[0].Node(at)
+		n := kp.views[0].Node(at)
 		r := rs.open(at, n)
 		r.OfEmptied(n)
 		kp.touchedNodes = append(kp.touchedNodes, at)

@@ -53,7 +53,7 @@ func (kp *Backfills) earliest(c *order.Candidate, sh *fit.AskClass, avoid []stri
 		r := rs.at(at)
 		if r == nil {
 			r, rs.ranks[at] = rs.open(at, n), sh.RanksOn(top.Class(at))
-			kp.releaseBefore(r, n, from)
+			kp.ends.releaseBefore(r, n, from)
 		}
 		r.Release(k)
 		was, is := rs.ranks[at], r.Ranks(d)
@@ -92,13 +92,13 @@ func (kp *Backfills) earliest(c *order.Candidate, sh *fit.AskClass, avoid []stri
 }
 
 // releaseBefore gives back what ends on a node before a time, so far as it is not a backfill.
-func (kp *Backfills) releaseBefore(r *cluster.Room, n *cluster.Node, before time.Time) {
+func (hz *horizon) releaseBefore(r *cluster.Room, n *cluster.Node, before time.Time) {
 	if before.IsZero() {
 		return
 	}
 	for i := range n.Grants {
 		if g := &n.Grants[i]; g.Epoch != given.EpochBackfill {
-			if t := kp.ends.endOf(g); !t.IsZero() && t.Before(before) {
+			if t := hz.endOf(g); !t.IsZero() && t.Before(before) {
 				r.ReleaseAt(i)
 			}
 		}

@@ -67,7 +67,7 @@ func (kp *Backfills) StepAside(c *order.Candidate, sh *fit.AskClass) (off []Back
 			continue
 		}
 		// Taking backfills off and on costs more than this look.
-		if off == nil && sh.Need.Parts == nil && !kp.fit.Fits(sh, kp.Views[0]) {
+		if off == nil && sh.Need.Parts == nil && !kp.fit.Fits(sh, kp.views[0]) {
 			sh.Full = true // within a plan room only shrinks
 			return nil
 		}

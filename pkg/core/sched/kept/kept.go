@@ -21,8 +21,8 @@ type Backfills struct {
 
 	// views[i] has the first i of backfills on it, nil: nobody asked for it yet; views[0] is the
 	// nodes with the starts planned so far.
-	Views        []*fit.NodeView
-	strictView   *fit.NodeView  // with what keeps off even those that would make room; nil: none would
+	views        []*fit.NodeView
+	Strict       *fit.NodeView  // with what keeps off even those that would make room; nil: none would
 	List         []Backfill     // by the time that they are free at
 	Later        []Backfill     // those of the plan before whose tier is not reached yet
 	takers       []int64        // who holds one
@@ -45,25 +45,19 @@ type Backfill struct {
 
 // New is nothing kept yet on the nodes of a plan.
 func New(g *given.Facts, f *fit.Finder, mem *Memory) Backfills {
-	kp := Backfills{Facts: g, fit: f, mem: mem, ends: horizon{Facts: g, mem: mem}, Views: []*fit.NodeView{f.Clone(f.AsGiven())},
+	kp := Backfills{Facts: g, fit: f, mem: mem, ends: horizon{Facts: g, mem: mem}, views: []*fit.NodeView{f.Clone(f.AsGiven())},
 		Moved: map[int64]bool{}}
 	if g.RanksLeft() {
-		kp.strictView = f.Clone(f.AsGiven())
+		kp.Strict = f.Clone(f.AsGiven())
 	}
 	return kp
 }
 
 // Bare is the nodes with the starts planned so far, and nothing kept on them.
-func (kp *Backfills) Bare() *fit.NodeView { return kp.Views[0] }
-
-// BareStrict is that with what keeps off even those that would make room; nil: none would.
-func (kp *Backfills) BareStrict() *fit.NodeView { return kp.strictView }
+func (kp *Backfills) Bare() *fit.NodeView { return kp.views[0] }
 
 // EndOf is when a grant ends at the latest; zero: not known.
 func (kp *Backfills) EndOf(g *cluster.Grant) time.Time { return kp.ends.endOf(g) }
-
-// VisitsAll reports whether no shortcut is taken: a test compares plans.
-func (kp *Backfills) VisitsAll() bool { return kp.mem.VisitsAll }
 
 // inWayOf reports whether a gang that ends then would still be there when the taker is
 // to start.
@@ -165,7 +159,7 @@ func (kp *Backfills) Keep(b Backfill) bool {
 	kp.mem.backfillGrants[b.Job].heldAt = kp.fit.AtCapacity()
 	away := false
 	for _, g := range b.Grants {
-		if n := kp.Views[0].Node(g.At); !n.Ready && n.Away {
+		if n := kp.views[0].Node(g.At); !n.Ready && n.Away {
 			away = true
 		} else if !kp.clearedFor(&b, g.At).Fits(&g.Grant) {
 			return false
@@ -259,11 +253,11 @@ func (kp *Backfills) Add(b Backfill) {
 	from := b.From()
 	at := sort.Search(len(kp.List), func(i int) bool { return kp.List[i].From().After(from) })
 	kp.List = slices.Insert(kp.List, at, b)
-	if kp.strictView != nil && kp.isStrict(&b) {
-		kp.strictView.PutAll(b.Grants)
+	if kp.Strict != nil && kp.isStrict(&b) {
+		kp.Strict.PutAll(b.Grants)
 	}
-	kp.Views = slices.Insert(kp.Views, at+1, nil)
-	for _, l := range kp.Views[at+1:] {
+	kp.views = slices.Insert(kp.views, at+1, nil)
+	for _, l := range kp.views[at+1:] {
 		if l != nil {
 			l.PutAll(b.Grants)
 		}
@@ -273,14 +267,14 @@ func (kp *Backfills) Add(b Backfill) {
 // Remove takes the backfill at a place in List off all views.
 func (kp *Backfills) Remove(at int) {
 	b := kp.List[at]
-	if kp.strictView != nil && kp.isStrict(&b) {
+	if kp.Strict != nil && kp.isStrict(&b) {
 		for _, g := range b.Grants {
-			kp.strictView.Set(g.At, kp.strictView.Node(g.At).Release(g.MemberKey))
+			kp.Strict.Set(g.At, kp.Strict.Node(g.At).Release(g.MemberKey))
 		}
 	}
 	kp.List = slices.Delete(kp.List, at, at+1)
-	kp.Views = slices.Delete(kp.Views, at+1, at+2)
-	for _, l := range kp.Views[at+1:] {
+	kp.views = slices.Delete(kp.views, at+1, at+2)
+	for _, l := range kp.views[at+1:] {
 		if l == nil {
 			continue
 		}
@@ -314,7 +308,7 @@ func (kp *Backfills) MayBackfill(c *order.Candidate) bool {
 // and a backfill may have the same places, when the one is over before the other.
 func (kp *Backfills) clearedFor(b *Backfill, at int) *cluster.Room {
 	r := &kp.mem.room
-	r.OfEmptied(kp.Views[0].Node(at))
+	r.OfEmptied(kp.views[0].Node(at))
 	for i := range kp.List {
 		o := &kp.List[i]
 		if o.IsMove() && o.over(b) || b.IsMove() && b.over(o) {
@@ -332,7 +326,7 @@ func (kp *Backfills) clearedFor(b *Backfill, at int) *cluster.Room {
 // vacant reports whether grants fit on the nodes as they are, with the starts planned so far.
 func (kp *Backfills) vacant(grants []fit.Grant) bool {
 	for i := range grants {
-		if g := &grants[i]; !kp.Views[0].Node(g.At).Fits(&g.Grant) {
+		if g := &grants[i]; !kp.views[0].Node(g.At).Fits(&g.Grant) {
 			return false
 		}
 	}
@@ -341,7 +335,7 @@ func (kp *Backfills) vacant(grants []fit.Grant) bool {
 
 // cleared is a node with nothing on it but the backfills made so far.
 func (kp *Backfills) cleared(at int) *cluster.Node {
-	n := kp.Views[0].Node(at).Emptied()
+	n := kp.views[0].Node(at).Emptied()
 	for i := range kp.List {
 		for _, g := range kp.List[i].Grants {
 			if g.At == at {

@@ -14,8 +14,8 @@ type most struct {
 const fewClasses = 64
 
 func (kp *Backfills) mostFree() *most {
-	if m := &kp.most; !m.known || m.starts != len(kp.ends.started) && kp.Views[0].Kinds() <= fewClasses*(1+m.looks) {
-		*m = most{Amount: kp.Views[0].MostFree(), known: true, starts: len(kp.ends.started)}
+	if m := &kp.most; !m.known || m.starts != len(kp.ends.started) && kp.views[0].Kinds() <= fewClasses*(1+m.looks) {
+		*m = most{Amount: kp.views[0].MostFree(), known: true, starts: len(kp.ends.started)}
 	}
 	return &kp.most
 }

@@ -71,7 +71,7 @@ func TestTimelineIsEveryEnd(t *testing.T) {
 				}
 				got = append(got, e)
 			}
-			for at, n := range pl.Views[0].Every() {
+			for at, n := range pl.Bare().Every() {
 				for i := range n.Grants {
 					if end := pl.ends.endOf(&n.Grants[i]); n.Ready && !end.IsZero() {
 						want = append(want, endingOf(at, end, &n.Grants[i]))

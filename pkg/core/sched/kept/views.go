@@ -15,16 +15,16 @@ import (
 // have no time limit or a long one, and see only the last.
 func (kp *Backfills) viewWith(n int) *fit.NodeView {
 	below := n
-	for kp.Views[below] == nil {
+	for kp.views[below] == nil {
 		below--
 	}
 	if below < n {
-		kp.Views[n] = kp.fit.Clone(kp.Views[below])
+		kp.views[n] = kp.fit.Clone(kp.views[below])
 		for i := below; i < n; i++ {
-			kp.Views[n].PutAll(kp.List[i].Grants)
+			kp.views[n].PutAll(kp.List[i].Grants)
 		}
 	}
-	return kp.Views[n]
+	return kp.views[n]
 }
 
 // ViewFor is the nodes as a gang sees them that starts now and has ended by then.
@@ -43,7 +43,7 @@ func (kp *Backfills) inWay(end time.Time) int {
 // FitsWithout reports whether a gang fits on the nodes of viewWithout, and leaves the count
 // of room there for its reason. Mostly it does not, and a view of its own costs more.
 func (kp *Backfills) FitsWithout(own int, end time.Time, sh *fit.AskClass, avoid []string) bool {
-	d, l0, rs := sh.Need, kp.Views[0], &kp.mem.rooms
+	d, l0, rs := sh.Need, kp.views[0], &kp.mem.rooms
 	t := kp.fit.TallyOf(kp.fit.Look(sh, l0, avoid))
 	rs.begin(l0.Size)
 	kp.touchedNodes = kp.touchedNodes[:0]
@@ -82,9 +82,9 @@ func (kp *Backfills) ViewWithout(c *order.Candidate, own int, end time.Time) *fi
 		return kp.ownView(c, end, own)
 	}
 	if len(kp.List) == 1 {
-		return kp.Views[0]
+		return kp.views[0]
 	}
-	l := kp.fit.Clone(kp.Views[0])
+	l := kp.fit.Clone(kp.views[0])
 	for i := range kp.List {
 		if b := &kp.List[i]; i != own && b.inWayOf(end) {
 			l.PutAll(b.Grants)
@@ -94,12 +94,12 @@ func (kp *Backfills) ViewWithout(c *order.Candidate, own int, end time.Time) *fi
 }
 
 // TopView is the nodes with every backfill made so far.
-func (kp *Backfills) TopView() *fit.NodeView { return kp.viewWith(len(kp.Views) - 1) }
+func (kp *Backfills) TopView() *fit.NodeView { return kp.viewWith(len(kp.views) - 1) }
 
 // ownView is the nodes as a gang sees them that has a reservation: in its time others' backfills
 // on its nodes do not keep it off, for it is what these wait for. Its own backfill, at a place in backfills, is not in its way either.
 func (kp *Backfills) ownView(c *order.Candidate, end time.Time, own int) *fit.NodeView {
-	l := kp.fit.Clone(kp.Views[0])
+	l := kp.fit.Clone(kp.views[0])
 	for i := range kp.List {
 		if b := &kp.List[i]; i != own && b.inWayOf(end) && (given.ReservationOf(b.Taker) == given.ReservationOf(c) || b.IsMove()) {
 			for _, g := range b.Grants {
@@ -113,7 +113,7 @@ func (kp *Backfills) ownView(c *order.Candidate, end time.Time, own int) *fit.No
 // Yields reports whether a gang may use places that are kept for others of its tier: it
 // would hand them over to whoever needs much less, and lose nothing by that.
 func (kp *Backfills) Yields(c *order.Candidate) bool {
-	return kp.strictView != nil && c.KeepsWork && kp.View.Queue.Ledger().Knows(c.TimeLimit) && kp.Front[c.Job] == order.NoTurn
+	return kp.Strict != nil && c.KeepsWork && kp.View.Queue.Ledger().Knows(c.TimeLimit) && kp.Front[c.Job] == order.NoTurn
 }
 
 // isStrict: not even those who would make room may use its places. Without a limit nobody
@@ -153,13 +153,13 @@ func (kp *Backfills) Book(c *order.Candidate, slots []cluster.Slot, end time.Tim
 		until = time.Time{}
 	}
 	for _, g := range kp.fit.Grants(c, slots, given.EpochStart, until) {
-		for _, l := range kp.Views {
+		for _, l := range kp.views {
 			if l != nil {
 				l.Set(g.At, l.Node(g.At).Restore(g.Grant))
 			}
 		}
-		if kp.strictView != nil {
-			kp.strictView.Set(g.At, kp.strictView.Node(g.At).Restore(g.Grant))
+		if kp.Strict != nil {
+			kp.Strict.Set(g.At, kp.Strict.Node(g.At).Restore(g.Grant))
 		}
 		kp.ends.started = append(kp.ends.started, g)
 	}
