@@ -18,7 +18,7 @@ const (
 
 // largeTypes are those of core that have more, and are still to be cut.
 var largeTypes = []string{
-	"sched/order.Running", "sched/order.Ledger",
+	"sched/order.Running",
 }
 
 // TestTypesCanBeReadInParts: the state of the life of gangs, and of a plan, is in parts that have their own fields and methods.

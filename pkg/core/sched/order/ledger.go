@@ -24,18 +24,55 @@ type Usage struct {
 // their time limits gangs use, and how long those run that have none. It is made from stored attempts at start and told of each
 // end from then on; it holds a figure a user and a few histograms, no attempt itself.
 type Ledger struct {
+	usedTime
+	ranTimes
+	peersRan
+	whatIsAsked
+	version int // counts the changes of what is learnt of run times
+	workedOut
+}
+
+// usedTime is who used how much of the cards.
+type usedTime struct {
 	halfLife time.Duration
 	origin   time.Time // figures are as of then: decay never has to be applied to all
 	users    map[string]float64
 	accounts map[string]float64
+}
+
+// ranTimes is what part of their time limits gangs use, and how long those run that have none.
+type ranTimes struct {
 	byLimit  map[int]*spans
 	all      spans
 	everyone spans              // by run times: of all, with a limit or without
 	open     spans              // of those without
 	openBy   map[openKey]*spans // of these
 	openEnds bool               // one of these came to its end
-	version  int                // counts the changes
+}
 
+// peersRan is what the last gangs of each user ran.
+type peersRan struct {
+	peers    map[string][]peer // by user, of each by job
+	runTimes runTimes          // of all users
+	ended    int               // gangs in it
+	// Of version likelihoodsAt: likelihoods are what was worked out, and rare is by bin how many end for one
+	// that ends there.
+	likelihoods   map[neighbourKey]*likelihoods
+	rare          runTimes
+	likelihoodsAt int
+}
+
+// whatIsAsked is what people ask for.
+type whatIsAsked struct {
+	asks     map[string]*askCount // by ask class
+	askedFor int
+	lastJob  int64 // the newest job that was counted
+	mix      *Mix
+	mixAt    int // asks that it was made of
+}
+
+// workedOut is what was worked out of one version.
+type workedOut struct {
 	// expected holds what Remaining has worked out since version changed last: people choose
 	// round limits, so that of thousands that wait few are different.
 	expected   map[remainingKey]time.Duration
@@ -45,21 +82,6 @@ type Ledger struct {
 	mixedAt     int
 	openMixed   map[openClass]*chances
 	openMixedAt int
-
-	peers    map[string][]peer // by user, of each by job
-	runTimes runTimes          // of all users
-	ended    int               // gangs in it
-	// Of version leansAt: leans are what was worked out, and rare is by bin how many end for one
-	// that ends there.
-	likelihoods   map[neighbourKey]*likelihoods
-	rare          runTimes
-	likelihoodsAt int
-
-	asks     map[string]*askCount // by ask class
-	askedFor int
-	lastJob  int64 // the newest job that was counted
-	mix      *Mix
-	mixAt    int // asks that it was made of
 }
 
 // DefaultHalfLife is how fast used GPU time is forgotten where a site does not say.
@@ -70,8 +92,12 @@ func NewLedger(halfLife time.Duration) *Ledger {
 	if halfLife <= 0 {
 		halfLife = DefaultHalfLife
 	}
-	return &Ledger{halfLife: halfLife, users: map[string]float64{}, accounts: map[string]float64{}, byLimit: map[int]*spans{},
-		openBy: map[openKey]*spans{}, asks: map[string]*askCount{}, peers: map[string][]peer{}}
+	return &Ledger{
+		usedTime:    usedTime{halfLife: halfLife, users: map[string]float64{}, accounts: map[string]float64{}},
+		ranTimes:    ranTimes{byLimit: map[int]*spans{}, openBy: map[openKey]*spans{}},
+		peersRan:    peersRan{peers: map[string][]peer{}},
+		whatIsAsked: whatIsAsked{asks: map[string]*askCount{}},
+	}
 }
 
 // Add takes one ended attempt in.
