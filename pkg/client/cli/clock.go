@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"time"
 
+	"gangd/pkg/core/cmdline/when"
 	"gangd/pkg/core/table/jobfield"
 )
 
@@ -22,3 +23,6 @@ func ago(d time.Duration) string {
 	}
 	return strconv.Itoa(int(d/(24*time.Hour))) + "d"
 }
+
+// told is a text of the controller with its times as they are written here.
+func told(text string) string { return when.Told(now().Local(), text) }

@@ -115,7 +115,7 @@ func eventLine(s *screen, ev *api.Event, before time.Time) string {
 	if ev.Epoch > 0 {
 		head += " epoch " + strconv.Itoa(ev.Epoch)
 	}
-	return s.paint(faint, column.Printable(head)) + "  " + s.paint(eventStyle(ev), column.Printable(eventText(ev)))
+	return s.paint(faint, column.Printable(head)) + "  " + s.paint(eventStyle(ev), column.Printable(told(eventText(ev))))
 }
 
 // gapText is the time since the last event, in three figures.

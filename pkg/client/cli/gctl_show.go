@@ -261,7 +261,7 @@ func jobFields(j *api.Job) []string {
 			k.StepID, k.Tasks, jobfield.Stamp(k.Time), k.Complete))
 	}
 	if j.Why != "" {
-		lines = append(lines, "Why="+strings.ReplaceAll(j.Why, "\n", "; "))
+		lines = append(lines, "Why="+strings.ReplaceAll(told(j.Why), "\n", "; "))
 	}
 	return lines
 }

@@ -451,7 +451,7 @@ func (g *gqueue) explainOne(ctx context.Context, c *client.Client, out io.Writer
 		fmt.Fprintf(out, " (%s)", why.Reason)
 	}
 	fmt.Fprintln(out)
-	for line := range strings.Lines(why.Why) {
+	for line := range strings.Lines(told(why.Why)) {
 		fmt.Fprintln(out, output.Fold("  "+column.Printable(strings.TrimRight(line, "\n")), s.width))
 	}
 	return nil

@@ -385,7 +385,7 @@ func (p *topProgram) jobKey(k string) {
 			if err != nil {
 				return nil, err
 			}
-			return append([]string{fmt.Sprintf("job %d is %s (%s)", w.JobID, w.State, w.Reason)}, strings.Split(w.Why, "\n")...), nil
+			return append([]string{fmt.Sprintf("job %d is %s (%s)", w.JobID, w.State, w.Reason)}, strings.Split(told(w.Why), "\n")...), nil
 		})
 	case "\r", "\n":
 		p.fetch("job "+ref.String(), func() ([]string, error) {
@@ -421,7 +421,7 @@ func jobLines(d *api.JobDetail) []string {
 		out = append(out, j.Verdict)
 	}
 	if j.Why != "" {
-		out = append(out, strings.Split(j.Why, "\n")...)
+		out = append(out, strings.Split(told(j.Why), "\n")...)
 	}
 	for i := range d.Attempts {
 		a := &d.Attempts[i]

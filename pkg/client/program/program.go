@@ -17,6 +17,7 @@ import (
 	"gangd/pkg/client"
 	"gangd/pkg/client/output"
 	"gangd/pkg/core/cmdline"
+	"gangd/pkg/core/cmdline/when"
 	"gangd/pkg/core/nearest"
 )
 
@@ -38,7 +39,7 @@ func Run(cmd *cobra.Command, args []string, stdout, stderr io.Writer) int {
 	cmd.SetErr(stderr)
 	err := cmd.ExecuteContext(context.Background())
 	var told []error
-	if text := errorText(err); text != "" {
+	if text := when.Told(time.Now(), errorText(err)); text != "" {
 		fmt.Fprintf(stderr, "%s: %s\n", cmd.Name(), text)
 		told = append(told, err)
 	}

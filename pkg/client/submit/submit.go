@@ -18,6 +18,7 @@ import (
 	"gangd/pkg/client"
 	"gangd/pkg/client/program"
 	"gangd/pkg/core/cmdline"
+	"gangd/pkg/core/cmdline/when"
 	"gangd/pkg/core/outpath"
 	"gangd/pkg/core/script"
 	"gangd/pkg/core/table/column"
@@ -330,7 +331,7 @@ func (s *submission) submit(ctx context.Context) error {
 	defer s.tell()
 	switch {
 	case s.req.TestOnly:
-		fmt.Fprintln(s.out, column.Lines(strings.TrimRight(reply.Why, "\n")))
+		fmt.Fprintln(s.out, column.Lines(strings.TrimRight(when.Told(time.Now(), reply.Why), "\n")))
 		return nil
 	case s.req.Parsable:
 		TellID(s.out, s.err, s.program, reply.JobID, fmt.Sprintf("%d%s\n", reply.JobID, s.where(";")))

@@ -1,4 +1,5 @@
 // What the views have in common: elements and calls.
+import { told } from './words.js';
 
 function put(el, props, kids) {
   for (const [k, v] of Object.entries(props || {})) {
@@ -30,7 +31,7 @@ async function ask_(path, body) {
   if (res.ok) return text;
   let e = {};
   try { e = JSON.parse(text); } catch { /* not gangd's */ }
-  const err = new Error((e.message || `${res.status} ${res.statusText}`) + (e.hint ? '; ' + e.hint : ''));
+  const err = new Error(told(e.message || `${res.status} ${res.statusText}`) + (e.hint ? '; ' + told(e.hint) : ''));
   err.code = e.code;
   throw err;
 }

@@ -6,11 +6,11 @@ import { axis } from './charts.js';
 import { array } from './array.js';
 import { measures, sum } from './measures.js';
 import { output } from './output.js';
-import { ago, bytes, causeWords, clock, count, ended, hours, isOwnFault, iso, markOf, rough, seconds, soon, span, stateWords, toneOf } from './words.js';
+import { ago, bytes, causeWords, clock, count, ended, hours, isOwnFault, iso, markOf, rough, seconds, soon, span, stateWords, told, toneOf } from './words.js';
 
 // why is what gqueue --why prints, word by word.
 export const why = (w) => `job ${w.job_id} is ${w.state}` + (w.reason && w.reason !== 'None' ? ` (${w.reason})` : '') + '\n' +
-  w.why.split('\n').filter((l, i, a) => l || i < a.length - 1).map((l) => `  ${l}\n`).join('');
+  told(w.why).split('\n').filter((l, i, a) => l || i < a.length - 1).map((l) => `  ${l}\n`).join('');
 
 // story reads all events of a job, the last of them at most.
 export async function story(query, most) {
@@ -114,7 +114,7 @@ export function job(view, ref) {
       if (start) out.push(h('div', null, limit ? meter([[gone, gone > 90 ? 'wait' : '']], `${Math.round(gone)} % of its time limit is over`) : '', h('div', { class: 'row s' }, h('span', null, `${rough(now - start)}${limit ? ' of ' + rough(limit) : ', no time limit'}`), h('span', { class: 'grow' }), h('span', { class: 'soft' }, limit ? `limit ends ${soon(start + limit)}` : ''))));
     } else {
       const end = seconds(j.end_time), a = last;
-      if (j.state !== 'COMPLETED') out.push(h('div', { class: 'culprit' }, h('p', { id: 'verdict' }, h('b', null, j.verdict || stateWords(j))),
+      if (j.state !== 'COMPLETED') out.push(h('div', { class: 'culprit' }, h('p', { id: 'verdict' }, h('b', null, told(j.verdict || stateWords(j)))),
         a && a.trigger_rank !== undefined && isOwnFault(a.cause) ? h('p', { class: 'soft' }, `Culprit: rank ${a.trigger_rank}${j.ranks?.[a.trigger_rank]?.node ? ' on ' + j.ranks[a.trigger_rank].node : ''}; cause: ${causeWords(a.cause)}${a.text && !(j.verdict || '').includes(a.text) ? ': ' + a.text : ''}`) : a && a.cause ? h('p', { class: 'soft' }, `Cause: ${causeWords(a.cause)}`) : ''));
       out.push(h('p', null, count(j.cards || j.size, j.cards ? 'card' : 'rank'), nodes, `; ${j.user}${j.account ? ', ' + j.account : ''}; `, start ? `ran ${span(end - start)}, ended ${clock(end)} (${ago(end)})` : `never started, ended ${clock(end)} (${ago(end)})`, j.exit_code !== null && j.exit_code !== undefined ? `, exit code ${j.exit_code}` : ''));
     }
@@ -211,7 +211,7 @@ function order_(a) {
 export function tale(e) {
   const out = [e.text, e.cause && `cause ${e.cause}`, e.trigger !== undefined && `rank ${e.trigger}`, e.rank !== undefined && `rank ${e.rank}`, e.node, e.nodes && e.nodes.join(' '), e.signal, e.outcome, e.forced && 'by force',
     e.exit_code !== undefined && `exit ${e.exit_code}`, e.bytes && bytes(e.bytes), e.seconds && `${e.seconds.toFixed(1)} s`, e.state];
-  return out.filter(Boolean).join(', ');
+  return told(out.filter(Boolean).join(', '));
 }
 
 export const tales = (events, title) => [h('h2', null, title || 'Story'), table(title || 'Story', ['when', 'what', ''], [...events].reverse().slice(0, 200).map((e) => [h('span', { class: 'soft when', title: iso(seconds(e.time)) }, clock(seconds(e.time), true)), e.type.replaceAll('_', ' '), tale(e)]))];

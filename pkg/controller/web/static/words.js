@@ -40,6 +40,9 @@ export function clock(t, exact) {
 export const iso = (t) => (t ? clockISO(new Date(t * 1000)) : '–');
 const clockISO = (d) => `${date(d)} ${two(d.getHours())}:${two(d.getMinutes())}:${two(d.getSeconds())}`;
 
+// told is a text of gangd with its times as they are written here.
+export const told = (text) => text.replace(/\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)/g, (s) => clock(new Date(s).getTime() / 1000, true));
+
 // soon is when something is expected: a time within the next day, else with its day.
 export function soon(t) {
   const d = new Date(t * 1000), text = `${two(d.getHours())}:${two(d.getMinutes())}`;

@@ -362,6 +362,45 @@ func Clock(now, t time.Time) string {
 	return t.Format(time.DateTime)
 }
 
+// Told writes the instants in a text of the controller, which are as JSON has them, as Clock does where now is: whoever shows a
+// text knows who reads it, and whoever made it does not.
+func Told(now time.Time, text string) string {
+	var b strings.Builder
+	for {
+		from, to, t := instant(text)
+		if to == 0 {
+			b.WriteString(text)
+			return b.String()
+		}
+		b.WriteString(text[:from])
+		b.WriteString(Clock(now, t))
+		text = text[to:]
+	}
+}
+
+// instant finds the first instant of a text; to is 0 where there is none.
+func instant(text string) (from, to int, t time.Time) {
+	const day = len(time.DateOnly)
+	for at := 0; ; at++ {
+		next := strings.IndexByte(text[at:], 'T')
+		if next < 0 {
+			return 0, 0, t
+		}
+		if at += next; at < day {
+			continue
+		}
+		from, to = at-day, at
+		for to < len(text) && strings.IndexByte("0123456789T:.+-Z", text[to]) >= 0 {
+			to++
+		}
+		for end := to; end > at; end-- { // a full stop may follow
+			if t, err := time.Parse(time.RFC3339, text[from:end]); err == nil {
+				return from, end, t
+			}
+		}
+	}
+}
+
 // Span is a span of time: [D-]HH:MM:SS.
 func Span(d time.Duration) string {
 	s := int64(max(0, d) / time.Second)

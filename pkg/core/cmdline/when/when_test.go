@@ -133,3 +133,21 @@ func TestWords(t *testing.T) {
 		}
 	}
 }
+
+func TestTold(t *testing.T) {
+	zone := time.FixedZone("there", 2*60*60)
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, zone)
+	for _, c := range []struct{ text, want string }{
+		{"", ""},
+		{"begins at 2026-03-01T11:00:00Z (root)", "begins at 13:00:00 (root)"},
+		{"2026-03-01T11:00:00Z, 2026-03-01T22:00:00.5Z.", "13:00:00, 2026-03-02 00:00:00."},
+		{"at 2026-03-01T11:00:00+02:00: T, TIMEOUT 2026-03-01T", "at 11:00:00: T, TIMEOUT 2026-03-01T"},
+		{"2026-03-01T11:00:00 has no zone", "2026-03-01T11:00:00 has no zone"},
+		{"2026-13-01T11:00:00Z is none", "2026-13-01T11:00:00Z is none"},
+		{"TTTTTTTTTTT ünïTcode 2026-03-01T11:00:00Z", "TTTTTTTTTTT ünïTcode 13:00:00"},
+	} {
+		if got := Told(now, c.text); got != c.want {
+			t.Errorf("%q: %q, want %q", c.text, got, c.want)
+		}
+	}
+}
