@@ -172,30 +172,52 @@ export function now(view) {
   h('section', null, h('div', { class: 'row keys' }, h('h2', null, 'Nodes'), h('span', { class: 'row keys', id: 'legend' }, key('', 'free'), key('given', 'given: height is VRAM used, shade is busy'), key('given idle', 'held, idle'), key('hatch', 'out of service, or a stranger'), key('off', 'node away'))), said, grid));
 
   const drawn = new Map(); // nodes by name: {el, shape}
-  let layout = null, waiting = [], fresh = [], due = false, over = false, drawing = null;
+  const moved = new Set(); // names of nodes whose figures did
+  let layout = null, building = [], fresh = [], due = false, over = false, drawing = null;
 
   // Nodes are drawn a slice at a time: five hundred at once would hold a browser up. New ones come to the page by the dozen, as it draws all of
   // what is in sight again for each.
   function work() {
     if (due || over) return;
     due = true;
-    requestAnimationFrame(() => {
-      due = false;
-      const until = performance.now() + slice;
-      for (let n = 0; n < most && waiting.length && fresh.length < dozens && performance.now() < until; n++) waiting.shift()();
-      if (fresh.length >= dozens || !waiting.length) {
-        for (const [row, el] of fresh) row.append(el);
-        fresh = [];
-      }
-      if (waiting.length) work();
-    });
+    if (building.length) setTimeout(build); else requestAnimationFrame(change);
+  }
+
+  // build makes nodes out of sight, which asks for no frame; between two dozens there is one.
+  function build() {
+    const until = performance.now() + slice;
+    while (building.length && fresh.length < dozens && performance.now() < until) {
+      const [row, name] = building.shift(), n = nodes.get(name);
+      if (!n) continue;
+      const el = box(n);
+      drawn.set(name, { el, shape: shape(n) });
+      fresh.push([row, el]);
+    }
+    const whole = fresh.length >= dozens || !building.length;
+    if (whole) for (const [row, el] of fresh.splice(0)) row.append(el);
+    due = false;
+    if (whole && (building.length || moved.size)) { due = true; requestAnimationFrame(() => { due = false; work(); }); } else if (!whole) work();
+  }
+
+  // change draws figures that moved.
+  function change() {
+    due = false;
+    const until = performance.now() + slice;
+    let n = 0;
+    for (const name of moved) {
+      if (n++ >= most || performance.now() >= until) break;
+      moved.delete(name);
+      if (nodes.has(name) && drawn.has(name)) place(nodes.get(name));
+    }
+    if (moved.size) work();
   }
 
   function place(n) {
     const is = drawn.get(n.name), now = shape(n);
-    if (is && is.shape === now) { update(is.el, n); return; }
-    const el = box(n);
-    if (is) is.el.replaceWith(el);
+    if (!is) return; // it is built as it is then
+    if (is.shape === now) { update(is.el, n); return; }
+    const el = box(n), unseen = fresh.find((f) => f[1] === is.el);
+    if (unseen) unseen[1] = el; else is.el.replaceWith(el);
     drawn.set(n.name, { el, shape: now });
   }
 
@@ -204,8 +226,9 @@ export function now(view) {
     paint(all.flatMap(([, l]) => l));
     if (want === layout) return false;
     layout = want;
-    waiting = [];
+    building = [];
     fresh = [];
+    moved.clear();
     grid.className = nodes.size > 60 ? 'dense' : nodes.size < 8 ? 'few' : '';
     grid.replaceChildren();
     drawn.clear();
@@ -214,7 +237,7 @@ export function now(view) {
     for (const [p, list] of all) {
       const most = Math.max(1, ...list.map((n) => n.cards.length)), row = h('ul', { class: 'nodes', '--n': most, 'aria-label': 'Nodes of ' + p }), title = h('p', { class: 'part', 'data-part': p });
       grid.append(title, row);
-      for (const n of list) waiting.push(() => { const el = box(nodes.get(n.name) || n); drawn.set(n.name, { el, shape: shape(nodes.get(n.name) || n) }); fresh.push([row, el]); });
+      building.push(...list.map((n) => [row, n.name]));
     }
     return true;
   }
@@ -236,9 +259,9 @@ export function now(view) {
       // What an event changed comes first; figures that moved are drawn when there is time.
       const all = told?.all ? [...nodes.keys()] : [];
       for (const name of [...told?.nodes || [], ...all]) if (nodes.has(name)) place(nodes.get(name));
-      for (const name of told?.used || []) if (!told.nodes.has(name)) waiting.push(() => { const n = nodes.get(name); if (n && drawn.has(name)) place(n); });
+      for (const name of told?.used || []) if (!told.nodes.has(name)) moved.add(name);
     }
-    work();
+    if (building.length || moved.size) work();
     if (whole || at - tiled > 250) { tiled = at; top.replaceChildren(...tiles(figures())); }
     if (!told || told.all || told.order || told.jobs.size) next(list);
     if (other || at - slow > 900) { slow = at; titles(); }
