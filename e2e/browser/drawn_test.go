@@ -172,7 +172,7 @@ var drawnFlows = []drawnFlow{
 		b.until(`document.getElementById('verdict')?.textContent === 'rank 5 exited with code 1: the gang was stopped'`)
 		b.until(`document.getElementById('job-head').textContent.includes('Culprit: rank 5 on h02')`)
 		b.until(`document.getElementById('ranks').value === 'rank 5' && document.getElementById('log').textContent.includes('<b>not html</b>')`)
-		b.until(fmt.Sprintf(`document.getElementById('todo').textContent.includes('gctl requeue %d')`, j.JobID))
+		b.until(fmt.Sprintf(`document.getElementById('todo').textContent.includes('gctl rerun %d')`, j.JobID))
 		b.until(`document.querySelector('#job-ends tbody tr').textContent.includes('by itself')`)
 		b.until(`document.querySelectorAll('#job-attempts .axis i.bad').length === 1`)
 		b.shot("failed.png")

@@ -159,7 +159,7 @@ function tipsOf(j, a) {
 
 // todo is what helps after this end.
 function todo(j, a) {
-  const last = a?.efficiency?.advice?.map((x) => x.text) || [], again = j.array_job_id ? [h('code', null, `gctl rerun --failed ${j.array_job_id}`), ' runs the elements again that failed.'] : [h('code', null, `gctl requeue ${j.ref}`), ' runs it again under its number.'];
+  const last = a?.efficiency?.advice?.map((x) => x.text) || [], again = j.array_job_id ? [h('code', null, `gctl rerun --failed ${j.array_job_id}`), ' runs the elements again that failed.'] : [h('code', null, `gctl rerun ${j.ref}`), ' submits it once more; Run again, above, runs it under its number.'];
   const by = {
     crash: ['Its own program ended it: read the last lines of the rank that failed first.'], oom: [['Ask for more memory than now: ', h('code', null, '--mem=…'), ' (of a node), or a smaller batch.']], timeout: [['It needs longer, or a checkpoint before its end: ', h('code', null, '--time=…'), ', ', h('code', null, '--signal=USR1@120'), '.']],
     'node-lost': ['Nothing of its own was wrong: its node went away.'], launch: ['It could not be started: see the verdict for what was missing, and where.'], preempted: ['Nothing of its own was wrong: another job had the right to its place.'],

@@ -185,6 +185,7 @@ export function now(view) {
 
   // build makes nodes out of sight, which asks for no frame; between two dozens there is one.
   function build() {
+    if (over) return;
     const until = performance.now() + slice;
     while (building.length && fresh.length < dozens && performance.now() < until) {
       const [row, name] = building.shift(), n = nodes.get(name);
