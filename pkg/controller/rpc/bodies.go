@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"gangd/pkg/api"
+	"gangd/pkg/controller/turns"
 	"gangd/pkg/wire/auth"
 )
 
@@ -17,7 +18,7 @@ const smallBody = 64 << 10
 
 // manyBodies refuses a user more of them.
 var manyBodies = &api.Error{Code: api.CodeTooMany, RetryAfter: 1,
-	Message: fmt.Sprintf("%d requests of yours with more than %d KiB wait already, the most that may", turnsWaiting, smallBody>>10),
+	Message: fmt.Sprintf("%d requests of yours with more than %d KiB wait already, the most that may", turns.Waiting, smallBody>>10),
 	Hint:    "submit many jobs as one array, and leave out of the environment what they do not need: --export=NAME,NAME"}
 
 // body is a request's, which takes a turn for what is above smallBody. It keeps it until the call is
@@ -56,7 +57,7 @@ func (b *body) end() {
 // takes is not the caller's.
 func (s *Server) bodyOf(w http.ResponseWriter, r *http.Request, id auth.Identity) *body {
 	return &body{ReadCloser: http.MaxBytesReader(w, r.Body, maxBody), turn: func() (func(), error) {
-		done, err := s.bodies.take(r.Context(), id.UID, manyBodies)
+		done, err := s.bodies.Take(r.Context(), id.UID, manyBodies)
 		if err == nil {
 			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(auth.BodyPatience))
 		}

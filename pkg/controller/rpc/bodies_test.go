@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 
 	"gangd/pkg/api"
+	"gangd/pkg/controller/turns"
 	"gangd/pkg/wire/auth"
 )
 
@@ -24,7 +25,7 @@ func TestLargeBodiesTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &Server{}
 		var all []*body
-		for i := range turnsWaiting + 1 {
+		for i := range turns.Waiting + 1 {
 			b := sending(s, 1, 3*smallBody)
 			all = append(all, b)
 			go func() {
@@ -43,7 +44,7 @@ func TestLargeBodiesTakeTurns(t *testing.T) {
 			t.Errorf("a small request: %d bytes, %v", n, err)
 		}
 		others, leave := 0, make(chan struct{})
-		for uid := range uint32(turnsAtOnce) {
+		for uid := range uint32(turns.AtOnce) {
 			b := sending(s, 2+uid, 2*smallBody)
 			go func() {
 				_, _ = io.Copy(io.Discard, b)
@@ -53,8 +54,8 @@ func TestLargeBodiesTakeTurns(t *testing.T) {
 			}()
 			synctest.Wait()
 		}
-		if others != turnsAtOnce-1 {
-			t.Errorf("%d large requests of others are read beside one, want %d", others, turnsAtOnce-1)
+		if others != turns.AtOnce-1 {
+			t.Errorf("%d large requests of others are read beside one, want %d", others, turns.AtOnce-1)
 		}
 		var refused *api.Error
 		if _, err := io.Copy(io.Discard, sending(s, 1, 2*smallBody)); !errors.As(err, &refused) || refused != manyBodies {

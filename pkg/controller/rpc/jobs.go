@@ -18,7 +18,7 @@ import (
 
 func (s *Server) submit(r *http.Request, id auth.Identity, req *api.SubmitRequest) (*api.SubmitReply, error) {
 	if req.TestOnly {
-		done, err := s.plans.take(r.Context(), id.UID, manyPlans)
+		done, err := s.plans.Take(r.Context(), id.UID, manyPlans)
 		if err != nil {
 			return nil, err
 		}
@@ -189,7 +189,7 @@ func (s *Server) why(r *http.Request, id auth.Identity) (*api.WhyReply, error) {
 	if err != nil {
 		return nil, err
 	}
-	done, err := s.plans.take(r.Context(), id.UID, manyPlans)
+	done, err := s.plans.Take(r.Context(), id.UID, manyPlans)
 	if err != nil {
 		return nil, err
 	}

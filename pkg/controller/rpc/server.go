@@ -15,6 +15,7 @@ import (
 	"gangd/pkg/api/bound"
 	"gangd/pkg/controller/day"
 	"gangd/pkg/controller/engine"
+	"gangd/pkg/controller/turns"
 	"gangd/pkg/wire/auth"
 	"gangd/pkg/wire/people"
 )
@@ -58,9 +59,9 @@ type Server struct {
 	// UserStreams is how many streams a user may follow at a time. 0: no bound.
 	UserStreams int
 
-	lists   turns
-	bodies  turns
-	plans   turns
+	lists   turns.Turns
+	bodies  turns.Turns
+	plans   turns.Turns
 	streams streams
 	live    live
 }

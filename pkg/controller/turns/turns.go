@@ -1,4 +1,13 @@
-package rpc
+// Package turns gives out turns to what costs the controller much: long answers, large requests, programs of
+// the site that submissions wait for.
+//
+// Invariants: of all users [AtOnce] have a turn at a time, of one user one; users get them in the order in which they
+// came to wait, so that who asks for many waits behind everybody who asks for one.
+//
+// Failure rules: who waits for [Waiting] already is refused; who goes away while it waits leaves nothing behind.
+//
+// Begin with [Turns]. It must not know what a turn is for.
+package turns
 
 import (
 	"context"
@@ -9,30 +18,29 @@ import (
 )
 
 const (
-	// turnsAtOnce go on at the same time: enough to keep two cores busy while slow peers are
+	// AtOnce go on at the same time: enough to keep two cores busy while slow peers are
 	// written to and read from.
-	turnsAtOnce = 4
-	// turnsWaiting may wait of one user; more are refused.
-	turnsWaiting = 64
+	AtOnce = 4
+	// Waiting may wait of one user; more are refused.
+	Waiting = 64
 )
 
-// turns are given out to what costs the controller memory: long answers, large requests. A few go on
-// at a time, users take turns, and of one user one at a time; calls that are small never wait here.
-type turns struct {
+// Turns are those of one kind of work. The zero value is ready.
+type Turns struct {
 	mu    sync.Mutex
 	busy  map[uint32]bool // users who have one
 	queue map[uint32][]chan struct{}
 	order []uint32 // users who wait, in the order of their turns
 }
 
-// take waits for a turn of a user; done gives it back. Who waits for too many already is refused.
-func (t *turns) take(ctx context.Context, uid uint32, refusal *api.Error) (done func(), err error) {
+// Take waits for a turn of a user; done gives it back. Who waits for too many already is refused.
+func (t *Turns) Take(ctx context.Context, uid uint32, refusal *api.Error) (done func(), err error) {
 	t.mu.Lock()
 	if t.busy == nil {
 		t.busy, t.queue = map[uint32]bool{}, map[uint32][]chan struct{}{}
 	}
 	waiting := t.queue[uid]
-	if len(waiting) >= turnsWaiting {
+	if len(waiting) >= Waiting {
 		t.mu.Unlock()
 		return nil, refusal
 	}
@@ -53,8 +61,8 @@ func (t *turns) take(ctx context.Context, uid uint32, refusal *api.Error) (done 
 }
 
 // next lets in who may: the first users in order who have none.
-func (t *turns) next() {
-	for i := 0; i < len(t.order) && len(t.busy) < turnsAtOnce; {
+func (t *Turns) next() {
+	for i := 0; i < len(t.order) && len(t.busy) < AtOnce; {
 		uid := t.order[i]
 		if t.busy[uid] {
 			i++
@@ -72,7 +80,7 @@ func (t *turns) next() {
 	}
 }
 
-func (t *turns) end(uid uint32) {
+func (t *Turns) end(uid uint32) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.busy, uid)
@@ -80,7 +88,7 @@ func (t *turns) end(uid uint32) {
 }
 
 // leave takes back a wait whose caller has gone, or the turn that came at the same time.
-func (t *turns) leave(uid uint32, turn chan struct{}) {
+func (t *Turns) leave(uid uint32, turn chan struct{}) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	select {

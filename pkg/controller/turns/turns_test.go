@@ -1,4 +1,4 @@
-package rpc
+package turns
 
 import (
 	"context"
@@ -10,12 +10,14 @@ import (
 	"gangd/pkg/api"
 )
 
+var tooMany = &api.Error{Code: api.CodeTooMany}
+
 // asked starts a list of a user, and says in served when its turn has come.
-func asked(t *testing.T, turns *turns, served *[]string, name string, uid uint32) (end func()) {
+func asked(t *testing.T, turns *Turns, served *[]string, name string, uid uint32) (end func()) {
 	t.Helper()
 	give := make(chan struct{})
 	go func() {
-		done, err := turns.take(t.Context(), uid, manyLists)
+		done, err := turns.Take(t.Context(), uid, tooMany)
 		if err != nil {
 			return
 		}
@@ -29,7 +31,7 @@ func asked(t *testing.T, turns *turns, served *[]string, name string, uid uint32
 
 func TestUsersTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var turns turns
+		var turns Turns
 		var served []string
 		var ends []func()
 		for i := range 3 {
@@ -54,17 +56,17 @@ func TestUsersTakeTurns(t *testing.T) {
 
 func TestListsAtOnceAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var turns turns
+		var turns Turns
 		var served []string
 		var ends []func()
-		for uid := range uint32(turnsAtOnce + 2) {
+		for uid := range uint32(AtOnce + 2) {
 			ends = append(ends, asked(t, &turns, &served, fmt.Sprint(uid), uid))
 		}
-		if len(served) != turnsAtOnce {
+		if len(served) != AtOnce {
 			t.Fatalf("served %v at once", served)
 		}
 		ends[1]()
-		if len(served) != turnsAtOnce+1 || served[turnsAtOnce] != fmt.Sprint(turnsAtOnce) {
+		if len(served) != AtOnce+1 || served[AtOnce] != fmt.Sprint(AtOnce) {
 			t.Errorf("served %v after one has ended", served)
 		}
 		for i, end := range ends {
@@ -77,16 +79,16 @@ func TestListsAtOnceAreBounded(t *testing.T) {
 
 func TestListsThatWaitAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var turns turns
+		var turns Turns
 		ctx, cancel := context.WithCancel(t.Context())
-		done, err := turns.take(ctx, 1, manyLists)
+		done, err := turns.Take(ctx, 1, tooMany)
 		if err != nil {
 			t.Fatal(err)
 		}
 		refused := 0
-		for range turnsWaiting + 3 {
+		for range Waiting + 3 {
 			go func() {
-				if _, err := turns.take(ctx, 1, manyLists); api.CodeOf(err) == api.CodeTooMany {
+				if _, err := turns.Take(ctx, 1, tooMany); api.CodeOf(err) == api.CodeTooMany {
 					refused++
 				} else if !errors.Is(err, context.Canceled) {
 					t.Error(err)
@@ -95,7 +97,7 @@ func TestListsThatWaitAreBounded(t *testing.T) {
 			synctest.Wait()
 		}
 		if refused != 3 {
-			t.Errorf("%d of %d refused", refused, turnsWaiting+3)
+			t.Errorf("%d of %d refused", refused, Waiting+3)
 		}
 		cancel()
 		synctest.Wait()
