@@ -38,7 +38,7 @@ var exceptions = map[string]string{
 	"client/grun -> slurm":                         "grun is srun too: the version that is spoken decides options and texts",
 	"client/grun -> node/proc":                     "grun in a batch script tells its gshim that it only waits",
 	"wire/hold -> node/proc":                       "so does the process that holds an allocation",
-	"controller -> node/sitehook":                  "fence_hook and idle_hook run as a node's hooks do",
+	"controller -> node/sitehook":                  "fence_hook, idle_hook and submit_rule run as a node's hooks do",
 	"controller/store/pgserver/pgtest -> lab/tool": "a test says there which programs it needs",
 	"controller/config -> node/proc":               "gnoded.toml names kinds of containment",
 }

@@ -85,6 +85,7 @@ const (
 	ReasonTimeLimit        Reason = "time_limit"        // above the partition's, or not over before the deadline
 	ReasonWithin           Reason = "within"            // a step of the allocation has what is asked for, and who asks is in it
 	ReasonPorts            Reason = "ports"             // the site has not so many, or others have them
+	ReasonRule             Reason = "rule"              // the site's rule for submissions refused it, or gave no answer
 )
 
 // Error is a refusal as it crosses the wire: what, why with the numbers, and what to do.

@@ -2,6 +2,7 @@ package api
 
 import (
 	"reflect"
+	"strings"
 	"time"
 
 	"gangd/pkg/api/rlimit"
@@ -159,6 +160,32 @@ type AsAsked struct {
 	Report bool `json:"report,omitempty"`
 	// Pools are what it asks for of what the site has altogether.
 	Pools []Pool `json:"pools,omitempty" bound:"n=64"`
+	// Ruled is what the site's rule for submissions has made of what was asked for; set by the controller alone.
+	Ruled []RuleChange `json:"ruled,omitempty" bound:"n=64"`
+}
+
+// RuleChange is a field of a [Spec] that the site's rule for submissions has changed. From and To are its values as people
+// read them, cut short where they are long; empty: it was not asked for.
+type RuleChange struct {
+	Field string `json:"field"`
+	From  string `json:"from,omitempty"`
+	To    string `json:"to,omitempty"`
+}
+
+// RuleText is what a rule has changed, in a line; empty: nothing.
+func RuleText(changes []RuleChange) string {
+	var parts []string
+	for _, c := range changes {
+		switch {
+		case c.From == "":
+			parts = append(parts, c.Field+" to "+c.To)
+		case c.To == "":
+			parts = append(parts, c.Field+" from "+c.From+" to nothing")
+		default:
+			parts = append(parts, c.Field+" from "+c.From+" to "+c.To)
+		}
+	}
+	return strings.Join(parts, ", ")
 }
 
 // TextBytes is about what it comes to: all that is written in it, and each entry of its lists. The name is the job's.

@@ -213,6 +213,9 @@ func newProcess(cfg *config.Controller, opt Options, vault auth.Vault) (*process
 	if cfg.IdleHook != "" {
 		p.parts.TellIdle = tellIdle(sitehook.Program{Path: cfg.IdleHook, Timeout: idleHookTime})
 	}
+	if cfg.SubmitRule != "" {
+		p.parts.Rule = submitRule(sitehook.Program{Path: cfg.SubmitRule, Timeout: cfg.SubmitRuleTimeout})
+	}
 	p.parts.Sender = &notify.Sender{Site: notifySite(cfg), Log: opt.Log, Record: p.m.Notified}
 	p.srv = &rpc.Server{Log: p.log, Version: api.Version, Started: time.Now(), Metrics: p.m.Handler(),
 		Rates: rpc.NewRates(cfg.UserRate, cfg.UserBurst), UserStreams: cfg.UserStreams, People: people.Here}

@@ -17,37 +17,39 @@ import (
 type Controller struct {
 	// Dir, when set, is the root of a cluster in one directory (gangd dev): the defaults
 	// of StateDir and Socket lie in it, and GANG_DIR=Dir is all that a command needs.
-	Dir           string          `mapstructure:"dir"`
-	StateDir      string          `mapstructure:"state_dir"`
-	Socket        string          `mapstructure:"socket"`
-	Name          string          `mapstructure:"name"`      // of one of several controllers
-	Database      string          `mapstructure:"database"`  // of several controllers; empty: SQLite, and one
-	Listen        string          `mapstructure:"listen"`    // TCP address for nodes; empty: none
-	Advertise     []string        `mapstructure:"advertise"` // where nodes reach this controller, best first
-	SingleUser    bool            `mapstructure:"single_user"`
-	Admins        []string        `mapstructure:"admins"`
-	LogFormat     string          `mapstructure:"log_format"` // "text" or "json"
-	MetricsListen string          `mapstructure:"metrics_listen"`
-	WebListen     string          `mapstructure:"web_listen"` // TCP address of the page; empty: none
-	WebURL        string          `mapstructure:"web_url"`    // of the page, as people reach it
-	WebGuest      string          `mapstructure:"web_guest"`  // "off" or "queue"
-	WebCert       string          `mapstructure:"web_cert"`
-	WebKey        string          `mapstructure:"web_key"`
-	WebProxyCA    string          `mapstructure:"web_proxy_ca"`
-	FenceHook     string          `mapstructure:"fence_hook"`
-	FenceTimeout  time.Duration   `mapstructure:"fence_timeout"`
-	IdleHook      string          `mapstructure:"idle_hook"`
-	Archive       string          `mapstructure:"history_archive"`
-	UserRate      int             `mapstructure:"user_rate"` // requests a second; 0: no bound
-	UserBurst     int             `mapstructure:"user_burst"`
-	UserStreams   int             `mapstructure:"user_streams"` // 0: no bound
-	Nodes         []string        `mapstructure:"nodes"`        // expected by name before they are seen
-	Partitions    []api.Partition `mapstructure:"partition"`
-	Accounts      []Account       `mapstructure:"account"`
-	Webhooks      []Webhook       `mapstructure:"notify"`
-	Scheduler     `mapstructure:",squash"`
-	NotifyConfig  `mapstructure:",squash"`
-	api.Settings  `mapstructure:",squash"`
+	Dir               string          `mapstructure:"dir"`
+	StateDir          string          `mapstructure:"state_dir"`
+	Socket            string          `mapstructure:"socket"`
+	Name              string          `mapstructure:"name"`      // of one of several controllers
+	Database          string          `mapstructure:"database"`  // of several controllers; empty: SQLite, and one
+	Listen            string          `mapstructure:"listen"`    // TCP address for nodes; empty: none
+	Advertise         []string        `mapstructure:"advertise"` // where nodes reach this controller, best first
+	SingleUser        bool            `mapstructure:"single_user"`
+	Admins            []string        `mapstructure:"admins"`
+	LogFormat         string          `mapstructure:"log_format"` // "text" or "json"
+	MetricsListen     string          `mapstructure:"metrics_listen"`
+	WebListen         string          `mapstructure:"web_listen"` // TCP address of the page; empty: none
+	WebURL            string          `mapstructure:"web_url"`    // of the page, as people reach it
+	WebGuest          string          `mapstructure:"web_guest"`  // "off" or "queue"
+	WebCert           string          `mapstructure:"web_cert"`
+	WebKey            string          `mapstructure:"web_key"`
+	WebProxyCA        string          `mapstructure:"web_proxy_ca"`
+	FenceHook         string          `mapstructure:"fence_hook"`
+	FenceTimeout      time.Duration   `mapstructure:"fence_timeout"`
+	IdleHook          string          `mapstructure:"idle_hook"`
+	SubmitRule        string          `mapstructure:"submit_rule"`
+	SubmitRuleTimeout time.Duration   `mapstructure:"submit_rule_timeout"`
+	Archive           string          `mapstructure:"history_archive"`
+	UserRate          int             `mapstructure:"user_rate"` // requests a second; 0: no bound
+	UserBurst         int             `mapstructure:"user_burst"`
+	UserStreams       int             `mapstructure:"user_streams"` // 0: no bound
+	Nodes             []string        `mapstructure:"nodes"`        // expected by name before they are seen
+	Partitions        []api.Partition `mapstructure:"partition"`
+	Accounts          []Account       `mapstructure:"account"`
+	Webhooks          []Webhook       `mapstructure:"notify"`
+	Scheduler         `mapstructure:",squash"`
+	NotifyConfig      `mapstructure:",squash"`
+	api.Settings      `mapstructure:",squash"`
 	// Warnings are what may not be meant, each with its place; no key of its own.
 	Warnings []string
 }
@@ -110,7 +112,8 @@ func controllerOf(file text, set []string) (*Controller, error) {
 
 // controllerDefaults are the values that do not depend on the host or on other keys.
 func controllerDefaults() *Controller {
-	return &Controller{LogFormat: "text", FenceTimeout: time.Minute, UserRate: 200, UserBurst: 2000, UserStreams: 256, WebGuest: "off",
+	return &Controller{LogFormat: "text", FenceTimeout: time.Minute, SubmitRuleTimeout: 200 * time.Millisecond,
+		UserRate: 200, UserBurst: 2000, UserStreams: 256, WebGuest: "off",
 		Settings: api.DefaultSettings(), NotifyConfig: NotifyConfig{MailTLS: "starttls", NotifyRate: 60, NotifyBurst: 20},
 		Scheduler: Scheduler{Preempt: string(order.PreemptOff), MaxSwitchWait: 5 * time.Minute, GuardAfter: 48 * time.Hour, GuardPercent: 10,
 			PreemptHysteresis: 120, MinRunMax: time.Hour,

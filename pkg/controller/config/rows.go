@@ -103,6 +103,11 @@ var controllerTable = &table{daemon: "gangd", rows: append([]row{
 		"its exit status 0 counts as `gctl node fence`."},
 	{"fence_timeout", atLeast(time.Second), "", "It is ended after so long, and a hook that failed is asked again as much later."},
 	{"idle_hook", absolute, "none", "Program told of idle gangs: `HOOK warn|end|over JOB USER`, its text in `GANG_TEXT`. It may send a mail."},
+	{"submit_rule", absolute, "none", "Program that is asked about each submission before it is taken, and may change or refuse it: see " +
+		"\"A rule of the site at submission\" in operations.md. Run as gangd's user; one that others may change is not run. Where it gives no " +
+		"answer, nothing is taken."},
+	{"submit_rule_timeout", within(10*time.Millisecond, 10*time.Second), "", "It is ended after so long, which counts as no answer. The " +
+		"client waits as long."},
 	{"mail_server", nil, "none", "Mail server (SMTP) for `--mail-type`, such as `smtp.example.org:587`: see notices.md. Without one no " +
 		"mail is sent, and who asks for it is told so."},
 	{"mail_tls", oneOf("starttls", "tls", "none"), "", "How its connection is kept secret: `starttls` and `tls` (from the first byte, port " +

@@ -214,6 +214,15 @@ func atLeast(least time.Duration) check {
 	}
 }
 
+func within(least, most time.Duration) check {
+	return func(v any) error {
+		if d := v.(time.Duration); d < least || d > most {
+			return fmt.Errorf("want %v to %v", least, most)
+		}
+		return nil
+	}
+}
+
 func atLeastBytes(least int64) check {
 	return func(v any) error {
 		if v.(int64) < least {

@@ -47,7 +47,7 @@ func (e *Engine) PutCrontab(ctx context.Context, r *api.CrontabRequest, owner Ca
 	for i := range r.Jobs {
 		j, entry := &r.Jobs[i], &entries[i]
 		j.Spec.Cron = &api.Cron{Schedule: entry.Expr, Zone: entry.Zone}
-		submit, warn, err := e.resolve(ctx, &api.SubmitRequest{Spec: j.Spec}, owner)
+		submit, warn, err := e.ruled(ctx, &api.SubmitRequest{Spec: j.Spec}, owner)
 		if err != nil {
 			return nil, ofLine(j.First, j.Last, err)
 		}

@@ -92,6 +92,8 @@ type Options struct {
 	FenceRetry time.Duration // pause after a failure
 	// TellIdle tells the site of idle gangs; nil: it does not want to know.
 	TellIdle func(ctx context.Context, w IdleEvent) error
+	// Rule asks the site's rule for submissions, as package rule says, on behalf of a user. nil: the site has none.
+	Rule func(ctx context.Context, uid uint32, question []byte) (answer []byte, err error)
 	// Sender delivers letters, and says where to; nil: the site has nobody told.
 	Sender *notify.Sender
 	// Leads says whether this controller leads at this moment, where it is one of several; nil: it is

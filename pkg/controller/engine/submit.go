@@ -34,7 +34,7 @@ type Caller struct {
 // Submit checks a submission against the site, queues it, and answers when it is on disk.
 func (e *Engine) Submit(ctx context.Context, r *api.SubmitRequest, who Caller) (*api.SubmitReply, error) {
 	r.Spec.Cron = nil // which is for cron tables to say
-	ev, warnings, err := e.resolve(ctx, r, who)
+	ev, warnings, err := e.ruled(ctx, r, who)
 	if err != nil {
 		return nil, err
 	}
@@ -81,12 +81,8 @@ func (e *Engine) resolve(ctx context.Context, r *api.SubmitRequest, who Caller) 
 	if s.Account, err = e.account(s.Account, who.User); err != nil {
 		return nil, nil, err
 	}
-	if s.Priority != nil && *s.Priority > 0 && !who.Admin {
-		return nil, nil, api.Errorf(api.CodePermission, "only an admin may set a priority above 0; lower your own with --nice")
-	}
-	if s.Nice < 0 && !who.Admin {
-		return nil, nil, api.Errorf(api.CodePermission, "only an admin may raise a priority with --nice=%d; write --nice=N with N above 0 to "+
-			"lower your own", s.Nice)
+	if err := mayRank(s, who); err != nil {
+		return nil, nil, err
 	}
 	watchDefaults(s, part)
 	var warnings []string
@@ -149,6 +145,20 @@ func (e *Engine) resolve(ctx context.Context, r *api.SubmitRequest, who Caller) 
 		return nil, nil, err
 	}
 	return ev, warnings, nil
+}
+
+// mayRank refuses who puts himself before others.
+func mayRank(s *api.Spec, who Caller) error {
+	switch {
+	case who.Admin:
+		return nil
+	case s.Priority != nil && *s.Priority > 0:
+		return api.Errorf(api.CodePermission, "only an admin may set a priority above 0; lower your own with --nice")
+	case s.Nice < 0:
+		return api.Errorf(api.CodePermission, "only an admin may raise a priority with --nice=%d; write --nice=N with N above 0 to "+
+			"lower your own", s.Nice)
+	}
+	return nil
 }
 
 // cardsApart is the same job with its cards on as many nodes as they need, where it left that open:
@@ -621,6 +631,14 @@ func waitsFirst(ev *gang.Submit, now time.Time) string {
 
 // Explain says why a job waits, fresh from the newest state.
 func (e *Engine) Explain(ctx context.Context, j *gang.Job) (*api.WhyReply, error) {
+	out, err := e.explain(ctx, j)
+	if err == nil && len(j.Spec.Ruled) > 0 {
+		out.Why += "\nthe site's rule changed " + api.RuleText(j.Spec.Ruled)
+	}
+	return out, err
+}
+
+func (e *Engine) explain(ctx context.Context, j *gang.Job) (*api.WhyReply, error) {
 	shown := e.show(j, false)
 	out := &api.WhyReply{SchemaVersion: api.SchemaVersion, JobID: j.ID, State: shown.State, Reason: shown.Reason, Why: shown.Why}
 	if shown.State != api.JobPending {

@@ -30,8 +30,12 @@ func (e *Engine) Update(ctx context.Context, r *api.UpdateRequest, who Caller, m
 		most = maxWaits / len(d.On)
 	}
 	c := e.change(r, who)
+	judged := &ruledUpdates{e: e, who: who, told: map[string]error{}}
 	return e.each(ctx, "update", &r.JobQuery, who, may, most, func(ctx context.Context, j *gang.Job, hand handFunc) waitFunc {
 		ev, err := c.of(ctx, j)
+		if err == nil {
+			err = judged.check(ctx, j, ev)
+		}
 		if err != nil {
 			return answered(err)
 		}

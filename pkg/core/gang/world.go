@@ -225,6 +225,9 @@ func (w *World) Candidate(id int64) *order.Candidate {
 // NextDeadline is when the next timer is due; the engine sends a [Tick] then.
 func (w *World) NextDeadline() (mono time.Duration, ok bool) { return w.clock.timers.next() }
 
+// Submitted reports whether a submission with this key has been taken, as far back as keys are kept.
+func (w *World) Submitted(key string) bool { return w.memory.submitted(key) != nil }
+
 // Job is the newest form of a job in memory, nil when there is none.
 func (w *World) Job(id int64) *Job { return w.jobs.find(id) }
 

@@ -32,6 +32,7 @@ var packages = map[string]string{
 	"ip":                            "iproute2",
 	"iptables":                      "iptables",
 	"libnss_extrausers.so.2":        "libnss-extrausers",
+	"lua5.4":                        "lua5.4",
 	"mandoc":                        "mandoc",
 	"mpicc.mpich":                   "libmpich-dev",
 	"mpifort":                       "libopenmpi-dev",

@@ -1,10 +1,10 @@
-// Package sitehook runs programs of the site: the fence hook and the idle hook on the
+// Package sitehook runs programs of the site: the fence hook, the idle hook and the rule for submissions on the
 // controller's host, the health program, prolog and epilog on a node. It knows nothing of jobs and nodes but
 // the words that it passes on; what follows from an answer is decided by who asked. Begin
 // with Program.
 //
 // A program gets its arguments, an environment of nothing else but PATH and what it is
-// told, no input, and / as its directory. It is ended, with all of its process group, when
+// told, no input but a rule's question, and / as its directory. It is ended, with all of its process group, when
 // its time is over. What it wrote last is part of the error, because that is where its
 // reason is; a program that ended with 0 has succeeded, also when something that it left
 // behind still holds its output. A program that others than root and the daemon's user can change
@@ -16,6 +16,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os/exec"
 	"strings"
 	"syscall"
@@ -96,6 +97,57 @@ func (p Program) run(ctx context.Context, env, args []string, keep int) (word st
 	}
 	line := strings.Join(append([]string{p.Path}, args...), " ")
 	return word, fmt.Errorf("%s: %w", line, err)
+}
+
+// answerWait is how long a process that the program left behind may keep its answer open, and how long one
+// that is ended may take to be gone.
+const answerWait = 100 * time.Millisecond
+
+// Ask runs it with a question on its standard input and gives what it wrote to its standard output: its answer
+// when it ended with 0 in time and wrote at most so many bytes. What it wrote to its standard error is the reason of an error.
+func (p Program) Ask(ctx context.Context, question []byte, most int) (answer []byte, err error) {
+	if err := trusted.File(p.Path); err != nil {
+		return nil, fmt.Errorf("%s is not run: %w", p.Path, err)
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, p.Timeout, fmt.Errorf("no answer within %v", when.Words(p.Timeout)))
+	defer cancel()
+	tooMuch := fmt.Errorf("it wrote more than %d bytes", most)
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	cmd := Command(ctx, p.Path, nil)
+	cmd.WaitDelay = answerWait
+	out, words := &answerOf{most: most, over: func() { end(tooMuch) }}, &tail{keep: wordBytes}
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(question), out, words
+	err = cmd.Run()
+	switch cause := context.Cause(ctx); {
+	case cause != nil:
+		err = cause
+	case errors.Is(err, exec.ErrWaitDelay):
+		err = nil // it ended with 0, something of it holds the pipe
+	}
+	if err == nil {
+		return out.text.Bytes(), nil
+	}
+	if said := plainLines(words.end.String()); said != "" {
+		err = fmt.Errorf("%w: %s", err, said[strings.LastIndexByte(said, '\n')+1:])
+	}
+	return nil, fmt.Errorf("%s: %w", p.Path, err)
+}
+
+// answerOf keeps what is written, up to a bound, and ends who writes more. As tail it embeds no buffer.
+type answerOf struct {
+	text bytes.Buffer
+	most int
+	over func()
+}
+
+// Write implements io.Writer.
+func (a *answerOf) Write(b []byte) (int, error) {
+	if a.text.Len()+len(b) > a.most {
+		a.over()
+		return 0, io.ErrShortWrite
+	}
+	return a.text.Write(b)
 }
 
 // Command prepares a program of the site: an environment that is fixed but for env
