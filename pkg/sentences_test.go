@@ -21,7 +21,7 @@ import (
 
 // ofFiles are packages whose sentences are about files that an administrator writes, and so name their keys and
 // write spans as those files do: 1m30s.
-var ofFiles = []string{"gangd/pkg/controller/config", "gangd/pkg/slurm/conf"}
+var ofFiles = []string{"gangd/pkg/controller/config", "gangd/pkg/core/finding", "gangd/pkg/slurm/conf"}
 
 // ofDevelopers are packages whose sentences only those who change gangd read.
 var ofDevelopers = []string{"gangd/pkg/lab", "gangd/pkg/controller/store/pgserver", "gangd/pkg/controller/store/storetest"}

@@ -7,14 +7,16 @@ import (
 	"github.com/spf13/cobra"
 
 	"gangd/pkg/client"
+	"gangd/pkg/client/cli"
 	"gangd/pkg/controller/config"
 	"gangd/pkg/controller/store/sqlitestore"
+	"gangd/pkg/core/finding"
 )
 
 func verifyCommand() *cobra.Command {
 	var file string
 	var set []string
-	var offline, repair bool
+	var offline, repair, asJSON bool
 	cmd := &cobra.Command{
 		Use:   "verify",
 		Short: "recount memory and store of the running controller, or look through a store that is not loaded",
@@ -28,16 +30,17 @@ func verifyCommand() *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !offline && !repair {
-				return verifyRunning(cmd)
+				return verifyRunning(cmd, asJSON)
 			}
 			cfg, err := config.LoadController(file, set)
 			if err != nil {
 				return err
 			}
-			return verifyStore(cmd, cfg.StateDir, repair)
+			return verifyStore(cmd, cfg.StateDir, repair, asJSON)
 		},
 	}
 	f := cmd.Flags()
+	f.BoolVar(&asJSON, "json", false, "as JSON")
 	f.BoolVar(&offline, "offline", false, "look through the store of a controller that does not run")
 	f.BoolVar(&repair, "repair", false, "as --offline, and set impossible rows aside")
 	f.StringVar(&file, "config", "", "with --offline: configuration `FILE` that names the state directory")
@@ -45,28 +48,36 @@ func verifyCommand() *cobra.Command {
 	return cmd
 }
 
-func verifyRunning(cmd *cobra.Command) error {
-	found, err := client.New().Verify(cmd.Context())
+func verifyRunning(cmd *cobra.Command, asJSON bool) error {
+	said, err := client.New().Verify(cmd.Context())
 	if err != nil {
 		return err
 	}
-	for _, f := range found.Findings {
-		fmt.Fprintln(cmd.OutOrStdout(), f)
+	var found finding.List
+	for _, text := range said.Findings {
+		found.Add("store-disagrees", "gangd", "%s", text)
 	}
-	if n := len(found.Findings); n > 0 {
-		return fmt.Errorf("%d disagreements", n)
+	if len(found) == 0 && !asJSON {
+		fmt.Fprintln(cmd.OutOrStdout(), "all counts agree")
+		return nil
 	}
-	fmt.Fprintln(cmd.OutOrStdout(), "all counts agree")
-	return nil
+	return cli.WriteFindings(cmd, found, 1, asJSON)
 }
 
-func verifyStore(cmd *cobra.Command, dir string, repair bool) error {
+func verifyStore(cmd *cobra.Command, dir string, repair, asJSON bool) error {
 	found, aside, err := sqlitestore.Repair(cmd.Context(), dir, repair, time.Now())
 	if err != nil {
 		return err
 	}
+	var list finding.List
 	for i := range found {
-		fmt.Fprintln(cmd.OutOrStdout(), &found[i])
+		list.Add("store-row", dir, "%s", fmt.Sprint(&found[i]))
+	}
+	if asJSON {
+		return cli.WriteFindings(cmd, list, 1, true)
+	}
+	if err := list.Write(cmd.OutOrStdout()); err != nil {
+		return err
 	}
 	switch n := len(found); {
 	case n == 0:

@@ -22,6 +22,7 @@ import (
 	"gangd/pkg/client/cli"
 	"gangd/pkg/controller/config"
 	"gangd/pkg/core/cpus"
+	"gangd/pkg/core/finding"
 	"gangd/pkg/node/gpu"
 	"gangd/pkg/node/gpu/nvmlgpu"
 	"gangd/pkg/node/gpu/simgpu"
@@ -72,14 +73,15 @@ func command() *cobra.Command {
 			defer context.AfterFunc(ctx, signs.Stopping)()
 			log := logger(os.Stderr, cfg.LogFormat)
 			lifesign.OutliveHangup(log)
-			return serve(ctx, cfg, signs, log)
+			found := &findings{check: func(ctx context.Context) finding.List { return config.CheckNode(ctx, file, name, set) }}
+			return serve(ctx, cfg, signs, log, found)
 		},
 	}
 	cmd.Flags().StringVar(&file, "config", "", "configuration `FILE` (TOML), see gnoded.toml(5)")
 	cmd.Flags().StringVar(&name, "name", "", "`NAME` of this node (default: this host's)")
 	cmd.Flags().StringArrayVar(&set, "set", nil, "override one setting, `KEY=VALUE`; may be repeated")
 	cmd.Flags().BoolVar(&login, "login", false, "serve the commands of a login host and run nothing; as login = true")
-	cmd.AddCommand(joinCommand(), probeCommand())
+	cmd.AddCommand(joinCommand(), checkCommand(), probeCommand())
 	return cmd
 }
 
@@ -98,7 +100,7 @@ func probeCommand() *cobra.Command {
 	}
 }
 
-func serve(ctx context.Context, cfg *config.Node, signs *lifesign.Signs, log *slog.Logger) error {
+func serve(ctx context.Context, cfg *config.Node, signs *lifesign.Signs, log *slog.Logger, found *findings) error {
 	known := relay.OpenList(filepath.Join(cfg.StateDir, "relay"), cfg.Controllers, log)
 	way, err := reach(ctx, cfg, known, log)
 	if err != nil {
@@ -123,11 +125,13 @@ func serve(ctx context.Context, cfg *config.Node, signs *lifesign.Signs, log *sl
 			}
 		})
 	}
-	group.Go(func() error { return serveNode(ctx, cfg, way, signs, log, func() { close(owned) }) })
+	group.Go(func() error { found.keep(ctx); return nil })
+	group.Go(func() error { return serveNode(ctx, cfg, way, signs, log, found, func() { close(owned) }) })
 	return group.Wait()
 }
 
-func serveNode(ctx context.Context, cfg *config.Node, way *way, signs *lifesign.Signs, log *slog.Logger, owned func()) error {
+func serveNode(ctx context.Context, cfg *config.Node, way *way, signs *lifesign.Signs, log *slog.Logger, found *findings,
+	owned func()) error {
 	self, err := os.Executable()
 	if err != nil {
 		return err
@@ -165,7 +169,7 @@ func serveNode(ctx context.Context, cfg *config.Node, way *way, signs *lifesign.
 		CPUSets: noded.CPUs{Bind: cfg.CPUBind == "cores" || cfg.CPUBind == "auto" && cfg.Dir == "", Must: cfg.CPUBind == "cores",
 			Near: cfg.MemoryNear, Only: only},
 		CgroupBase: cfg.Cgroup, JobLimits: limits, Processes: int64(cfg.Processes),
-		Controllers: cfg.Controllers, TLS: way.tls, Enrol: way.enrol, Owned: owned}
+		Controllers: cfg.Controllers, TLS: way.tls, Enrol: way.enrol, Owned: owned, Findings: found.now}
 	return noded.Run(ctx, o)
 }
 

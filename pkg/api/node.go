@@ -216,6 +216,7 @@ type PingReply struct {
 	Version       string    `json:"version"`
 	PID           int       `json:"pid"`
 	StartTime     time.Time `json:"start_time"`
+	Time          time.Time `json:"time,omitzero"`  // now, on its host
 	Lineage       uint64    `json:"lineage"`        // number of the last commit
 	Hold          string    `json:"hold,omitempty"` // why it starts and stops nothing
 	NodesUp       int       `json:"nodes_up"`

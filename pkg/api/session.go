@@ -191,6 +191,8 @@ type CardInfo struct {
 type NodeLoad struct {
 	Hundredths int   `json:"hundredths" bound:"..1000000000"`          // of the load average of the last minute
 	FreeBytes  int64 `json:"free_bytes" bound:"..1152921504606846976"` // memory that nothing uses
+	// Findings are what the node finds wrong with its own configuration and host.
+	Findings []DoctorFinding `json:"findings,omitempty" bound:"n=64"`
 }
 
 // CardSample is what a card was seen doing.

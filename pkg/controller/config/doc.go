@@ -11,6 +11,9 @@
 //     viper lower-cases the keys of maps, so a name must never be a key.
 //   - Paths are absolute: a daemon's working directory means nothing.
 //
+// [CheckController] and [CheckNode] say what is wrong with a file, and with what it names on this host, without a daemon that
+// would start with it.
+//
 // Failure rules: all that is wrong is reported at once, one line each: file, line, key,
 // what was found, what is wanted. An unknown key is an error and names the nearest key.
 // A file that is named but missing is an error; no file at all (path "") means defaults.

@@ -39,6 +39,36 @@ func keyLines(data []byte) map[string]int {
 	return lines
 }
 
+// twice is the first key, or table, of a file that stands there a second time; 0: none does.
+func twice(data []byte) (key string, line int) {
+	seen, count := map[string]bool{}, map[string]int{}
+	var p unstable.Parser
+	p.Reset(data)
+	prefix := ""
+	for p.NextExpression() {
+		e := p.Expression()
+		name, line := keyOf(&p, e)
+		whole := name
+		switch e.Kind {
+		case unstable.ArrayTable:
+			prefix = fmt.Sprintf("%s[%d].", name, count[name])
+			count[name]++
+			continue
+		case unstable.Table:
+			prefix = name + "."
+		case unstable.KeyValue:
+			whole = prefix + name
+		default:
+			continue
+		}
+		if seen[whole] {
+			return name, line
+		}
+		seen[whole] = true
+	}
+	return "", 0
+}
+
 // note keeps the first line of a key.
 func note(lines map[string]int, key string, line int) {
 	if _, ok := lines[key]; !ok {

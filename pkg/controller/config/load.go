@@ -109,6 +109,9 @@ func (s *source) read(v *viper.Viper, file text) error {
 			line, column := bad.Position()
 			return fmt.Errorf("%s:%d:%d: not TOML: %s", file.path, line, column, strings.TrimPrefix(bad.Error(), "toml: "))
 		}
+		if key, line := twice(file.data); line > 0 {
+			return fmt.Errorf("%s:%d: not TOML: %s stands above already", file.path, line, key)
+		}
 		return fmt.Errorf("%s: %w", file.path, err)
 	}
 	s.lines = keyLines(file.data)

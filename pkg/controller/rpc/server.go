@@ -291,7 +291,7 @@ func caller(id auth.Identity) engine.Caller {
 
 func (s *Server) ping(*http.Request, auth.Identity) (*api.PingReply, error) {
 	p := s.Engine.Ping()
-	p.Version, p.PID, p.StartTime = s.Version, os.Getpid(), s.Started
+	p.Version, p.PID, p.StartTime, p.Time = s.Version, os.Getpid(), s.Started, time.Now()
 	if s.Seat != nil {
 		p.Leader, p.Term = s.Seat()
 	}

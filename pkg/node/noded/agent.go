@@ -118,7 +118,11 @@ func (d *daemon) Load() *api.NodeLoad {
 	}
 	const unit = 1 << 16 // of the kernel's load
 	// Where nodes share a machine its free memory may be more than one of them has.
-	return &api.NodeLoad{Hundredths: int(i.Loads[0] * 100 / unit), FreeBytes: min(int64(i.Freeram)*int64(i.Unit), d.memory())}
+	l := &api.NodeLoad{Hundredths: int(i.Loads[0] * 100 / unit), FreeBytes: min(int64(i.Freeram)*int64(i.Unit), d.memory())}
+	if d.opts.Findings != nil {
+		l.Findings = d.opts.Findings()
+	}
+	return l
 }
 
 // Notes implements [session.Agent].

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"log/slog"
 
+	"gangd/pkg/api"
 	"gangd/pkg/node/gpu"
 	"gangd/pkg/node/proc"
 	"gangd/pkg/wire/lifesign"
@@ -49,5 +50,7 @@ type Options struct {
 	JobLimits  []proc.Rlimit // over those of a login
 	Processes  int64         // that a member may have; 0: a part of what the machine can have
 	Log        *slog.Logger
-	Signs      *lifesign.Signs // to the service manager; nil: there is none
+	// Findings are what is wrong with the configuration and the host, looked up beside; nil: nobody looks.
+	Findings func() []api.DoctorFinding `json:"-"`
+	Signs    *lifesign.Signs            // to the service manager; nil: there is none
 }

@@ -1,0 +1,118 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"gangd/pkg/api"
+	"gangd/pkg/client"
+	"gangd/pkg/core/finding"
+	"gangd/pkg/core/hostlist"
+)
+
+func newDoctor() *cobra.Command {
+	var asJSON, notes bool
+	var nodes string
+	cmd := &cobra.Command{
+		Use: "doctor", Short: "find what is wrong with the cluster", Args: noArgs,
+		Long: "Looks at the controllers, at every node with what its gnoded finds on its own host, at partitions,\n" +
+			"reservations, jobs and notices, for an admin also at the store, and says what is wrong, the worst first: what it is\n" +
+			"about, what was seen, its severity and id, and below that what to do. The ids do not change; docs/doctor.md has\n" +
+			"all of them. It changes nothing, and may be asked from any host. Exit status 1 when something was found, 4 when\n" +
+			"the controller does not answer.",
+		Example: `  gctl doctor                              what is wrong
+  gctl doctor --node=n[1-4]                what is wrong with these nodes
+  gctl doctor --json | jq -r '.findings[] | [.severity, .id, .subject] | @tsv'`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			f := &finding.Facts{Version: api.Version}
+			if nodes != "" {
+				var err error
+				if f.Only, err = hostlist.Expand(nodes); err != nil {
+					return Usagef("--node=%s: %v", nodes, err)
+				}
+			}
+			found, err := examine(cmd.Context(), client.New(), f)
+			if err != nil && len(found) == 0 {
+				return err
+			}
+			if !notes {
+				found = slices.DeleteFunc(found, func(f api.DoctorFinding) bool { return f.Severity == api.SeverityNote })
+			}
+			if said := WriteFindings(cmd, found, finding.Looked(finding.OfConfig, finding.OfHost, finding.OfCluster, finding.OfStore),
+				asJSON); err == nil {
+				err = said
+			}
+			return err
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "as JSON")
+	cmd.Flags().BoolVar(&notes, "notes", false, "also what a person has made so: nodes taken out, partitions changed, weak containment")
+	cmd.Flags().StringVar(&nodes, "node", "", "findings of these `NODES` alone")
+	return cmd
+}
+
+// examine asks a cluster for all that can be judged. A controller that does not answer is a finding, and the error.
+func examine(ctx context.Context, c *client.Client, f *finding.Facts) (finding.List, error) {
+	var l finding.List
+	begin := time.Now()
+	p, err := c.Ping(ctx)
+	f.Asked, f.Now = time.Since(begin), now()
+	if err != nil {
+		l.Add("controller-unreachable", c.Socket(), "%v", err)
+		return l, &ExitError{Status: api.ExitUnreachable}
+	}
+	f.Ping, f.Time = p, p.Time
+	if f.Ping.Term != 0 {
+		if all, err := c.Controllers(ctx); err == nil {
+			f.Ping.Controllers = all.Controllers
+		}
+	}
+	if f.Nodes, err = c.Nodes(ctx); err != nil {
+		return nil, err
+	}
+	for _, name := range f.Only {
+		if !slices.ContainsFunc(f.Nodes.Nodes, func(n api.Node) bool { return n.Name == name }) {
+			return nil, api.Errorf(api.CodeNotFound, "there is no node %s", name)
+		}
+	}
+	if len(f.Only) > 0 {
+		return finding.Cluster(f).Sorted(), nil
+	}
+	jobs, err := c.Jobs(ctx, &api.JobQuery{NoRanks: true, Cleaning: true})
+	if err != nil {
+		return nil, err
+	}
+	f.Jobs = jobs.Jobs
+	reserved, err := c.Reservations(ctx)
+	if err != nil {
+		return nil, err
+	}
+	f.Reservations = reserved.Reservations
+	// An admin's are everybody's; whoever may not ask finds nothing there.
+	f.Outbox, _ = c.Outbox(ctx)
+	f.Verify, _ = c.Verify(ctx)
+	return finding.Cluster(f).Sorted(), nil
+}
+
+// WriteFindings says what was found, and that nothing was. The error is the exit status.
+func WriteFindings(cmd *cobra.Command, found finding.List, looked int, asJSON bool) error {
+	found = found.Sorted()
+	var err error
+	switch {
+	case asJSON:
+		err = WriteJSON(cmd.OutOrStdout(), &api.FindingsReply{SchemaVersion: api.SchemaVersion, Checked: looked,
+			Findings: append([]api.DoctorFinding{}, found...)})
+	case len(found) == 0:
+		_, err = fmt.Fprintf(cmd.OutOrStdout(), "nothing found, of %d things looked for\n", looked)
+	default:
+		err = found.Write(cmd.OutOrStdout())
+	}
+	if err == nil && found.Bad() {
+		err = &ExitError{Status: 1}
+	}
+	return err
+}
