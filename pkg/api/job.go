@@ -98,7 +98,7 @@ type Job struct {
 	SubmitHost  string         `json:"submit_host,omitempty"`
 	Dependency  string         `json:"dependency,omitempty"` // the part that is not met: "afterok:12(unfulfilled)"
 	Asked       *Asked         `json:"asked,omitempty"`      // the words it was asked for in
-	Words       []string       `json:"words,omitempty"`      // see [Spec].Words
+	Words       []string       `json:"words,omitzero"`       // see [Spec].Words
 	Roles       []Role         `json:"roles,omitempty"`      // none: all ranks ask for the same
 	Components  []JobComponent `json:"components,omitempty"` // of a heterogeneous job, in the order of its roles
 	Component   *int           `json:"-"`                    // it is this one of them, see [Job.Part]

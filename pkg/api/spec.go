@@ -63,8 +63,8 @@ type Spec struct {
 	Asked *Asked `json:"asked,omitempty"`
 
 	// Words are the options that its size, resources and nodes were asked for with, as --NAME=VALUE: what waits is asked for
-	// anew from them when one of them is changed. None: they are not known.
-	Words []string `json:"words,omitempty" bound:"n=64 len=131071"`
+	// anew from them when one of them is changed. Nil: they are not known.
+	Words []string `json:"words,omitzero" bound:"n=64 len=131071"`
 
 	RanksPerNode int      `json:"ranks_per_node,omitempty" bound:"..65536"` // exactly so many on each node (the last may have fewer), 0: any
 	MinNodes     int      `json:"min_nodes,omitempty" bound:"..65536"`      // 0: any

@@ -21,6 +21,7 @@ type specs struct {
 	asks      map[askKey]*sharedAsk
 
 	whole map[string]*api.Spec // of new jobs by hash, for the store; nil: there are none
+	left  []string             // hashes of those that jobs asked for before
 }
 
 type askKey struct {

@@ -399,11 +399,12 @@ type Changes struct {
 	Epochs []EpochRow // attempts, newest form
 	Steps  []api.Step // that have ended
 	// Measures are of members that have ended, Ledger is what has to be added to it, each key once.
-	Measures []MeasureRow
-	Ledger   []api.LedgerRow
-	Specs    map[string]*api.Spec // of new jobs by hash, whole, and of those that ask for something else now
-	Nodes    []*Node
-	Forgot   []string // nodes that are known no more; one may be in Nodes again
+	Measures  []MeasureRow
+	Ledger    []api.LedgerRow
+	Specs     map[string]*api.Spec // of new jobs by hash, whole, and of those that ask for something else now
+	LeftSpecs []string             // hashes of those that jobs asked for before, which others may still
+	Nodes     []*Node
+	Forgot    []string // nodes that are known no more; one may be in Nodes again
 	// Letters that changed, by id; a nil one is gone.
 	Letters []LetterRow
 

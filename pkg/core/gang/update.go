@@ -289,6 +289,7 @@ func (cl *control) respec(e *entry, ev *Update, say reportFunc) {
 	j := cl.jobs.edit(e)
 	cl.holdings.uncount(j)
 	cl.specs.drop(j)
+	cl.specs.left = append(cl.specs.left, j.SpecHash)
 	j.Spec, j.SpecHash, j.TextBytes = ev.Spec.WithoutTexts(), ev.SpecHash, ev.Spec.TextBytes()
 	j.Constraint, j.Prefer = nil, nil // the spec has them
 	if cl.specs.whole == nil {

@@ -182,6 +182,7 @@ func (w *World) Take() Changes {
 	w.record.take(&ch)
 	w.site.take(&ch.SiteChanges)
 	ch.Specs, w.specs.whole = w.specs.whole, nil
+	ch.LeftSpecs, w.specs.left = w.specs.left, nil
 	ch.Steps, w.steps.ended = w.steps.ended, nil
 	ch.Ledger = w.books.ledger.take()
 	return ch

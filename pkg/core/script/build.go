@@ -115,7 +115,8 @@ func build(settings []Setting, now time.Time) (*Ask, []Warning, error) {
 }
 
 // asWords are the settings that size, resources and nodes were asked for with.
-func (a *Ask) asWords() (out []string) {
+func (a *Ask) asWords() []string {
+	out := []string{} // none is known, too
 	for i := range a.Used {
 		if s := &a.Used[i]; IsResource(s.Option.Long) {
 			out = append(out, s.word())

@@ -74,6 +74,7 @@ func (s *Store) batch(b *batch, ch *gang.Changes, lineage, nextID, nextSeq int64
 // batch gathers the rows of a batch by table, the newest of each key.
 type batch struct {
 	rows map[*sqlstore.Table]*rows
+	left []string // specs that some job has no more
 }
 
 // rows are those of one table.
@@ -132,6 +133,12 @@ func (b *batch) Drop(t *sqlstore.Table, k any) error {
 	return nil
 }
 
+// DropSpec keeps that a spec is to go if no job has it.
+func (b *batch) DropSpec(hash string) error {
+	b.left = append(b.left, hash)
+	return nil
+}
+
 // clean is a value as PostgreSQL takes it: its texts are UTF-8 without the byte zero.
 func clean(v any) any {
 	if s, ok := v.(string); ok && (strings.IndexByte(s, 0) >= 0 || !utf8.ValidString(s)) {
@@ -159,6 +166,9 @@ func (b *batch) statements() *pgx.Batch {
 		if len(r.at) > 0 {
 			out.Queue(t.Put(unnest[t]), r.columns(t)...)
 		}
+	}
+	for _, hash := range b.left {
+		out.Queue(sqlstore.DropUnused, hash)
 	}
 	return out
 }

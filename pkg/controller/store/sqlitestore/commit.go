@@ -15,6 +15,7 @@ type statements struct {
 	begin, commit, rollback, meta *statement
 	put, drop                     map[*sqlstore.Table]*statement
 	jobLive                       *statement // leaves ended alone, and so all indexes
+	dropSpec                      *statement
 }
 
 func prepareStatements(w *writer) (*statements, error) {
@@ -31,15 +32,24 @@ func prepareStatements(w *writer) (*statements, error) {
 	st.begin, st.commit, st.rollback = prepare("BEGIN IMMEDIATE", 0), prepare("COMMIT", 0), prepare("ROLLBACK", 0)
 	st.meta = prepare("UPDATE meta SET lineage = ?, next_id = ?, next_seq = ?, sum = ?", 4)
 	for _, t := range sqlstore.Batched {
+		if t == sqlstore.Job {
+			continue
+		}
 		st.put[t] = prepare(t.Put(values(t)), len(t.Columns))
 	}
 	for _, t := range []*sqlstore.Table{sqlstore.Job, sqlstore.Rank, sqlstore.Node, sqlstore.Reservation, sqlstore.Partition, sqlstore.Crontab,
 		sqlstore.Letter} {
 		st.drop[t] = prepare(fmt.Sprintf("DELETE FROM %s WHERE %s = ?", t.Name, t.KeyNames()), 1)
 	}
+	// SQLite writes the index of what a statement sets, changed or not: one leaves the spec alone, one the end too.
+	// A job that asks for something else is dropped before it is put.
+	over := *sqlstore.Job
+	over.Changed = []string{"data", "ended"}
+	st.put[sqlstore.Job] = prepare(over.Put(values(&over)), len(over.Columns))
 	live := *sqlstore.Job
 	live.Columns, live.Changed = live.Columns[:len(live.Columns)-1], []string{"data"}
 	st.jobLive = prepare(live.Put(values(&live)), len(live.Columns))
+	st.dropSpec = prepare(sqlstore.DropUnused, 1)
 	return st, err
 }
 
@@ -57,6 +67,9 @@ func (st *statements) Put(t *sqlstore.Table, values ...any) error {
 
 // Drop removes one at once.
 func (st *statements) Drop(t *sqlstore.Table, key any) error { return st.drop[t].run(key) }
+
+// DropSpec removes one at once: the rows of all jobs of a batch are put before.
+func (st *statements) DropSpec(hash string) error { return st.dropSpec.run(hash) }
 
 // Commit writes one batch in one transaction.
 func (s *Store) Commit(ctx context.Context, ch *gang.Changes) (uint64, error) {

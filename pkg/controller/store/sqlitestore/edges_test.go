@@ -42,6 +42,11 @@ func (r *rowsOf) Drop(t *sqlstore.Table, key any) error {
 	return nil
 }
 
+func (r *rowsOf) DropSpec(hash string) error {
+	r.said = append(r.said, "-unused spec "+hash)
+	return nil
+}
+
 // TestRowsOfABatch: what is written of a batch, in which order, and which specs are stored already.
 func TestRowsOfABatch(t *testing.T) {
 	job := func(id int64, epoch int, hash string) *gang.Job {
@@ -51,7 +56,7 @@ func TestRowsOfABatch(t *testing.T) {
 	}
 	blank, works := gang.Rank{State: api.RankBlocked}, gang.Rank{State: api.RankRunning}
 	ch := storetest.Submitted(job(4, 1, "old"), job(5, 0, "known"), job(6, 0, "new"), job(7, 0, "new"))
-	ch.Revived = []int64{3}
+	ch.Revived, ch.LeftSpecs = []int64{3}, []string{"left"}
 	ch.Ranks = []gang.RankRow{{Job: 4, Index: 0, Rank: blank}, {Job: 4, Index: 1, Rank: works}, {Job: 5, Index: 0, Rank: blank}, {Job: 6, Index: 1, Rank: works}, {Job: 9, Index: 1, Rank: blank}}
 	ch.Epochs, ch.Steps = []gang.EpochRow{{Job: 4, Epoch: 2}}, []api.Step{{JobID: 4, Epoch: 2, StepID: "8"}}
 	ch.Measures, ch.Ledger = []gang.MeasureRow{{Job: 4, Epoch: 2, Member: 3, Measure: &api.Measure{}}}, []api.LedgerRow{{LedgerKey: api.LedgerKey{Day: "2026-01-02", User: "ada"}}}
@@ -66,7 +71,7 @@ func TestRowsOfABatch(t *testing.T) {
 	if err := sqlstore.Batch(ch, 5, known, &got); err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"-job 3", "+spec old", "+job 4", "+job 5", "+spec new", "+job 6", "+job 7",
+	want := []string{"-job 3", "-job 4", "+spec old", "+job 4", "+job 5", "+spec new", "+job 6", "+job 7", "-unused spec left",
 		fmt.Sprint("-rank ", 4<<16), fmt.Sprint("+rank ", 4<<16|1), fmt.Sprint("+rank ", 6<<16|1), fmt.Sprint("-rank ", 9<<16|1), "+epoch 4/2", "+step 4/2/8", "+measure 4/2/3", "+ledger 2026-01-02/ada////",
 		"-node n1", "+node n2", "-reservation r1", "+reservation r2", "-partition p1", "+partition p2", "-crontab u1", "+crontab u2", "-letter 1", "+letter 2", "+claims 1", "+event 11"}
 	if !slices.Equal(got.said, want) {

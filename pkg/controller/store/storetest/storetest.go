@@ -72,6 +72,7 @@ func Run(t *testing.T, newPlace func(t *testing.T) Place) {
 		{"a large job is forgotten in pieces", testForgetLarge},
 		{"events of nodes are forgotten by age", testForgetNodeEvents},
 		{"texts of who never ran are dropped", testDropTexts},
+		{"a job that waits asks for something else", testChangedSpec},
 		{"runs of the controller are known", testRuns},
 		{"random batches against a model", testModel},
 	} {
@@ -349,6 +350,41 @@ func testSharedSpec(t *testing.T, p Place) {
 			t.Fatal("two elements of an array have specs of their own")
 		}
 	}
+}
+
+// testChangedSpec: a job that asks for something else while it waits has the other spec from that commit on, also once it has ended.
+func testChangedSpec(t *testing.T, p Place) {
+	ctx := context.Background()
+	s := mustOpen(t, p)
+	j := NewJob(1, 1)
+	mustCommit(t, s, Submitted(j, NewJob(2, 1)))
+	for _, hash := range []string{"other", "third", "hash-of-train", "other"} {
+		left := j.SpecHash
+		j = j.Copy()
+		j.SpecHash, j.Spec = hash, NewJob(1, 1).Spec
+		if hash != "hash-of-train" {
+			j.Spec.WorkDir = "/home/" + hash
+		}
+		ch := WithSpecs(&gang.Changes{Jobs: []*gang.Job{j}})
+		ch.LeftSpecs = []string{left}
+		mustCommit(t, s, ch)
+		same(t, "jobs", mustLoad(t, s, time.Time{}).Jobs, []*gang.Job{j, NewJob(2, 1)})
+		if _, err := s.Spec(ctx, left); (left == "hash-of-train") != (err == nil) {
+			t.Errorf("the spec %s that the job had, and job 2 has hash-of-train: %v", left, err)
+		}
+		got, err := s.Spec(ctx, hash)
+		if err != nil {
+			t.Fatal(err)
+		}
+		same(t, "its spec", got, WithSpecs(&gang.Changes{Jobs: []*gang.Job{j}}).Specs[hash])
+	}
+	mustVerify(t, s)
+	mustCommit(t, s, &gang.Changes{Jobs: []*gang.Job{end(j, T0)}})
+	got, err := s.Job(ctx, 1)
+	if err != nil || got.SpecHash != "other" {
+		t.Fatalf("the job after its end: %+v, %v", got, err)
+	}
+	mustVerify(t, s)
 }
 
 // testTexts: what makes a spec large is on the disk, and in memory only of whoever asks for it.

@@ -16,6 +16,8 @@ type Sink interface {
 	Put(t *Table, values ...any) error
 	// Drop takes the row with a key away, if there is one.
 	Drop(t *Table, key any) error
+	// DropSpec takes a spec away that no job has once all rows are put.
+	DropSpec(hash string) error
 }
 
 // maxSpecs bounds the hashes remembered as stored: 4,096 of 64 letters are half a
@@ -35,7 +37,19 @@ func Batch(ch *gang.Changes, nextID int64, known Specs, to Sink) error {
 		}
 	}
 	for _, j := range ch.Jobs {
+		if ch.Specs[j.SpecHash] != nil && j.ID < nextID {
+			// It asks for something else now. A row put over another may leave its spec alone: see sqlitestore.
+			if err := to.Drop(Job, j.ID); err != nil {
+				return err
+			}
+		}
 		if err := job(ch, j, nextID, known, to); err != nil {
+			return err
+		}
+	}
+	for _, hash := range ch.LeftSpecs {
+		delete(known, hash)
+		if err := to.DropSpec(hash); err != nil {
 			return err
 		}
 	}

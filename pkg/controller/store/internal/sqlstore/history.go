@@ -210,8 +210,7 @@ func (s *Store) hide(w Writer, jobs []int64) error {
 		}
 	}
 	for _, h := range hashes {
-		_, err := w.Exec("DELETE FROM spec WHERE hash = $1 AND NOT EXISTS (SELECT 1 FROM job WHERE substr(spec, 1, 8) = substr($1, 1, 8) AND "+
-			"spec = $1)", h)
+		_, err := w.Exec(DropUnused, h)
 		if err != nil {
 			return err
 		}

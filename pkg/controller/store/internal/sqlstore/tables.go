@@ -38,9 +38,9 @@ type Table struct {
 // The tables of a commit.
 var (
 	Spec = &Table{Name: "spec", Columns: columns("hash", "data"), Key: 1, Same: true}
-	// Only ended and data of a job ever change, so that updates of one that lives touch no index.
+	// What else a job has never changes; its spec does only where it asks for something else while it waits.
 	Job = &Table{Name: "job", Columns: columns("id#", "array_id#", `"user"`, "spec", "submit#", "data", "ended#"), Key: 1,
-		Changed: []string{"data", "ended"}}
+		Changed: []string{"spec", "data", "ended"}}
 	Rank    = &Table{Name: "rank", Columns: columns("id#", "data"), Key: 1, Changed: data}
 	Epoch   = &Table{Name: "epoch", Columns: columns("job#", "epoch#", "data"), Key: 2, Changed: data}
 	Step    = &Table{Name: "step", Columns: columns("job#", "epoch#", "step#", "data"), Key: 3, Changed: data}
@@ -57,6 +57,9 @@ var (
 )
 
 var data = []string{"data"}
+
+// DropUnused is the statement that drops a spec ($1) that no job has.
+const DropUnused = "DELETE FROM spec WHERE hash = $1 AND NOT EXISTS (SELECT 1 FROM job WHERE substr(spec, 1, 8) = substr($1, 1, 8) AND spec = $1)"
 
 // ledgerKey and ledgerFigures are those of [api.LedgerKey] and [api.LedgerFigures]. Sum is a checksum that can be added
 // to as the figures are: see ledgerSum.
