@@ -4,7 +4,7 @@ LDFLAGS  = -s -w -X gangd/pkg/api.Version=$(VERSION)
 # gnoded alone is built with cgo (NVML loads the driver's library); without a C compiler it
 # is built too, and says "built without NVML".
 CC_FOUND := $(shell command -v $(or $(CC),gcc) >/dev/null 2>&1 && echo 1 || echo 0)
-PURE     = $(filter-out ./cmd/gnoded,$(wildcard ./cmd/*))
+PURE     = $(filter-out ./cmd/gnoded ./cmd/gpmix,$(wildcard ./cmd/*))
 
 .PHONY: help build install test check vuln size unit race e2e controllers ends chaos vm properties recipe fuzz sim model mutants bench scale compare traces sensitivity uplot axe stacks browser demo clean
 .DEFAULT_GOAL := build
@@ -15,7 +15,7 @@ help: ## list the targets
 build: ## all programs, into bin/
 	@mkdir -p bin
 	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/ $(PURE)
-	CGO_ENABLED=$(CC_FOUND) CGO_CFLAGS='-O2 -g -Wno-deprecated-declarations' go build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/gnoded
+	CGO_ENABLED=$(CC_FOUND) CGO_CFLAGS='-O2 -g -Wno-deprecated-declarations' go build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/gnoded ./cmd/gpmix
 
 PREFIX ?= /usr/local
 install: build ## programs, Slurm's names, manual pages and completions below PREFIX (/usr/local)

@@ -15,13 +15,13 @@ func TestInstallBelowAPrefix(t *testing.T) {
 	if out, err := exec.Command("../scripts/install", prefix).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	for _, name := range []string{"bin/gangd", "bin/gnoded", "bin/gsubmit", "libexec/gangd/gshim", "libexec/gangd/gstep", "libexec/gangd/gadopt", "share/man/man1/gsubmit.1", "share/man/man8/gangd.8",
+	for _, name := range []string{"bin/gangd", "bin/gnoded", "bin/gsubmit", "libexec/gangd/gshim", "libexec/gangd/gstep", "libexec/gangd/gpmix", "libexec/gangd/gadopt", "share/man/man1/gsubmit.1", "share/man/man8/gangd.8",
 		"share/bash-completion/completions/gqueue", "share/bash-completion/completions/grun", "share/zsh/site-functions/_gangd", "share/fish/vendor_completions.d/gqueue.fish"} {
 		if _, err := os.Stat(filepath.Join(prefix, name)); err != nil {
 			t.Error(err)
 		}
 	}
-	for _, name := range []string{"gshim", "gstep", "gadopt"} {
+	for _, name := range []string{"gshim", "gstep", "gpmix", "gadopt"} {
 		if _, err := os.Stat(filepath.Join(prefix, "bin", name)); err == nil {
 			t.Errorf("%s is in everybody's PATH", name)
 		}

@@ -182,6 +182,30 @@ func TestMPICH(t *testing.T) {
 	}
 }
 
+// TestOpenMPI: a program of Open MPI is started by srun alone, which serves it PMIx, also where the site says so and the step nothing;
+// one that aborts ends the step.
+func TestOpenMPI(t *testing.T) {
+	needsMPI(t, "openmpi-bin libopenmpi-dev", "mpicc.openmpi")
+	if found, _ := filepath.Glob("/usr/lib/*-linux-gnu/libpmix.so.2"); len(found) == 0 {
+		t.Skip("no libpmix.so.2, wants Debian's libpmix2")
+	}
+	c := start(t, "--nodes=4", "--gpus=1x80G", "--set", "mpi_default=pmix")
+	c.slurmNames()
+	c.script("ring.c", ringProgram)
+	c.script("abort.c", strings.Replace(ringProgram, "MPI_Finalize", "if (rank == 5) MPI_Abort(MPI_COMM_WORLD, 3);\n  for (;;) sleep(1);\n  MPI_Finalize", 1))
+	c.tool("mpicc.openmpi", "ring.c", "-o", "ring")
+	c.tool("mpicc.openmpi", "-include", "unistd.h", "abort.c", "-o", "abort")
+	c.tool("sbatch", "-W", "-N4", "-n8", "--time=5", "-o", "mpi.out", "--wrap", `export OMPI_MCA_btl=tcp,self
+srun --mpi=pmix ./ring; srun ./ring; srun --mpi=pmix_v4 -N2 -n3 ./ring; srun --mpi=pmix ./abort > abort.out 2>&1; echo "abort $?"
+srun --mpi=pmix sh -c 'ls -d /tmp/gangd-pmix-* | wc -l' | sort -u | grep -c '^0$'; ls -d /tmp/gangd-pmix-* 2>/dev/null | wc -l`)
+	if got := c.file("mpi.out"); !regexp.MustCompile(`^(size 8 sum 28\n){2}size 3 sum 3\nabort [1-9]\d*\n0\n0\n$`).MatchString(got) {
+		t.Errorf("the job wrote %q", got)
+	}
+	if got, want := c.file("abort.out"), "srun: error: mpi/pmix: task 5 aborted StepId="; !strings.Contains(got, want) || strings.Contains(got, "N/A") {
+		t.Errorf("an abort wrote %q, want %q", got, want)
+	}
+}
+
 // Debian's torch 1.13 can't read the default of --redirects under Python 3.11; 1 is one
 // that it can. The rendezvous is on the first node, under a port of the job's own.
 const torchrunScript = `#!/bin/bash

@@ -54,6 +54,7 @@ type Settings struct {
 	InvalidDependency    string        `json:"invalid_dependency" mapstructure:"invalid_dependency"` // "cancel" or "wait"
 	SlurmVersion         string        `json:"slurm_version" mapstructure:"slurm_version"`           // one of [SlurmVersions]
 	PropagateLimits      string        `json:"propagate_limits" mapstructure:"propagate_limits"`     // as --propagate: ALL, NONE, or names
+	MPIDefault           string        `json:"mpi_default" mapstructure:"mpi_default"`               // [MPINone], [MPIPMI2], [MPIPMIx]
 	// [CardsByUUID], [CardsByNumber] or [CardsAuto]
 	CardNames string `json:"card_names" mapstructure:"card_names"`
 	// "FIRST-LAST", see [PortRange]; empty: none
@@ -100,6 +101,7 @@ func DefaultSettings() Settings {
 		InvalidDependency:    InvalidCancel,
 		SlurmVersion:         DefaultSlurmVersion,
 		PropagateLimits:      rlimit.All,
+		MPIDefault:           MPINone,
 		CardNames:            CardsAuto,
 		Ports:                "12000-12999", // the example of Slurm's manual; below those of MASTER_PORT
 		UserJobs:             100_000,

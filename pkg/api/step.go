@@ -201,9 +201,17 @@ type StepReply struct {
 	Nodes         []StepNode `json:"nodes"`
 	Tasks         int        `json:"tasks"`
 	CPUsPerTask   int        `json:"cpus_per_task"`
-	Ports         string     `json:"ports,omitempty"` // as [Step.Ports]
+	Ports         string     `json:"ports,omitempty"`       // as [Step.Ports]
+	MPIDefault    string     `json:"mpi_default,omitempty"` // what a step is served that says nothing: [MPIPMI2], [MPIPMIx]; none: nothing
 	Allocation    Allocation `json:"allocation"`
 }
+
+// What the launchers of a step serve its tasks, for them to find each other.
+const (
+	MPINone = "none"
+	MPIPMI2 = "pmi2" // PMI-1 and PMI-2
+	MPIPMIx = "pmix"
+)
 
 // StepNode is the part of a step on one node.
 type StepNode struct {

@@ -51,7 +51,7 @@ type ask struct {
 	tasksPerGPU           int
 	perTaskCards          bool // --gpu-bind leaves each task its own
 	noBind                bool
-	pmi, pmix             bool
+	mpi                   string // one of [api.MPINone] ...; empty: as the site says
 	box                   api.Container
 	taskProlog            string
 	taskEpilog            string
@@ -370,14 +370,19 @@ func setTime(a *ask, v string) error {
 	return err
 }
 
-// insteadOfPMI is what works for Open MPI, which speaks PMIx alone.
-const insteadOfPMI = "pmi2 serves MPICH, MVAPICH and Intel MPI; programs of Open MPI would each run alone, as rank 0 of 1: start them " +
-	"with its mpirun inside the allocation, which uses srun"
+// insteadOfPMI is what there is for which programs.
+const insteadOfPMI = "pmix serves Open MPI, pmi2 serves MPICH, MVAPICH and Intel MPI"
 
 func setMPI(a *ask, v string) error {
-	a.pmi, a.pmix = v == "pmi2", isPMIx(v)
 	switch {
-	case a.pmi, a.pmix, v == "none", v == "openmpi":
+	case v == "none", v == "openmpi":
+		a.mpi = api.MPINone
+		return nil
+	case v == "pmi2":
+		a.mpi = api.MPIPMI2
+		return nil
+	case isPMIx(v):
+		a.mpi = api.MPIPMIx
 		return nil
 	case v == "list":
 		a.helpTopic = "mpi"
@@ -395,10 +400,6 @@ func isPMIx(v string) bool {
 	}
 	return ok && version == ""
 }
-
-// withoutPMIx is said of a step that is to have PMIx. What labs start so rarely calls it.
-const withoutPMIx = "no PMIx is offered here: what calls it (programs of Open MPI) runs each task alone, as rank 0 of 1; start that " +
-	"with mpirun in the allocation, which uses srun"
 
 func setPorts(a *ask, v string) error {
 	if v == "" {

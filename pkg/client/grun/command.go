@@ -197,7 +197,7 @@ func (r *run) inform() bool {
 		cmdline.WriteHelp(r.out, options, func(o *Option) bool { return o.Help != "" })
 		fmt.Fprint(r.out, "\nsrun's options: grun --help=slurm\nManual: man grun\n")
 	case r.helpTopic == "mpi":
-		fmt.Fprint(r.out, "MPI plugin types are...\n\tnone\n\tpmi2\n")
+		fmt.Fprint(r.out, "MPI plugin types are...\n\tnone\n\tpmi2\n\tpmix\n")
 	case r.usage:
 		fmt.Fprintf(r.out, "usage: %s\n", usage)
 	case r.version && r.name != "grun":

@@ -192,7 +192,7 @@ func TestWhoEndsWithWhom(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	for line, want := range map[string]string{
 		"--bcast=/tmp/x":            "--bcast: files are not copied to nodes; use a shared directory, or cp in a step before",
-		"--mpi=pmix_vx":             "--mpi: pmix_vx is not offered: pmi2 serves MPICH, MVAPICH and Intel MPI; programs of Open MPI would each run alone, as rank 0 of 1: start them with its mpirun inside the allocation, which uses srun, or use --mpi=none",
+		"--mpi=pmix_vx":             "--mpi: pmix_vx is not offered: pmix serves Open MPI, pmi2 serves MPICH, MVAPICH and Intel MPI, or use --mpi=none",
 		"--gres=fpga:1":             `--gres: "fpga:1": only gpu is a resource here`,
 		"-n0":                       `--ntasks: "0" is not a number from 1`,
 		"-m arbitrary":              "error: --distribution=arbitrary names no nodes: use --nodelist, or the file that SLURM_HOSTFILE names",
@@ -224,8 +224,8 @@ func TestBadValuesInSrunsWords(t *testing.T) {
 		{"srun", "--mem=zz true", "error: Invalid --mem specification", 255},
 		{"srun", "-N y true", `error: "y" is not a valid node count`, 255},
 		{"srun", "--resv-ports=x true", `error: Invalid numeric value "x" for --resv-port.`, 1},
-		{"srun", "--mpi=pmi3 true", "error: Invalid MPI type 'pmi3', --mpi=list for acceptable types (pmi2 serves MPICH, MVAPICH and Intel MPI; programs of Open MPI would each run alone, as rank 0 of 1: start them with its mpirun inside the allocation, which uses srun)", 1},
-		{"grun", "--mpi=pmi3 true", "--mpi: pmi3 is not offered: pmi2 serves MPICH, MVAPICH and Intel MPI; programs of Open MPI would each run alone, as rank 0 of 1: start them with its mpirun inside the allocation, which uses srun, or use --mpi=none", 2},
+		{"srun", "--mpi=pmi3 true", "error: Invalid MPI type 'pmi3', --mpi=list for acceptable types (pmix serves Open MPI, pmi2 serves MPICH, MVAPICH and Intel MPI)", 1},
+		{"grun", "--mpi=pmi3 true", "--mpi: pmi3 is not offered: pmix serves Open MPI, pmi2 serves MPICH, MVAPICH and Intel MPI, or use --mpi=none", 2},
 		{"srun", "", "fatal: No command given to execute.", 1},
 		{"grun", "-n x true", `--ntasks: "x" is not a number from 1`, 2},
 		{"grun", "", "no program was given; usage: " + usage, 2},

@@ -131,16 +131,13 @@ func (r *run) options(job api.JobRef, epoch int) (*stepclient.Options, error) {
 	if o.Body.Limits, o.Body.LimitsAsked = r.ask.limits, r.limitsAsked; !r.limitsAsked {
 		o.Body.Limits = limits.Own()
 	}
-	o.Body.Client.Extra, o.Body.Bind, o.Body.PMI = r.extraEnv(mask), r.bind, r.pmi
+	o.Body.Client.Extra, o.Body.Bind, o.MPI = r.extraEnv(mask), r.bind, r.mpi
 	o.Body.TaskProlog, o.Body.TaskEpilog, o.Body.PerTask = r.taskProlog, r.taskEpilog, r.perTask()
 	o.Body.CardsOf = r.cardsOf
 	if err := r.components(o, mask); err != nil {
 		return nil, err
 	}
 	o.Began = r.began
-	if r.pmix && r.quiet == 0 {
-		fmt.Fprintf(r.err, "%s: gangd: --mpi=pmix: %s\n", r.name, withoutPMIx)
-	}
 	if step, err := strconv.Atoi(os.Getenv("GANG_STEP_ID")); err == nil && job.String() == os.Getenv("GANG_JOB_ID") {
 		o.Within = &step
 	}

@@ -115,11 +115,14 @@ func TestRelativeNodes(t *testing.T) {
 	}
 }
 
-// PMIx is taken under each of its names, and nothing is served.
-func TestPMIxIsTaken(t *testing.T) {
-	for v, want := range map[string][2]bool{"pmix": {false, true}, "pmix_v3": {false, true}, "pmix_v4": {false, true}, "pmi2": {true, false}, "none": {}, "openmpi": {}} {
-		if a := taken(t, "--mpi="+v); a.pmi != want[0] || a.pmix != want[1] {
-			t.Errorf("%s: pmi %t, pmix %t", v, a.pmi, a.pmix)
+// PMIx is taken under each of its names, and where nothing is said the site says it.
+func TestMPIIsTaken(t *testing.T) {
+	for v, want := range map[string]string{"pmix": "pmix", "pmix_v3": "pmix", "pmix_v4": "pmix", "pmi2": "pmi2", "none": "none", "openmpi": "none"} {
+		if a := taken(t, "--mpi="+v); a.mpi != want {
+			t.Errorf("%s: %q, want %q", v, a.mpi, want)
 		}
+	}
+	if a := taken(t, "-n1"); a.mpi != "" {
+		t.Errorf("nothing said: %q", a.mpi)
 	}
 }

@@ -276,7 +276,7 @@ var asked = []Option{
 	{Long: "version", Short: 'V', Kind: noValue, List: exact, Group: groupInfo, Help: "version",
 		Set: func(a *ask, _ string) error { a.version = true; return nil }},
 	{Long: "mpi", Kind: value, Arg: "none|pmi2|pmix|list", List: partial, Group: groupStep, Env: []string{"SLURM_MPI_TYPE"},
-		Help: "pmi2: serve PMI-1 and PMI-2 to programs of MPICH, MVAPICH and Intel MPI",
-		Note: "none (and openmpi, which means the same), pmi2, and pmix (pmix_vN), which is taken as none with a line in the step's error " +
-			"output; programs of Open MPI are started by its mpirun in the allocation, which uses srun", Set: setMPI},
+		Help: "pmix: serve PMIx to programs of Open MPI; pmi2: PMI-1 and PMI-2 to those of MPICH, MVAPICH and Intel MPI",
+		Note: "none (and openmpi, which means the same), pmi2, and pmix (pmix_vN), which takes libpmix.so.2 on the nodes: where no node has " +
+			"it a line in the step's error output says so, and tasks run without; else as mpi_default of the site says", Set: setMPI},
 }

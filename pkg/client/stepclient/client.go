@@ -36,6 +36,7 @@ type Options struct {
 	Within *int // the step of the job that the caller is in, nil: none
 	Ask    api.StepAsk
 	Body   stepwire.Body // without Reply and Part
+	MPI    string        // what serves the tasks, one of [api.MPINone] ...; empty: what the site says
 	Quiet  int           // 1: no messages but errors
 
 	Label     bool
@@ -89,14 +90,14 @@ type step struct {
 	fence   fence
 	failed  bool // something ended the step before its tasks did
 	killed  bool
-	aborted bool              // a person ended it; of the main loop, as silent and ctrlC
-	silent  bool              // about how tasks end
-	refused string            // why a node can't start its tasks
-	off     chan struct{}     // closed with refused
-	called  bool              // the controller was asked to end the step
-	images  map[string]string // with a container: the image that each node found
-	all     chan struct{}     // closed when every node has it
-	changed chan struct{}     // of capacity 1
+	aborted bool          // a person ended it; of the main loop, as silent and ctrlC
+	silent  bool          // about how tasks end
+	refused string        // why a node can't start its tasks
+	off     chan struct{} // closed with refused
+	called  bool          // the controller was asked to end the step
+	images  *votes        // with a container: the image that each node found
+	offers  *votes        // with PMIx: whether each node offers it
+	changed chan struct{} // of capacity 1
 
 	out     sync.Mutex // one write at a time
 	running sync.WaitGroup
@@ -128,8 +129,8 @@ func Run(ctx context.Context, c Controller, o *Options) (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("listen for the nodes of the step: %w", err)
 	}
-	s := &step{o: o, c: c, id: id, l: l, begun: make(chan struct{}), all: make(chan struct{}), off: make(chan struct{}),
-		images: map[string]string{}, changed: make(chan struct{}, 1)}
+	s := &step{o: o, c: c, id: id, l: l, begun: make(chan struct{}), off: make(chan struct{}),
+		images: newVotes(), offers: newVotes(), changed: make(chan struct{}, 1)}
 	ctx, cancel := context.WithCancel(ctx)
 	s.running.Go(func() { s.accept(ctx) })
 	defer s.running.Wait()
@@ -298,7 +299,7 @@ func (s *step) welcome(ctx context.Context, c net.Conn) {
 		s.refuse(node, "gnoded is older than containers of steps: the tasks would run outside")
 		return
 	}
-	if s.o.Body.PMI && !g.PMI {
+	if s.wantsPMI() && !g.PMI {
 		s.error("%s: gnoded is older than --mpi=pmi2: the tasks there would each be alone", node)
 		s.Kill(false)
 		return
@@ -316,7 +317,10 @@ func (s *step) welcome(ctx context.Context, c net.Conn) {
 	if taken {
 		return
 	}
-	if s.o.Ask.Container != nil && !s.together(ctx, node, g.Digest) {
+	if s.o.Ask.Container != nil && !s.together(ctx, s.images, node, g.Digest, otherImage) {
+		return
+	}
+	if s.wantsPMIx() && !s.together(ctx, s.offers, node, offer(g.PMIx), otherOffer) {
 		return
 	}
 	err = s.serve(g.Part, conn)
@@ -342,26 +346,39 @@ func (s *step) refuse(node, why string) {
 	s.poke()
 }
 
-// together waits until every node has the image of the step, and it is the same; false: it never comes to that.
-func (s *step) together(ctx context.Context, node, digest string) bool {
+// votes are what nodes say that has to be the same on all of them before any has its body.
+type votes struct {
+	of  map[string]string
+	all chan struct{} // closed when every node has said it
+}
+
+func newVotes() *votes { return &votes{of: map[string]string{}, all: make(chan struct{})} }
+
+// together waits until every node has said the same; false: it never comes to that. differ says of a node what it says, and
+// what another does.
+func (s *step) together(ctx context.Context, v *votes, node, says string, differ func(says, others, other string) string) bool {
 	s.mu.Lock()
 	other, found := "", ""
-	for n, d := range s.images {
-		if d != digest {
+	for n, d := range v.of {
+		if d != says {
 			other, found = n, d
 		}
 	}
-	s.images[node] = digest
-	if len(s.images) == len(s.parts) && other == "" {
-		close(s.all)
-	}
+	v.of[node] = says
+	last := len(v.of) == len(s.parts) && other == ""
 	s.mu.Unlock()
+	if last && v == s.offers && says == offer(false) && s.o.Quiet == 0 {
+		s.sayWithoutPMIx()
+	}
+	if last {
+		close(v.all)
+	}
 	if other != "" {
-		s.refuse(node, fmt.Sprintf("the image is %s here and %s on %s: its tag was moved meanwhile", digest, found, other))
+		s.refuse(node, differ(says, found, other))
 		return false
 	}
 	select {
-	case <-s.all:
+	case <-v.all:
 		return true
 	case <-s.off:
 		return false
@@ -380,6 +397,7 @@ func (s *step) serve(i int, conn *stepwire.Conn) error {
 	body.Reply, body.Part, body.Own = *s.reply, i, s.o.own()
 	body.Reply.Secret, body.Reply.CPUsPerTask = "", cpus
 	body.Client.Host, body.Client.Port = hostOf(conn.LocalAddr())
+	s.setMPI(&body)
 	if err := conn.SendJSON(stepwire.Start, 0, &body); err != nil {
 		return err
 	}
@@ -425,7 +443,7 @@ func (s *step) serve(i int, conn *stepwire.Conn) error {
 		case stepwire.Fence:
 			s.arrived(i)
 		case stepwire.Abort:
-			s.error("mpi/pmi2: task %d aborted StepId=%s: %s", f.Task, s.text(), f.Data)
+			s.error("mpi/%s: task %d aborted StepId=%s: %s", s.plugin(), f.Task, s.text(), f.Data)
 			s.fail()
 		case stepwire.Done:
 			s.mu.Lock()

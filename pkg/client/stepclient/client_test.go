@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -577,13 +578,13 @@ func TestOverItsLimit(t *testing.T) {
 // TestTogether: a node that has the step's image waits until all have it.
 func TestTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &step{parts: make([]part, 3), images: map[string]string{}, all: make(chan struct{}), off: make(chan struct{}), changed: make(chan struct{}, 1)}
+		s := &step{parts: make([]part, 3), images: newVotes(), offers: newVotes(), off: make(chan struct{}), changed: make(chan struct{}, 1)}
 		begun := make(chan bool, len(s.parts))
 		for i := range s.parts {
 			if len(begun) != 0 {
 				t.Fatalf("a node began when %d of %d had the image", i, len(s.parts))
 			}
-			go func() { begun <- s.together(t.Context(), fmt.Sprint("n", i), "a") }()
+			go func() { begun <- s.together(t.Context(), s.images, fmt.Sprint("n", i), "a", otherImage) }()
 			synctest.Wait()
 		}
 		for range s.parts {
@@ -614,5 +615,36 @@ func TestLaunchTime(t *testing.T) {
 	from = late()
 	if err := s.checkLaunch(t.Context(), &from); err == nil || !strings.HasSuffix(err.Error(), "did not start: no word from n2 within 60 s") || n.stopped.Load() != 1 {
 		t.Errorf("too late: %v, ended %d times", err, n.stopped.Load())
+	}
+}
+
+// TestWithoutPMIx: where no node offers PMIx a step that asks for it runs without, which is said once; where some do it doesn't run.
+func TestWithoutPMIx(t *testing.T) {
+	const line = "grun: --mpi=pmix: no PMIx is offered here: what calls it (programs of Open MPI) runs each task alone, as rank 0 of 1; start " +
+		"that with mpirun in the allocation, which uses srun\n"
+	for _, c := range []struct {
+		mpi   string
+		quiet int
+		err   string
+	}{{"", 0, ""}, {api.MPINone, 0, ""}, {api.MPIPMIx, 0, line}, {api.MPIPMIx, 1, ""}} {
+		n := &nodes{tasks: [][]int{{0}, {1}}}
+		r := play(t, n, `echo "x${PMIX_RANK-}"`, func(o *Options) { o.MPI, o.Quiet = c.mpi, c.quiet })
+		if r.out != "x\nx\n" || r.err != c.err || r.code != 0 || r.failed != nil {
+			t.Errorf("%q, quiet %d: %+v, want %q", c.mpi, c.quiet, r, c.err)
+		}
+	}
+	s := &step{o: &Options{Quiet: 1}, parts: make([]part, 2), offers: newVotes(), off: make(chan struct{}), changed: make(chan struct{}, 1)}
+	first := make(chan bool)
+	go func() { first <- s.together(t.Context(), s.offers, "n1", offer(true), otherOffer) }()
+	for s.mu.Lock(); len(s.offers.of) == 0; s.mu.Lock() {
+		s.mu.Unlock()
+		runtime.Gosched()
+	}
+	s.mu.Unlock()
+	if s.together(t.Context(), s.offers, "n2", offer(false), otherOffer) || <-first {
+		t.Error("a step begins with PMIx on one of two nodes")
+	}
+	if want := "n2: no PMIx is offered (libpmix.so.2 and gpmix) here, and on n1 PMIx is offered: tasks of one step can't have it on some nodes alone"; s.refused != want {
+		t.Errorf("refused with %q, want %q", s.refused, want)
 	}
 }

@@ -24,7 +24,7 @@ func (s *step) publish(f stepwire.Frame) {
 	}
 	s.mu.Unlock()
 	if much && !s.isKilled() {
-		s.error("mpi/pmi2: the tasks of StepId=%s publish more than %d bytes", s.text(), pmi.MaxStore)
+		s.error("mpi/%s: the tasks of StepId=%s publish more than %d bytes", s.plugin(), s.text(), pmi.MaxStore)
 		s.fail()
 	}
 }

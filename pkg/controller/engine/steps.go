@@ -177,6 +177,9 @@ func (e *Engine) stepReply(id int64, s *gang.Step) (*api.StepReply, error) {
 	}
 	out := &api.StepReply{SchemaVersion: api.SchemaVersion, JobID: id, Epoch: j.Epoch, StepID: s.ID, Secret: s.Secret,
 		CPUsPerTask: max(1, s.Ask.CPUsPerTask), Ports: hostlist.Ranges(s.Ports), Allocation: e.allocation(j)}
+	if m := e.opt.Settings.MPIDefault; m != api.MPINone {
+		out.MPIDefault = m
+	}
 	for i := range s.Parts {
 		p := &s.Parts[i]
 		if p.Member >= len(out.Allocation.Nodes) {

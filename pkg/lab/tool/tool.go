@@ -37,6 +37,7 @@ var packages = map[string]string{
 	"mpicc.mpich":                   "libmpich-dev",
 	"mpifort":                       "libopenmpi-dev",
 	"mpicc":                         "libopenmpi-dev",
+	"mpicc.openmpi":                 "libopenmpi-dev",
 	"mpirun":                        "openmpi-bin",
 	"nice":                          "coreutils",
 	"nsenter":                       "util-linux",

@@ -38,6 +38,7 @@ type launcher struct {
 	conn  *stepwire.Conn
 	body  *stepwire.Body
 	pmi   *pmi.Server // nil: not asked for
+	pmix  *pmixServer // nil: not asked for
 
 	mu       sync.Mutex
 	tasks    []*task
@@ -133,8 +134,8 @@ func (l *launcher) obey(r *bufio.Reader) {
 func (l *launcher) reach() error {
 	ctx, cancel := context.WithTimeout(context.Background(), reachFor)
 	defer cancel()
-	hello := &stepwire.Greeting{Secret: l.start.Secret, Part: l.start.Part, Node: l.start.Node, PMI: true, Hooks: true,
-		Refused: l.start.Refused}
+	hello := &stepwire.Greeting{Secret: l.start.Secret, Part: l.start.Part, Node: l.start.Node, PMI: true, PMIx: offersPMIx(),
+		Hooks: true, Refused: l.start.Refused}
 	if in := l.start.InImage; in != nil {
 		hello.Image, hello.Digest = in.Name, in.Digest
 	}

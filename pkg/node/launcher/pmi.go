@@ -9,6 +9,9 @@ import (
 // servePMI makes the server of the tasks here, where the step asks for one.
 func (l *launcher) servePMI() {
 	b := l.body
+	if b.PMIx {
+		l.servePMIx()
+	}
 	if !b.PMI {
 		return
 	}
@@ -30,6 +33,8 @@ func (l *launcher) fence(pieces [][]byte) {
 // fenced is the client's answer.
 func (l *launcher) fenced(f stepwire.Frame) {
 	switch {
+	case l.pmix != nil:
+		l.pmix.fenced(f)
 	case l.pmi == nil:
 	case f.Type == stepwire.Fence:
 		go l.pmi.Passed() // a task may be slow to read

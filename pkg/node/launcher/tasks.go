@@ -93,6 +93,9 @@ func (l *launcher) launch() {
 			l.tellEnded(number)
 		}
 	}
+	if !slices.ContainsFunc(l.tasks, func(t *task) bool { return !t.gone }) {
+		l.pmix.close()
+	}
 	l.say(shim.LauncherWord{Launched: true})
 	_ = l.conn.Send(stepwire.Started, 0, nil)
 }
@@ -241,6 +244,9 @@ func (l *launcher) startTask(t *task, dir string, env []string) error {
 		}
 		defer f.Close()
 		inherited, env = append(inherited, f.Fd()), setEnv(env, more)
+	}
+	if l.pmix != nil {
+		env = setEnv(env, l.pmix.envs[t.local])
 	}
 	hooks := l.hooks(dir)
 	path, argv = hooks.Before(path, argv)
@@ -431,9 +437,12 @@ func (l *launcher) ended(pid int, ws syscall.WaitStatus, ru *syscall.Rusage) {
 			running++
 		}
 	}
-	if !own { // what came here because the process that should have waited for it had ended
+	if !own && !l.pmix.is(pid) { // what came here because the process that should have waited for it had ended
 		l.leftRSS = max(l.leftRSS, ru.Maxrss<<10)
 		l.leftCPU += cpuSeconds(ru)
+	}
+	if running == 0 {
+		l.pmix.close()
 	}
 	if running == 0 && l.killer == nil && !l.draining {
 		l.killer = time.AfterFunc(lingerFor, l.kill)

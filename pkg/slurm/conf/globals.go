@@ -67,7 +67,7 @@ var globalRows = slices.Concat(takenRows, whyRows(noAccounting,
 	whyRows(noJobContainer, `NamespaceType`),
 	whyRows(noMetrics, `MetricsType MetricsParameters MetricsAuthUsers`), whyRows(noHookTime,
 		`PrologTimeout EpilogTimeout HealthCheckTimeout`),
-	whyRows(noLaunch, `LaunchType LaunchParameters MpiDefault InteractiveStepOptions SwitchType SwitchParameters TreeWidth RoutePlugin
+	whyRows(noLaunch, `LaunchType LaunchParameters InteractiveStepOptions SwitchType SwitchParameters TreeWidth RoutePlugin
 	SrunPortRange PropagatePrioProcess`),
 	whyRows(noPlugin, `PluginDir CliFilterPlugins JobSubmitPlugins NodeFeaturesPlugins PrEpPlugins PrEpParameters
 	PrioritySiteFactorParameters PrioritySiteFactorPlugin SlurmctldPlugstack BcastParameters`),

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"gangd/pkg/api"
 	"gangd/pkg/core/script"
 )
 
@@ -21,6 +22,7 @@ var takenRows = []global{
 	{name: "MinJobAge", take: (*site).keepEnded},
 	{name: "BatchStartTimeout", take: seconds("start_timeout", Different, "it is for the whole gang to be ready, on every node")},
 	{name: "MpiParams", take: (*site).mpiPorts},
+	{name: "MpiDefault", take: (*site).mpiDefault},
 	{name: "UnkillableStepTimeout", take: seconds("drain_slack", Different,
 		"counted from the forced exit; what is not gone then is named, its cards are kept out of use and the gang goes on without it")},
 	{name: "Prolog", take: nodeHook("prolog", "it is part of the start of each attempt; where it fails the job goes elsewhere, and the "+
@@ -405,6 +407,20 @@ func (s *site) mpiPorts(item Item) {
 		}
 		s.set["ports"] = quote(ports)
 		s.say(one, Taken, says("ports", quote(ports), "--resv-ports in the script"))
+	}
+}
+
+func (s *site) mpiDefault(item Item) {
+	v := strings.ToLower(item.Value)
+	if strings.HasPrefix(v, "pmix_v") {
+		v = api.MPIPMIx
+	}
+	switch v {
+	case api.MPINone, api.MPIPMI2, api.MPIPMIx:
+		s.set["mpi_default"] = quote(v)
+		s.say(item, Taken, says("mpi_default", quote(v), "--mpi in the script"))
+	default:
+		s.wrong(item, "want none, pmi2 or pmix")
 	}
 }
 

@@ -46,7 +46,7 @@ const (
 	Signal  = 's' // client: the name of a signal for the tasks
 	Stop    = 'K' // client: TERM, the grace, KILL
 	Size    = 'w' // client: a [Window]
-	Publish = 'p' // launcher: what its tasks published through PMI; client: what all did
+	Publish = 'p' // launcher: what its tasks published through PMI or PMIx; client: what all did
 	Fence   = 'f' // launcher: all its tasks are at the fence of PMI; client: all of the step are
 	Abort   = 'a' // launcher: Task ends the step through PMI; why
 )
@@ -71,6 +71,7 @@ type Greeting struct {
 	Attach bool   `json:"attach,omitempty"` // another client, which wants to see what the tasks write
 	Input  bool   `json:"input,omitempty"`  // of an attached client: it will write to the tasks
 	PMI    bool   `json:"pmi,omitempty"`    // of a launcher: it can serve it
+	PMIx   bool   `json:"pmix,omitempty"`   // of a launcher: its node has what serves PMIx
 	Hooks  bool   `json:"hooks,omitempty"`  // of a launcher: it runs the user's programs around tasks
 	// Image names what a launcher's tasks will run in, Digest is that of the image where it is known; empty: the machine.
 	Image  string `json:"image,omitempty"`
@@ -120,7 +121,8 @@ type Body struct {
 	PerTask    int  `json:"gpus_per_task,omitempty"` // each task sees so many cards of its own
 	// CardsOf are places among the step's cards on a node, for its tasks in turn; none: all cards, or PerTask.
 	CardsOf [][]int `json:"cards_of,omitempty"`
-	PMI     bool    `json:"pmi,omitempty"` // tasks have a connection to a PMI server
+	PMI     bool    `json:"pmi,omitempty"`  // tasks have a connection to a PMI server
+	PMIx    bool    `json:"pmix,omitempty"` // and to one of PMIx, another protocol
 	// Bind is which of the step's CPUs each task may use.
 	Bind cpus.Binding `json:"cpu_bind,omitzero"`
 	// TaskProlog and TaskEpilog are the user's programs around each task; empty: none.
