@@ -146,6 +146,9 @@ func (r *run) request(h *hold.Client, name string) (*api.SubmitRequest, error) {
 	if s.WorkDir, err = r.dir(); err != nil {
 		return nil, err
 	}
+	if _, err := os.Stat(s.WorkDir); err != nil && r.name == "srun" && r.chdir != "" {
+		s.WorkDir = os.TempDir() // whether it is on the nodes the tasks find out, and where it isn't they run in /tmp
+	}
 	s.SubmitHost, _ = os.Hostname()
 	if dir := os.Getenv("GANG_DIR"); dir != "" {
 		s.Env = append(s.Env, "GANG_DIR="+dir)

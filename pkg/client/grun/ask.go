@@ -98,7 +98,7 @@ func take(name string, component int, cmd []given) (*ask, error) {
 			continue
 		}
 		for _, name := range variables(name, o) {
-			if v, ok := lookup(name, component); ok && v != "" && !toldOnly(name, v) {
+			if v, ok := lookup(name, component); ok && v != "" && turnsOn(o, v) && !toldOnly(name, v) {
 				all = append(all, given{o: o, value: v, env: name})
 				break
 			}
@@ -118,10 +118,15 @@ func take(name string, component int, cmd []given) (*ask, error) {
 	return a, a.contradiction(name)
 }
 
-// variables are those of an option: salloc has its own, and reads none of a job around it.
+// variables are those of an option: salloc has its own, and reads none of a job around it. srun outside of a job reads more of
+// them, which inside one say what the job has.
 func variables(name string, o *Option) []string {
 	if name != "salloc" {
-		return o.Env
+		v := o.Env
+		if outer := outerVariables[o.Long]; outer != "" && name == "srun" && !inJob() {
+			v = append(slices.Clone(v), outer)
+		}
+		return v
 	}
 	if v := sallocVariables[o.Long]; v != "" {
 		return []string{v}
@@ -129,10 +134,34 @@ func variables(name string, o *Option) []string {
 	return nil
 }
 
+func inJob() bool { return os.Getenv("SLURM_JOB_ID") != "" || os.Getenv("SLURM_JOBID") != "" }
+
+// turnsOn reports whether a variable of an option without a value stands for it, as in Slurm.
+func turnsOn(o *Option, v string) bool {
+	n, err := strconv.Atoi(v)
+	return o.Kind != noValue || strings.EqualFold(v, "yes") || err == nil && n != 0
+}
+
+// outerVariables are srun's outside of a job, beside those in the table, by the option that each stands for.
+var outerVariables = map[string]string{"acctg-freq": "SLURM_ACCTG_FREQ", "bb": "SLURM_BURST_BUFFER", "bcast": "SLURM_BCAST",
+	"bcast-exclude": "SLURM_BCAST_EXCLUDE", "clusters": "SLURM_CLUSTERS", "compress": "SLURM_COMPRESS", "constraint": "SLURM_CONSTRAINT",
+	"container": "SRUN_CONTAINER", "container-id": "SRUN_CONTAINER_ID", "core-spec": "SLURM_CORE_SPEC", "cpu-freq": "SLURM_CPU_FREQ_REQ",
+	"cpus-per-gpu": "SLURM_CPUS_PER_GPU", "cpus-per-task": "SLURM_CPUS_PER_TASK", "delay-boot": "SLURM_DELAY_BOOT",
+	"dependency": "SLURM_DEPENDENCY", "epilog": "SLURM_EPILOG", "gpu-bind": "SLURM_GPU_BIND", "gpu-freq": "SLURM_GPU_FREQ",
+	"gpus": "SLURM_GPUS", "gpus-per-node": "SLURM_GPUS_PER_NODE", "gres": "SLURM_GRES", "gres-flags": "SLURM_GRES_FLAGS",
+	"job-name": "SLURM_JOB_NAME", "mem": "SLURM_MEM_PER_NODE", "mem-bind": "SLURM_MEM_BIND", "mem-per-cpu": "SLURM_MEM_PER_CPU",
+	"mem-per-gpu": "SLURM_MEM_PER_GPU", "network": "SLURM_NETWORK", "no-kill": "SLURM_NO_KILL", "ntasks-per-core": "SLURM_NTASKS_PER_CORE",
+	"ntasks-per-gpu": "SLURM_NTASKS_PER_GPU", "ntasks-per-socket": "SLURM_NTASKS_PER_SOCKET", "oom-kill-step": "SLURM_OOMKILLSTEP",
+	"power": "SLURM_POWER", "profile": "SLURM_PROFILE", "prolog": "SLURM_PROLOG", "qos": "SLURM_QOS", "segment": "SLURM_SEGMENT_SIZE",
+	"send-libs": "SLURM_SEND_LIBS", "signal": "SLURM_SIGNAL", "slurmd-debug": "SLURMD_DEBUG", "spread-job": "SLURM_SPREAD_JOB",
+	"thread-spec": "SLURM_THREAD_SPEC", "threads": "SLURM_THREADS", "tres-bind": "SLURM_TRES_BIND", "tres-per-task": "SLURM_TRES_PER_TASK",
+	"use-min-nodes": "SLURM_USE_MIN_NODES", "wckey": "SLURM_WCKEY"}
+
 // sallocVariables are salloc's, by the option that each stands for.
 var sallocVariables = map[string]string{"account": "SALLOC_ACCOUNT", "acctg-freq": "SALLOC_ACCTG_FREQ", "bell": "SALLOC_BELL",
 	"bb": "SALLOC_BURST_BUFFER", "clusters": "SALLOC_CLUSTERS",
-	"constraint": "SALLOC_CONSTRAINT", "container": "SALLOC_CONTAINER", "core-spec": "SALLOC_CORE_SPEC", "cpu-freq": "SALLOC_CPU_FREQ_REQ",
+	"constraint": "SALLOC_CONSTRAINT", "container": "SALLOC_CONTAINER", "container-id": "SALLOC_CONTAINER_ID",
+	"core-spec": "SALLOC_CORE_SPEC", "cpu-freq": "SALLOC_CPU_FREQ_REQ",
 	"cpus-per-gpu": "SALLOC_CPUS_PER_GPU",
 	"verbose":      "SALLOC_DEBUG", "delay-boot": "SALLOC_DELAY_BOOT", "exclusive": "SALLOC_EXCLUSIVE", "gpu-bind": "SALLOC_GPU_BIND",
 	"gpu-freq": "SALLOC_GPU_FREQ", "gpus": "SALLOC_GPUS",
@@ -143,7 +172,7 @@ var sallocVariables = map[string]string{"account": "SALLOC_ACCOUNT", "acctg-freq
 	"mem":         "SALLOC_MEM_PER_NODE", "network": "SALLOC_NETWORK", "no-bell": "SALLOC_NO_BELL", "no-kill": "SALLOC_NO_KILL",
 	"overcommit": "SALLOC_OVERCOMMIT", "partition": "SALLOC_PARTITION",
 	"power": "SALLOC_POWER", "profile": "SALLOC_PROFILE", "qos": "SALLOC_QOS", "switches": "SALLOC_REQ_SWITCH",
-	"reservation": "SALLOC_RESERVATION", "signal": "SALLOC_SIGNAL",
+	"reservation": "SALLOC_RESERVATION", "segment": "SALLOC_SEGMENT_SIZE", "signal": "SALLOC_SIGNAL",
 	"spread-job": "SALLOC_SPREAD_JOB", "thread-spec": "SALLOC_THREAD_SPEC", "threads-per-core": "SALLOC_THREADS_PER_CORE",
 	"time": "SALLOC_TIMELIMIT", "use-min-nodes": "SALLOC_USE_MIN_NODES",
 	"wait-all-nodes": "SALLOC_WAIT_ALL_NODES", "wckey": "SALLOC_WCKEY", "tres-bind": "SALLOC_TRES_BIND",
@@ -201,8 +230,8 @@ func (a *ask) apply(g given) error {
 		}
 		g.value, g.o = hosts, &options[slices.IndexFunc(options, func(o Option) bool { return o.Long == "nodelist" })]
 	}
-	if (g.o.Alloc || a.salloc && script.IsTold(g.o.Long)) && (g.env == "" || a.salloc || g.o.Group == groupBox || g.o.Group == groupAlloc ||
-		g.o.Long == "time") {
+	if (g.o.Alloc || a.salloc && script.IsTold(g.o.Long)) && (g.env == "" || a.salloc || a.slurms && !inJob() || g.o.Group == groupBox ||
+		g.o.Group == groupAlloc || g.o.Long == "time") {
 		word := "--" + g.o.Long
 		if g.o.Kind != cmdline.None {
 			word += "=" + g.value

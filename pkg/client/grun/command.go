@@ -57,9 +57,24 @@ func New() *cobra.Command {
 		ValidArgsFunction:  complete,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r := &run{name: name, out: cmd.OutOrStdout(), err: cmd.ErrOrStderr(), ctx: cmd.Context()}
-			return r.main(args)
+			return withStatus(name, r.main(args))
 		},
 	}
+}
+
+// withStatus gives an error of srun's or salloc's own the exit status that SLURM_EXIT_ERROR asks for; that of a program stays.
+func withStatus(name string, err error) error {
+	status, bad := strconv.Atoi(os.Getenv("SLURM_EXIT_ERROR"))
+	if name == "grun" || err == nil || bad != nil {
+		return err
+	}
+	if e := new(program.ExitError); errors.As(err, &e) {
+		if e.Err == nil {
+			return err
+		}
+		err = e.Err
+	}
+	return &program.ExitError{Status: status, Err: err}
 }
 
 // Main runs the command under the name that it was called by.

@@ -77,10 +77,12 @@ var asked = []Option{
 	{Long: "task-epilog", Kind: value, Arg: "PROGRAM", List: partial, Group: groupStep, Env: []string{"SLURM_TASK_EPILOG"},
 		Help: "run after each task, before the site's own; it has 5 seconds", Note: "what it writes goes to the task's output (Slurm: nowhere)",
 		Set: func(a *ask, v string) error { a.taskEpilog = v; return nil }},
-	{Long: "chdir", Short: 'D', Kind: value, Arg: "DIR", List: exact, Group: groupStep, Alloc: false, Help: "directory to run in",
-		Set: func(a *ask, v string) error { a.chdir = v; return nil }},
-	{Long: "immediate", Short: 'I', Kind: mayValue, Arg: "SECONDS", Default: "1", List: exact, Group: groupStep,
-		Help: "fail when there is no room for it within so long", Set: func(a *ask, v string) error {
+	{Long: "chdir", Short: 'D', Env: []string{"SLURM_REMOTE_CWD"}, Kind: value, Arg: "DIR", List: exact, Group: groupStep,
+		Help: "directory to run in",
+		Set:  func(a *ask, v string) error { a.chdir = v; return nil }},
+	{Long: "immediate", Short: 'I', Env: []string{"SLURM_IMMEDIATE"}, Kind: mayValue, Arg: "SECONDS", Default: "1", List: exact,
+		Group: groupStep,
+		Help:  "fail when there is no room for it within so long", Set: func(a *ask, v string) error {
 			var n int
 			err := number(&n, v, 0)
 			a.immediate, a.immediateSet = time.Duration(n)*time.Second, true
@@ -93,7 +95,7 @@ var asked = []Option{
 			a.cpusSet, a.exactly = true, true
 			return number(&a.step.CPUsPerTask, v, 1)
 		}},
-	{Long: "cpu-bind", Kind: value, Arg: "TYPE", List: partial, Group: groupRes, Env: []string{"SLURM_CPU_BIND"},
+	{Long: "cpu-bind", Names: "cpu-bind cpu_bind", Kind: value, Arg: "TYPE", List: partial, Group: groupRes, Env: []string{"SLURM_CPU_BIND"},
 		Help: "which of the step's CPUs a task may use: none, cores, threads, ldoms, map_cpu:LIST, mask_cpu:LIST",
 		Note: "sockets, boards, rank_ldom lists, map_ldom and mask_ldom are refused; CPUs of a list have to be the step's; without effect, " +
 			"with a warning, where the node binds no CPUs",
@@ -109,12 +111,12 @@ var asked = []Option{
 			a.bind.OneThread, a.exactly = a.bind.OneThread || n == 1, true
 			return err
 		}},
-	{Long: "overlap", Kind: noValue, List: exact, Group: groupRes, Help: "share everything with other steps",
+	{Long: "overlap", Env: []string{"SLURM_OVERLAP"}, Kind: noValue, List: exact, Group: groupRes, Help: "share everything with other steps",
 		Set: func(a *ask, _ string) error { a.step.Overlap = true; return nil }},
 	{Long: "exact", Kind: noValue, List: exact, Group: groupRes, Env: []string{"SLURM_EXACT"},
 		Help: "take only the CPUs that the tasks ask for, not all of the nodes'",
 		Set:  func(a *ask, _ string) error { a.step.Exact = true; return nil }},
-	{Long: "exclusive", Kind: mayValue, Arg: "user|mcs", List: partial, Group: groupRes, Alloc: true,
+	{Long: "exclusive", Env: []string{"SLURM_EXCLUSIVE"}, Kind: mayValue, Arg: "user|mcs", List: partial, Group: groupRes, Alloc: true,
 		Help: "as --exact; outside an allocation: whole nodes",
 		Note: "a value has no effect", Set: setExclusive},
 	{Long: "whole", Kind: noValue, List: exact, Group: groupRes, Help: "take all CPUs of the nodes (as it is without --exact)",
@@ -143,22 +145,23 @@ var asked = []Option{
 	{Long: "ntasks-per-gpu", Kind: value, Arg: "N", List: partial, Group: groupRes, Alloc: true, Help: "tasks that share a card",
 		Note: "the number of tasks follows from the cards, or that of the cards from the tasks",
 		Set:  func(a *ask, v string) error { return number(&a.tasksPerGPU, v, 1) }},
-	{Long: "gres", Kind: value, Arg: "gpu[:TYPE][:N]", List: partial, Group: groupRes, Alloc: true, Help: "cards on each node, or none",
+	{Long: "gres", Env: []string{"SLURM_STEP_GRES"}, Kind: value, Arg: "gpu[:TYPE][:N]", List: partial, Group: groupRes, Alloc: true,
+		Help: "cards on each node, or none",
 		Note: "gpu is the only resource", Set: setGres},
 	{Long: "gpu-bind", Kind: value, Arg: "TYPE", List: partial, Group: groupRes, Help: "which of the step's cards on its node a task sees: " +
 		"none (all), closest, single:1, per_task:N, map_gpu:LIST, mask_gpu:LIST",
 		Note: "closest is all of them: a job's cards are chosen near its CPUs; a card of a list has to be the step's", Set: setGPUBind},
 
-	{Long: "output", Short: 'o', Kind: value, Arg: "FILE", List: exact, Group: groupIO, Env: []string{"SLURM_STDOUTMODE"},
+	{Long: "output", Short: 'o', Kind: value, Arg: "FILE", List: exact, Group: groupIO, Env: []string{"SRUN_OUTPUT", "SLURM_STDOUTMODE"},
 		Help: "all, none, a task's number, or a file: %t %n %N make one for each task or node", Set: func(a *ask,
 			v string) error {
 			a.output = v
 			return nil
 		}},
-	{Long: "error", Short: 'e', Kind: value, Arg: "FILE", List: exact, Group: groupIO, Env: []string{"SLURM_STDERRMODE"},
+	{Long: "error", Short: 'e', Kind: value, Arg: "FILE", List: exact, Group: groupIO, Env: []string{"SRUN_ERROR", "SLURM_STDERRMODE"},
 		Help: "the same for standard error",
 		Set:  func(a *ask, v string) error { a.errput = v; return nil }},
-	{Long: "input", Short: 'i', Kind: value, Arg: "FILE", List: exact, Group: groupIO, Env: []string{"SLURM_STDINMODE"},
+	{Long: "input", Short: 'i', Kind: value, Arg: "FILE", List: exact, Group: groupIO, Env: []string{"SRUN_INPUT", "SLURM_STDINMODE"},
 		Help: "all, none, a task's number, or a file",
 		Set:  func(a *ask, v string) error { a.input = v; return nil }},
 	{Long: "open-mode", Kind: value, Arg: "append|truncate", List: exact, Group: groupIO, Env: []string{"SLURM_OPEN_MODE"},
@@ -193,7 +196,7 @@ var asked = []Option{
 	{Long: "disable-status", Short: 'X', Kind: noValue, List: exact, Group: groupEnd, Env: []string{"SLURM_DISABLE_STATUS"},
 		Help: "pass the first Ctrl-C on to the tasks", Set: func(a *ask, _ string) error { a.sendInt = true; return nil }},
 
-	{Long: "export", Kind: value, Arg: "LIST", List: exact, Group: groupEnv, Env: []string{"SLURM_EXPORT_ENV"},
+	{Long: "export", Kind: value, Arg: "LIST", List: exact, Group: groupEnv, Env: []string{"SRUN_EXPORT_ENV", "SLURM_EXPORT_ENV"},
 		Help: "ALL, NONE, or names and NAME=value for the tasks",
 		Set:  func(a *ask, v string) error { a.export, a.exportSet = v, true; return nil }},
 
@@ -266,7 +269,8 @@ var asked = []Option{
 		Help: "errors only; twice: nothing", Set: func(a *ask, _ string) error { a.quiet++; return nil }},
 	{Long: "no-progress", Kind: noValue, Group: groupInfo, Help: "no status line on the terminal while the allocation waits",
 		Set: func(a *ask, _ string) error { a.noProgress = true; return nil }},
-	{Long: "verbose", Short: 'v', Kind: noValue, List: partial, Group: groupInfo, Help: "say what the step got", Note: "one level",
+	{Long: "verbose", Short: 'v', Env: []string{"SLURM_DEBUG"}, Kind: noValue, List: partial, Group: groupInfo,
+		Help: "say what the step got", Note: "one level",
 		Set: func(a *ask, _ string) error { a.verbose++; return nil }},
 	{Long: "help", Short: 'h', Kind: mayValue, Arg: "slurm", Default: "", List: exact, Group: groupInfo,
 		Help: "this text; --help=slurm lists srun's options",

@@ -19,7 +19,8 @@ func hint(long string, short byte, kind cmdline.Kind, arg, note string) Option {
 const notBound = "accepted without effect: the node chooses among sockets and cores"
 
 var hints = []Option{
-	hint("mem-bind", 0, value, "TYPE", "accepted without effect: memory is not bound; use numactl"),
+	{Long: "mem-bind", Names: "mem-bind mem_bind", Kind: value, Arg: "TYPE", List: partial, Group: groupHints,
+		Note: "accepted without effect: memory is not bound; use numactl"},
 	hint("ntasks-per-core", 0, value, "N", notBound),
 	hint("ntasks-per-socket", 0, value, "N", notBound),
 	hint("accel-bind", 0, value, "TYPE", "accepted without effect: cards are not tied to CPUs"),
@@ -40,6 +41,7 @@ var hints = []Option{
 	hint("threads", 'T', value, "N", "accepted without effect: nodes connect by themselves"),
 	hint("preserve-env", 'E', noValue, "", "accepted without effect: -N and -n of the command line set SLURM_NNODES and SLURM_NTASKS"),
 	hint("use-min-nodes", 0, noValue, "", "accepted without effect: the fewest nodes are taken anyway"),
+	hint("segment", 0, value, "NODES", "accepted without effect: near nodes are taken where it can be"),
 	hint("spread-job", 0, noValue, "", "accepted without effect: tasks are spread over the nodes of the step anyway"),
 	hint("slurmd-debug", 0, value, "LEVEL", "accepted without effect: see the log of gnoded"),
 	{Long: "mincpus", Kind: value, Arg: "N", List: partial, Group: groupAlloc, Alloc: true, Help: "CPUs of each node at least",

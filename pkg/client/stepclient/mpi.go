@@ -51,6 +51,6 @@ func (s *step) sayWithoutPMIx() {
 	}
 	s.out.Lock()
 	defer s.out.Unlock()
-	fmt.Fprintf(s.o.Say, "%s: --mpi=pmix: no PMIx is offered here: what calls it (programs of Open MPI) runs each task alone, as rank 0 of 1; "+
-		"start that with mpirun in the allocation, which uses srun\n", name)
+	fmt.Fprintf(s.o.Say, "%s: --mpi=pmix: no PMIx is offered here: what calls it (programs of Open MPI) runs each task alone, as rank 0 "+
+		"of 1; start that with mpirun in the allocation, which uses srun\n", name)
 }

@@ -258,8 +258,8 @@ var settingRows = []row{
 	{"propagate_limits", limitNames, "", "Soft resource limits (`ulimit -S`) of the process that calls sbatch or srun that a script or the " +
 		"tasks of a step have, each at most the node's hard limit: `ALL` as Slurm's default, `NONE`, or names (`NOFILE,STACK,MEMLOCK`). " +
 		"`--propagate` says it for one job."},
-	{"mpi_default", oneOf(api.MPINone, api.MPIPMI2, api.MPIPMIx), "", "What serves the tasks of a step that says no `--mpi`: `pmix` (Open MPI; " +
-		"where libpmix is installed on the nodes), `pmi2` (MPICH, MVAPICH, Intel MPI) or `none`, as Slurm's MpiDefault."},
+	{"mpi_default", oneOf(api.MPINone, api.MPIPMI2, api.MPIPMIx), "", "What serves the tasks of a step that says no `--mpi`: `pmix` (Open " +
+		"MPI; where libpmix is installed on the nodes), `pmi2` (MPICH, MVAPICH, Intel MPI) or `none`, as Slurm's MpiDefault."},
 	{"slurm_version", oneOf(api.SlurmVersions...), "", "The Slurm that the commands speak as, by Slurm's names: what --version says, and " +
 		"the shape of --json and --yaml. `GANG_SLURM_VERSION` says it for one caller."},
 	{"ports", portRange, "", "FIRST-LAST: out of them `--resv-ports` of grun and gsubmit gives ports that no other step or gang on the " +

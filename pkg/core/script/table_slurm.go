@@ -82,6 +82,8 @@ var hints = []Option{
 		}},
 	{Long: "contiguous", List: Partial, Warn: true, Group: groupHints,
 		Note: "nodes have no order; near ones are taken where it can be"},
+	{Long: "segment", Env: []string{"SBATCH_SEGMENT_SIZE"}, Kind: Value, Arg: "NODES", List: Partial, Warn: true, Group: groupHints,
+		Note: "near nodes are taken where it can be, of all that the job has"},
 	{Long: "spread-job", Env: []string{"SBATCH_SPREAD_JOB"}, List: Partial, Warn: true, Group: groupHints,
 		Note: "ranks are packed; --ranks-per-node=1 spreads them"},
 	{Long: "use-min-nodes", Env: []string{"SBATCH_USE_MIN_NODES"}, List: Partial, Warn: true, Group: groupHints,

@@ -59,7 +59,8 @@ var (
 var data = []string{"data"}
 
 // DropUnused is the statement that drops a spec ($1) that no job has.
-const DropUnused = "DELETE FROM spec WHERE hash = $1 AND NOT EXISTS (SELECT 1 FROM job WHERE substr(spec, 1, 8) = substr($1, 1, 8) AND spec = $1)"
+const DropUnused = "DELETE FROM spec WHERE hash = $1 AND NOT EXISTS (SELECT 1 FROM job WHERE substr(spec, 1, 8) = substr($1, 1, 8) AND " +
+	"spec = $1)"
 
 // ledgerKey and ledgerFigures are those of [api.LedgerKey] and [api.LedgerFigures]. Sum is a checksum that can be added
 // to as the figures are: see ledgerSum.
