@@ -17,7 +17,7 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/controller/engine"
 	"gangd/pkg/core/rule"
-	"gangd/pkg/core/sched"
+	"gangd/pkg/core/sched/order"
 	"gangd/pkg/lab/disk"
 	"gangd/pkg/lab/tool"
 	"gangd/pkg/node/sitehook"
@@ -44,7 +44,7 @@ esac
 		t.Fatal(err)
 	}
 	eng, err := engine.New(t.Context(), engine.Options{Store: disk.Open(t), Clock: engine.SystemClock(), Log: slog.New(slog.DiscardHandler), Settings: api.DefaultSettings(),
-		Record: noRecord{}, Policy: sched.Policy{Partitions: []api.Partition{{Name: "main", Default: true}}},
+		Record: noRecord{}, Policy: order.Policy{Partitions: []api.Partition{{Name: "main", Default: true}}},
 		Rule: submitRule(sitehook.Program{Path: path, Timeout: ruleTime})})
 	if err != nil {
 		t.Fatal(err)
