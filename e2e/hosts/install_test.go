@@ -213,7 +213,7 @@ func oneMachine(t *testing.T, how manner) {
 	s.follow("head", blocks[0])
 	s.until("the machine is a node", func() bool { return s.sh("head", "ada", "gctl ping").has("1 of 1 node") })
 	for _, user := range []string{"ada", "bob"} {
-		if r := s.sh("head", user, "grun sh -c 'id -un; hostname'"); r.code != 0 || r.out != user+"\nhead\n" {
+		if r := s.sh("head", user, "grun sh -c 'id -un; hostname' 2>/dev/null"); r.code != 0 || r.out != user+"\nhead\n" {
 			t.Errorf("a job of %s: %+v", user, r)
 		}
 	}
@@ -229,10 +229,10 @@ func oneMachine(t *testing.T, how manner) {
 	s.follow("n2", blocks[2])
 	s.follow("login1", blocks[3])
 	s.until("both are nodes", func() bool { return s.sh("login1", "ada", "gctl ping").has("2 of 2 nodes up") })
-	if r := s.sh("login1", "ada", "grun -N2 hostname | sort | xargs"); r.out != "head n2\n" {
+	if r := s.sh("login1", "ada", "grun -N2 hostname 2>/dev/null | sort | xargs"); r.out != "head n2\n" {
 		t.Errorf("on both, from a login host: %+v", r)
 	}
-	if r := s.sh("login1", "ada", "gqueue -h -o '%i %t' && gcancel "+id+" 2>/dev/null"); r.out != id+" R\n" {
+	if r := s.sh("login1", "ada", "gqueue -h -o '%i %t' -j "+id+" && gcancel "+id+" 2>/dev/null"); r.out != id+" R\n" {
 		t.Errorf("what ran through the restart: %+v", r)
 	}
 	// A daemon that is started again goes where it joined.
