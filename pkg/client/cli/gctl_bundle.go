@@ -97,7 +97,8 @@ func bundled(j *api.Job) bundledJob {
 }
 
 // quoting are findings whose evidence may repeat what a person or another program wrote.
-var quoting = map[string]bool{"notices-given-up": true, "notices-late": true, "job-never": true, "job-starting": true, "store-disagrees": true}
+var quoting = map[string]bool{"notices-given-up": true, "notices-late": true, "job-never": true, "job-starting": true,
+	"store-disagrees": true}
 
 // writeBundle writes the files with a table of contents before them.
 func writeBundle(w io.Writer, f *finding.Facts, found finding.List, host string) error {

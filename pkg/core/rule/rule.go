@@ -101,8 +101,8 @@ func inSeconds(v reflect.Value) any {
 var Fields = []string{"name", "partition", "account", "comment", "extra", "constraint", "prefer", "reservation", "node_list", "exclude",
 	"switches", "exclusive", "memory_per_rank", "memory_per_node", "tmp_per_node", "gpu_type", "min_nodes", "max_nodes", "pools", "notify",
 	"time_limit_seconds", "time_min_seconds", "min_run_seconds", "grace_seconds", "begin", "deadline", "hold", "nice",
-	"priority", "no_requeue", "requeue_causes", "max_retries", "backoff_limit", "stall_retries", "stall_timeout_seconds", "gpu_watch", "report",
-	"cpu_bind"}
+	"priority", "no_requeue", "requeue_causes", "max_retries", "backoff_limit", "stall_retries", "stall_timeout_seconds", "gpu_watch",
+	"report", "cpu_bind"}
 
 // worded are those of them that a job also says in the words of its options, from which it is asked for anew when one of these
 // is changed later: they are not known any more when a rule has changed what they stand for.
