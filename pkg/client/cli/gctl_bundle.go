@@ -1,9 +1,8 @@
 package cli
 
 import (
-	"archive/tar"
+	"archive/zip"
 	"bytes"
-	"compress/gzip"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -22,15 +21,15 @@ import (
 func newBundle() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "bundle [FILE]", Short: "write how the cluster is into a file for who helps", Args: cobra.MaximumNArgs(1),
-		Long: "Writes what gctl doctor finds and how controllers, nodes, jobs and reservations are into FILE, a tar.gz with a\n" +
+		Long: "Writes what gctl doctor finds and how controllers, nodes, jobs and reservations are into FILE, a zip file with a\n" +
 			"table of contents, README.txt. What people wrote is left out: scripts, arguments, environments, comments, paths, names of\n" +
 			"jobs, addresses and targets of notices, and all configuration. Names of users, accounts, nodes and partitions are\n" +
 			"in it, and reasons that admins gave. FILE must not exist.",
-		Example: `  gctl bundle                        gang-bundle-TIME.tar.gz in this directory
-  gctl bundle /tmp/b.tar.gz          under another name
-  tar xzOf b.tar.gz README.txt       what is in it`,
+		Example: `  gctl bundle                        gang-bundle-TIME.zip in this directory
+  gctl bundle /tmp/b.zip             under another name
+  unzip -p b.zip README.txt          what is in it`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			path := "gang-bundle-" + now().UTC().Format("20060102-150405") + ".tar.gz"
+			path := "gang-bundle-" + now().UTC().Format("20060102-150405") + ".zip"
 			if len(args) > 0 {
 				path = args[0]
 			}
@@ -125,8 +124,7 @@ func writeBundle(w io.Writer, f *finding.Facts, found finding.List, host string)
 		{"reservations.json", "reservations", f.Reservations},
 		{"host.txt", "this host: system, version of the commands", host},
 	}
-	packed := gzip.NewWriter(w)
-	out := tar.NewWriter(packed)
+	out := zip.NewWriter(w)
 	contents := "A bundle of gctl " + f.Version + ", " + f.Now.UTC().Format(time.RFC3339) + ".\n\n"
 	texts := map[string][]byte{}
 	for _, file := range files {
@@ -143,11 +141,13 @@ func writeBundle(w io.Writer, f *finding.Facts, found finding.List, host string)
 	}
 	contents += "\nLeft out: scripts, arguments, environments, comments, paths and names of jobs, notices, and all configuration.\n"
 	put := func(name string, b []byte) error {
-		h := &tar.Header{Name: name, Mode: 0o600, Size: int64(len(b)), ModTime: f.Now, Format: tar.FormatPAX}
-		if err := out.WriteHeader(h); err != nil {
+		h := &zip.FileHeader{Name: name, Method: zip.Deflate, Modified: f.Now}
+		h.SetMode(0o600)
+		file, err := out.CreateHeader(h)
+		if err != nil {
 			return err
 		}
-		_, err := out.Write(b)
+		_, err = file.Write(b)
 		return err
 	}
 	if err := put("README.txt", []byte(contents)); err != nil {
@@ -158,10 +158,7 @@ func writeBundle(w io.Writer, f *finding.Facts, found finding.List, host string)
 			return err
 		}
 	}
-	if err := out.Close(); err != nil {
-		return err
-	}
-	return packed.Close()
+	return out.Close()
 }
 
 // hostText says what machine the command runs on.

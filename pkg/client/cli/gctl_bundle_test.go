@@ -1,10 +1,8 @@
 package cli
 
 import (
-	"archive/tar"
+	"archive/zip"
 	"bytes"
-	"compress/gzip"
-	"errors"
 	"io"
 	"reflect"
 	"strings"
@@ -49,26 +47,23 @@ func TestBundleHoldsNothingThatPeopleWrote(t *testing.T) {
 	if err := writeBundle(&b, f, finding.Cluster(f), "host"); err != nil {
 		t.Fatal(err)
 	}
-	unpacked, err := gzip.NewReader(&b)
+	in, err := zip.NewReader(bytes.NewReader(b.Bytes()), int64(b.Len()))
 	if err != nil {
 		t.Fatal(err)
 	}
 	texts := map[string]string{}
 	var names []string
-	for in := tar.NewReader(unpacked); ; {
-		h, err := in.Next()
-		if errors.Is(err, io.EOF) {
-			break
-		}
+	for _, file := range in.File {
+		r, err := file.Open()
 		if err != nil {
 			t.Fatal(err)
 		}
-		text, err := io.ReadAll(in)
+		text, err := io.ReadAll(r)
 		if err != nil {
 			t.Fatal(err)
 		}
-		names = append(names, h.Name)
-		texts[h.Name] = string(text)
+		names = append(names, file.Name)
+		texts[file.Name] = string(text)
 	}
 	if names[0] != "README.txt" {
 		t.Errorf("the table of contents is not the first: %v", names)

@@ -282,5 +282,5 @@ var asked = []Option{
 	{Long: "mpi", Kind: value, Arg: "none|pmi2|pmix|list", List: partial, Group: groupStep, Env: []string{"SLURM_MPI_TYPE"},
 		Help: "pmix: serve PMIx to programs of Open MPI; pmi2: PMI-1 and PMI-2 to those of MPICH, MVAPICH and Intel MPI",
 		Note: "none (and openmpi, which means the same), pmi2, and pmix (pmix_vN), which takes libpmix.so.2 on the nodes: where no node has " +
-			"it a line in the step's error output says so, and tasks run without; else as mpi_default of the site says", Set: setMPI},
+			"it a line in the step's error output says so, and tasks run without; else as the site has set it", Set: setMPI},
 }
