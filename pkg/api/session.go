@@ -438,7 +438,7 @@ type Refusal struct {
 }
 
 // Blame says whose fault it is, as far as the node can know, that a member can't be started
-// there. What the controller makes of it is in docs/decisions/0122.
+// there. What the controller makes of it is in docs/design/ends.md.
 type Blame string
 
 // Whose fault a refusal is.

@@ -8,7 +8,7 @@ import (
 
 // A gang of half of all cards finds room all at once, when one as large ends, or hardly ever: what is free for it is taken within the
 // same plan by kept places of gangs that need less, and it waits until as much has been drained for it once more. So one that has
-// waited for four times its own time limit starts where it fits now, before them: see docs/decisions/0209.
+// waited for four times its own time limit starts where it fits now, before them: see docs/design/placement.md.
 
 // listWide lists wide gangs that have waited so long, by tier, the longest wait first.
 func (gd *guard) listWide() {

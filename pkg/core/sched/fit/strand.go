@@ -15,7 +15,7 @@ import (
 // over then is lost to everybody, and that is the larger part of the price. And each ask
 // alone: what it can't use then is a choice lost for it, though others may use it.
 
-// The figures behind each constant are in docs/decisions/0100.
+// The figures behind each constant are in docs/design/placement.md.
 
 // fillWeight is how much more a piece counts that is lost to everybody. Where cards are asked
 // for whole nothing is, and what each ask alone loses decides.

@@ -8,7 +8,7 @@ import (
 )
 
 // GiveWay is for how long a backfill gives way to shorter gangs, in times of what its own gang is
-// expected to run: so long a wait for these may be beside the run. See docs/decisions/0115.
+// expected to run: so long a wait for these may be beside the run. See docs/design/backfill.md.
 const GiveWay = 4
 
 // givesWay reports whether shorter gangs may start on the places of a backfill: while its gang

@@ -64,7 +64,7 @@ func (kp *Backfills) EndOf(g *cluster.Grant) time.Time { return kp.ends.endOf(g)
 func (b *Backfill) inWayOf(end time.Time) bool { return b.From().Before(end) }
 
 // From is when the places are to be free: zero, before everything, when they are kept for the taker alone. Where nobody knows
-// it is later than any time limit: see docs/decisions/0205.
+// it is later than any time limit: see docs/design/backfill.md.
 func (b *Backfill) From() time.Time {
 	switch {
 	case b.IsMove() || b.Away:

@@ -6,7 +6,7 @@ import (
 )
 
 // Gangs without a time limit are told apart by what such gangs ran: all of them, those as large,
-// those of the same user, and the neighbours. See docs/decisions/0170.
+// those of the same user, and the neighbours. See docs/design/backfill.md.
 
 const (
 	// openSpan is what the run time of a gang without a time limit is told as a part of, and

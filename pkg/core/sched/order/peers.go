@@ -11,7 +11,7 @@ import (
 // a chain. So of what a gang's limit leaves open its neighbours tell a part, those that its
 // user submitted just before and after it and that have ended.
 
-// The figures behind each constant are in docs/decisions/0114.
+// The figures behind each constant are in docs/design/order.md.
 
 // Peer is a gang as those like it are looked for; the zero Peer is like nobody.
 type Peer struct {

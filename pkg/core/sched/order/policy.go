@@ -43,7 +43,7 @@ var Preempts = []Preempt{PreemptOff, PreemptTier, PreemptService}
 
 // DefaultBackfillDepth is how many backfills serve a site that does not say. Where a shorter gang
 // takes its place by preemption few are needed; else backfills are what keeps long ones from
-// filling up what those ahead of them wait for: see docs/decisions/0115 for how many.
+// filling up what those ahead of them wait for: see docs/design/backfill.md for how many.
 func DefaultBackfillDepth(p Preempt) int {
 	if p == PreemptService {
 		return 1

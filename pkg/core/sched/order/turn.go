@@ -14,7 +14,7 @@ const (
 )
 
 // OwnPatience is for how long a gang waits in order of service, in times of its own time limit,
-// before it goes to the front: see docs/decisions/0116.
+// before it goes to the front: see docs/design/order.md.
 const OwnPatience = 4
 
 // turnAt is when a gang that waits goes to the front for its own time limit, zero: never. since is
