@@ -63,7 +63,7 @@ esac
 			time.Sleep(50 * time.Millisecond) // as clients do, who are told when to come again
 		}
 	}
-	words := map[string]string{"hangs": "no answer within 2 seconds", "dies": "signal: killed", "lies": "it changes size, which a rule can't",
+	words := map[string]string{"hangs": "no answer within 2 s", "dies": "signal: killed", "lies": "it changes size, which a rule can't",
 		"floods": fmt.Sprintf("it wrote more than %d bytes", rule.MaxAnswer)}
 	var eve sync.WaitGroup
 	var refused atomic.Int32
