@@ -45,7 +45,6 @@ func lab(t *testing.T) string {
 
 // TestGangInAnImage: a gang in an unpacked image, and in one of a registry.
 func TestGangInAnImage(t *testing.T) {
-	t.Parallel()
 	t.Run("dir", func(t *testing.T) { root := lab(t); gangInAnImage(t, root, "lab", root, nil) })
 	t.Run("podman", func(t *testing.T) {
 		root, r := lab(t), registry.New(t)
@@ -56,7 +55,6 @@ func TestGangInAnImage(t *testing.T) {
 
 // TestGangInDebian is the same with a whole Debian.
 func TestGangInDebian(t *testing.T) {
-	t.Parallel()
 	root := debian(t)
 	t.Run("dir", func(t *testing.T) { gangInAnImage(t, root, "debian", root, nil) })
 	t.Run("podman", func(t *testing.T) {
@@ -287,7 +285,6 @@ wait
 // TestCredentialsStayTheUsers: what a user's node proves itself with to a registry is in no store, log, record or answer of
 // ours, whether it is taken or not.
 func TestCredentialsStayTheUsers(t *testing.T) {
-	t.Parallel()
 	const user, right, wrong = "ada-of-the-lab", "s3cret-that-is-right", "s3cret-that-is-wrong"
 	root, r, home := lab(t), registry.New(t), t.TempDir()
 	r.Push(t, "1", root)

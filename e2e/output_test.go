@@ -56,7 +56,7 @@ var printing = map[string][]string{
 }
 
 // silent are programs that no person calls for what they print.
-var silent = map[string]bool{"gshim": true, "gstep": true, "gadopt": true, "gtable": true}
+var silent = map[string]bool{"gshim": true, "gstep": true, "gadopt": true, "gpmix": true}
 
 // TestFullStandardOutput has every command write to a full disk: each says so, in one line, and none
 // ends as if all were well.
