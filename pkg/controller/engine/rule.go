@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"sync"
 
 	"gangd/pkg/api"
 	"gangd/pkg/api/bound"
@@ -124,22 +123,15 @@ func unusable(err error) error {
 		Hint:    "try again later, and tell your administrator"}
 }
 
-// ruledUpdates asks the rule whether it takes jobs as an owner would have them from now on. What it would change is not changed but
+// ruled asks the rule whether it takes a job as its owner would have it from now on. What it would change is not changed but
 // refused: who asks is told what he may ask for. Of what comes out alike, as with elements of an array, it is asked once.
-type ruledUpdates struct {
-	e    *Engine
-	who  Caller
-	mu   sync.Mutex       // of one request one question at a time
-	told map[string]error // by question
-}
-
-func (u *ruledUpdates) check(ctx context.Context, j *gang.Job, ev *gang.Update) error {
-	e := u.e
-	if e.opt.Rule == nil || u.who.Admin || ev.Spec == nil && ev.Name == nil && ev.Partition == nil && ev.TimeLimit == nil && ev.Begin == nil &&
+func (c *change) ruled(ctx context.Context, j *gang.Job, ev *gang.Update) error {
+	e := c.e
+	if e.opt.Rule == nil || c.who.Admin || ev.Spec == nil && ev.Name == nil && ev.Partition == nil && ev.TimeLimit == nil && ev.Begin == nil &&
 		ev.Deadline == nil && ev.Constraint == nil && ev.Prefer == nil && ev.Comment == nil && ev.Nice == nil && ev.Priority == nil {
 		return nil
 	}
-	whole, err := e.whole(ctx, j)
+	whole, err := c.whole(ctx, j)
 	if err != nil {
 		return err
 	}
@@ -168,17 +160,15 @@ func (u *ruledUpdates) check(ctx context.Context, j *gang.Job, ev *gang.Update) 
 	if err != nil {
 		return fmt.Errorf("the question to the site's rule: %w", err)
 	}
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if err, asked := u.told[string(key)]; asked {
+	if err, asked := c.told[string(key)]; asked {
 		return err
 	}
-	changes, _, err := e.judge(ctx, q, &s, u.who)
+	changes, _, err := e.judge(ctx, q, &s, c.who)
 	if err == nil && len(changes) > 0 {
 		err = &api.Error{Code: api.CodePermission, Reason: api.ReasonRule,
 			Message: "the site's rule refuses this change: it would change " + api.RuleText(changes)}
 	}
-	u.told[string(key)] = err
+	c.told[string(key)] = err
 	return err
 }
 

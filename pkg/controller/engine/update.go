@@ -30,11 +30,10 @@ func (e *Engine) Update(ctx context.Context, r *api.UpdateRequest, who Caller, m
 		most = maxWaits / len(d.On)
 	}
 	c := e.change(r, who)
-	judged := &ruledUpdates{e: e, who: who, told: map[string]error{}}
 	return e.each(ctx, "update", &r.JobQuery, who, may, most, func(ctx context.Context, j *gang.Job, hand handFunc) waitFunc {
 		ev, err := c.of(ctx, j)
 		if err == nil {
-			err = judged.check(ctx, j, ev)
+			err = c.ruled(ctx, j, ev)
 		}
 		if err != nil {
 			return answered(err)
@@ -58,10 +57,11 @@ type change struct {
 	judged   map[asked]*judgement
 	specs    map[string]*api.Spec // whole, by their hashes
 	recalled *recalled            // nil: not looked up yet
+	told     map[string]error     // of the site's rule, by question
 }
 
 func (e *Engine) change(r *api.UpdateRequest, who Caller) *change {
-	return &change{e: e, r: r, who: who, judged: map[asked]*judgement{}, specs: map[string]*api.Spec{}}
+	return &change{e: e, r: r, who: who, judged: map[asked]*judgement{}, specs: map[string]*api.Spec{}, told: map[string]error{}}
 }
 
 type recalled struct {
@@ -252,6 +252,18 @@ func unbounded(names []string) (in []cluster.In) {
 	return in
 }
 
+// whole is the spec of a job with its texts, read once for all that share it.
+func (c *change) whole(ctx context.Context, j *gang.Job) (*api.Spec, error) {
+	if s := c.specs[j.SpecHash]; s != nil {
+		return s, nil
+	}
+	s, err := c.e.whole(ctx, j)
+	if err == nil {
+		c.specs[j.SpecHash] = s
+	}
+	return s, err
+}
+
 // ask makes of parts of another spec what a waiting job asks for from now on: s, its spec as it stands, with these, judged as
 // the whole of it would be at a submission of its owner.
 func (c *change) ask(ctx context.Context, j *gang.Job, s *api.Spec, ev *gang.Update) error {
@@ -263,13 +275,9 @@ func (c *change) ask(ctx context.Context, j *gang.Job, s *api.Spec, ev *gang.Upd
 		return &api.Error{Code: api.CodeConflict, Message: fmt.Sprintf("job %s has roles or components, which are asked for together", j.Ref()),
 			Hint: "cancel it and submit it with others"}
 	}
-	whole := c.specs[j.SpecHash]
-	if whole == nil {
-		var err error
-		if whole, err = e.whole(ctx, j); err != nil {
-			return err
-		}
-		c.specs[j.SpecHash] = whole
+	whole, err := c.whole(ctx, j)
+	if err != nil {
+		return err
 	}
 	own := *s
 	own.Script, own.Args, own.Env = whole.Script, whole.Args, whole.Env
