@@ -23,6 +23,7 @@ import (
 	"gangd/pkg/core/cmdline/when"
 	"gangd/pkg/core/cpus"
 	"gangd/pkg/core/finding"
+	"gangd/pkg/node/proc"
 	"gangd/pkg/wire/dirlock"
 	"gangd/pkg/wire/people"
 	"gangd/pkg/wire/trusted"
@@ -407,29 +408,18 @@ func (c *checks) mounts(want []string) {
 	if len(want) == 0 {
 		return
 	}
-	data, err := os.ReadFile("/proc/self/mountinfo")
+	missing, err := proc.NotMounted(want, "")
 	if err != nil {
 		return
 	}
-	var have []string
-	for line := range strings.Lines(string(data)) {
-		if f := strings.Fields(line); len(f) > 4 {
-			have = append(have, strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(f[4]))
-		}
-	}
-	for _, dir := range want {
-		if !slices.Contains(have, filepath.Clean(dir)) {
-			c.add("mount-missing", "require_mounts", "nothing is mounted at %s", dir)
-		}
+	for _, dir := range missing {
+		c.add("mount-missing", "require_mounts", "nothing is mounted at %s", dir)
 	}
 }
 
 // machine holds what is offered against what there is.
 func (c *checks) machine(cfg *Node) {
-	var online cpus.Set
-	if data, err := os.ReadFile("/sys/devices/system/cpu/online"); err == nil {
-		online, _ = cpus.Parse(string(data)) // what the kernel writes
-	}
+	online, _ := proc.OnlineCPUs(proc.SysFS) // none: the kernel does not say
 	asked, err := cpus.Parse(cfg.CPUList)
 	if err == nil && len(online) > 0 {
 		var absent []string
@@ -445,11 +435,10 @@ func (c *checks) machine(cfg *Node) {
 	if cfg.Dir == "" && len(online) > 0 && cfg.CPUs > len(online) {
 		c.add("cpus-offered", "cpus", "%d, and the machine has %d", cfg.CPUs, len(online))
 	}
-	var i unix.Sysinfo_t
-	if unix.Sysinfo(&i) != nil {
+	has := proc.MemTotal()
+	if has == 0 {
 		return
 	}
-	has := int64(i.Totalram) * int64(i.Unit)
 	if cfg.Dir == "" && cfg.Memory > has {
 		c.add("memory-offered", "memory", "%s, and the machine has %s", cluster.Size(cfg.Memory), cluster.Size(has))
 	}

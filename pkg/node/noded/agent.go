@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"os/exec"
 	"runtime"
 	"strconv"
@@ -20,6 +19,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/cmdline/when"
+	"gangd/pkg/node/proc"
 	"gangd/pkg/node/shim"
 	"gangd/pkg/wire/session"
 )
@@ -48,7 +48,7 @@ func (d *daemon) memory() int64 {
 	if d.opts.Memory > 0 {
 		return d.opts.Memory
 	}
-	return memTotal()
+	return proc.MemTotal()
 }
 
 // Welcome implements [session.Agent].
@@ -290,17 +290,4 @@ func logError(err error, said string, failed api.Code) *api.Error {
 		}
 	}
 	return api.Errorf(code, "%s", said)
-}
-
-// memTotal is the machine's memory in bytes, 0 when /proc can't tell.
-func memTotal() int64 {
-	b, err := os.ReadFile("/proc/meminfo")
-	if err != nil {
-		return 0
-	}
-	var kb int64
-	if _, err := fmt.Sscanf(string(b), "MemTotal: %d kB", &kb); err != nil {
-		return 0
-	}
-	return kb << 10
 }

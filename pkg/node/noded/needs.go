@@ -79,7 +79,7 @@ func (d *daemon) checkNeeds(ctx context.Context) (lacks string) {
 	cards, why := d.cards.present()
 	memory := int64(0)
 	if d.opts.Needs.Memory > 0 {
-		memory = memTotal()
+		memory = proc.MemTotal()
 	}
 	lacks = d.opts.Needs.lacks(ctx, cards, why, memory)
 	if gone := d.cgroups.Gone(); gone != "" {

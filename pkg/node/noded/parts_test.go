@@ -17,6 +17,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/node/gpu"
+	"gangd/pkg/node/proc"
 	"gangd/pkg/node/shim"
 	"gangd/pkg/wire/people"
 	"gangd/pkg/wire/session"
@@ -117,7 +118,7 @@ func TestNoPortIsFree(t *testing.T) {
 
 // TestFreeMemory: a node that shares a machine has no more free memory than it has.
 func TestFreeMemory(t *testing.T) {
-	for _, c := range []struct{ memory, least, most int64 }{{1 << 20, 1 << 20, 1 << 20}, {0, 1<<20 + 1, memTotal()}} {
+	for _, c := range []struct{ memory, least, most int64 }{{1 << 20, 1 << 20, 1 << 20}, {0, 1<<20 + 1, proc.MemTotal()}} {
 		d := &daemon{opts: Options{Memory: c.memory}}
 		if got := d.Load().FreeBytes; got < c.least || got > c.most {
 			t.Errorf("memory of %d: %d are free, want %d to %d", c.memory, got, c.least, c.most)

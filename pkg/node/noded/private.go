@@ -12,6 +12,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
+	"gangd/pkg/node/proc"
 	"gangd/pkg/node/shim"
 )
 
@@ -44,7 +45,7 @@ func (d *daemon) openPrivate() error {
 			return fmt.Errorf("private_dirs: %w", err)
 		}
 	}
-	total := memTotal()
+	total := proc.MemTotal()
 	private := &shim.Private{Dirs: p.Dirs}
 	share, what := int64(privateShare), "the machine has %s of memory"
 	if p.Path != "" {

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gangd/pkg/api"
+	"gangd/pkg/node/proc"
 	"gangd/pkg/node/shim"
 )
 
@@ -185,7 +186,7 @@ cat tmp/own
 grep -c ' %s/tmp rw.*nosuid,nodev' /proc/self/mountinfo
 stat -f -c %%T tmp /dev/shm
 [ $(($(stat -f -c '%%b * %%S' /dev/shm) >> 20)) -eq %d ] && echo a quarter of the memory
-`, base, work, work, base, memTotal()/privateShare>>20)
+`, base, work, work, base, proc.MemTotal()/privateShare>>20)
 	for job, tmp := range map[int64]int64{1: 0, 2: 40 << 20} {
 		c.desire(job, 1, 1, script, func(_ *api.Assignment, s *api.Spec) { s.WorkDir, s.Output, s.TmpPerNode = work, "%j", tmp })
 	}

@@ -2,6 +2,7 @@ package proc
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"strconv"
 )
@@ -53,4 +54,17 @@ func shareOf(pid int) int64 {
 		}
 	}
 	return 0 // it has ended
+}
+
+// MemTotal is the machine's memory in bytes, 0 when /proc can't tell.
+func MemTotal() int64 {
+	b, err := os.ReadFile("/proc/meminfo")
+	if err != nil {
+		return 0
+	}
+	var kb int64
+	if _, err := fmt.Sscanf(string(b), "MemTotal: %d kB", &kb); err != nil {
+		return 0
+	}
+	return kb << 10
 }

@@ -21,7 +21,7 @@ const SysFS = "/sys"
 // What the kernel does not say of a CPU counts as a core of its own, at NUMA node 0 and in socket 0.
 func Topology(sys string) (*cpus.Topology, error) {
 	base := filepath.Join(sys, "devices/system")
-	online, err := readList(filepath.Join(base, "cpu/online"))
+	online, err := OnlineCPUs(sys)
 	if err != nil {
 		return nil, err
 	}
@@ -44,6 +44,11 @@ func Topology(sys string) (*cpus.Topology, error) {
 		t.CPUs = append(t.CPUs, c)
 	}
 	return t, nil
+}
+
+// OnlineCPUs are those that the kernel runs. sys is [SysFS], or a recording of it.
+func OnlineCPUs(sys string) (cpus.Set, error) {
+	return readList(filepath.Join(sys, "devices/system/cpu/online"))
 }
 
 // readNUMA gives the NUMA node of each CPU, and fills in their distances.
