@@ -5,30 +5,17 @@ import (
 
 	"gangd/pkg/client/cli"
 	"gangd/pkg/controller/config"
-	"gangd/pkg/core/finding"
 )
 
 // checkCommand is `gangd check`: what is wrong with a configuration before anything is started with it.
 func checkCommand() *cobra.Command {
-	var set []string
-	var asJSON bool
-	cmd := &cobra.Command{
-		Use:   "check FILE",
-		Short: "find what is wrong with a configuration, and with what it names on this host",
-		Long: "Reads FILE as gangd would and says all that is wrong with it, each with its line: keys and values, users and\n" +
-			"groups that this host does not know, programs that are missing or that others may change, certificates that run\n" +
-			"out, disks that are full. Nothing is changed or started. Run it as the user that gangd runs as. Exit status 1 when\n" +
-			"something was found.",
-		Example: `  gangd check /etc/gangd/gangd.toml
+	cmd := cli.NewCheck(config.CheckController)
+	cmd.Long = "Reads FILE as gangd would and says all that is wrong with it, each with its line: keys and values, users and\n" +
+		"groups that this host does not know, programs that are missing or that others may change, certificates that run\n" +
+		"out, disks that are full. Nothing is changed or started. Run it as the user that gangd runs as. Exit status 1 when\n" +
+		"something was found."
+	cmd.Example = `  gangd check /etc/gangd/gangd.toml
   gangd check /etc/gangd/gangd.toml --json | jq -r '.findings[].id'
-  gangd check new.toml && install -m 644 new.toml /etc/gangd/gangd.toml`,
-		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			found := config.CheckController(cmd.Context(), args[0], set)
-			return cli.WriteFindings(cmd, found, finding.Looked(finding.OfConfig, finding.OfHost), asJSON)
-		},
-	}
-	cmd.Flags().StringArrayVar(&set, "set", nil, "override one setting, `KEY=VALUE`; may be repeated")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "as JSON")
+  gangd check new.toml && install -m 644 new.toml /etc/gangd/gangd.toml`
 	return cmd
 }

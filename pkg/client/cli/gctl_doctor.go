@@ -98,6 +98,23 @@ func examine(ctx context.Context, c *client.Client, f *finding.Facts) (finding.L
 	return finding.Cluster(f).Sorted(), nil
 }
 
+// NewCheck is the command check of a daemon, without its long text and examples: what find says of a configuration FILE.
+func NewCheck(find func(ctx context.Context, file string, set []string) finding.List) *cobra.Command {
+	var set []string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "check FILE",
+		Short: "find what is wrong with a configuration, and with what it names on this host",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return WriteFindings(cmd, find(cmd.Context(), args[0], set), finding.Looked(finding.OfConfig, finding.OfHost), asJSON)
+		},
+	}
+	cmd.Flags().StringArrayVar(&set, "set", nil, "override one setting, `KEY=VALUE`; may be repeated")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "as JSON")
+	return cmd
+}
+
 // WriteFindings says what was found, and that nothing was. The error is the exit status.
 func WriteFindings(cmd *cobra.Command, found finding.List, looked int, asJSON bool) error {
 	found = found.Sorted()
