@@ -4,8 +4,10 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -164,10 +166,10 @@ func (s *pmixServer) fenced(f stepwire.Frame) {
 		return
 	}
 	var p pmi.XPassed
-	for part := uint32(0); len(s.pieces) > 0; part++ {
+	for _, part := range slices.Sorted(maps.Keys(s.pieces)) {
 		p.Data = append(p.Data, s.pieces[part]...)
-		delete(s.pieces, part)
 	}
+	clear(s.pieces)
 	go func() { _ = json.NewEncoder(s.to).Encode(&p) }() // no other comes before the tasks have passed this one
 }
 

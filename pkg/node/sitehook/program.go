@@ -59,10 +59,16 @@ func (p Program) Run(ctx context.Context, env []string, args ...string) error {
 // terminal, also of a program that succeeded; an error has its last line alone.
 func (p Program) RunHook(ctx context.Context, env []string) (output string, err error) {
 	word, err := p.run(ctx, env, nil, hookBytes)
-	if output = plainLines(word); err != nil && output != "" {
-		err = fmt.Errorf("%w: %s", err, output[strings.LastIndexByte(output, '\n')+1:])
+	output = plainLines(word)
+	return output, withLastLine(err, output)
+}
+
+// withLastLine is an error with the last line of what was written, where its reason is.
+func withLastLine(err error, output string) error {
+	if err == nil || output == "" {
+		return err
 	}
-	return output, err
+	return fmt.Errorf("%w: %s", err, output[strings.LastIndexByte(output, '\n')+1:])
 }
 
 // run gives the end of what it wrote, so many bytes at most, and why it failed.
@@ -128,10 +134,7 @@ func (p Program) Ask(ctx context.Context, question []byte, most int) (answer []b
 	if err == nil {
 		return out.text.Bytes(), nil
 	}
-	if said := plainLines(words.end.String()); said != "" {
-		err = fmt.Errorf("%w: %s", err, said[strings.LastIndexByte(said, '\n')+1:])
-	}
-	return nil, fmt.Errorf("%s: %w", p.Path, err)
+	return nil, fmt.Errorf("%s: %w", p.Path, withLastLine(err, plainLines(words.end.String())))
 }
 
 // answerOf keeps what is written, up to a bound, and ends who writes more. As tail it embeds no buffer.
