@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"gangd/pkg/api"
 )
@@ -31,16 +30,10 @@ func (c *cluster) doctor(args ...string) (ids []string, code int) {
 // finds waits until the doctor finds something.
 func (c *cluster) finds(id string, args ...string) {
 	c.t.Helper()
-	var ids []string
-	for until := time.Now().Add(patience); ; time.Sleep(100 * time.Millisecond) {
-		var code int
-		if ids, code = c.doctor(args...); slices.Contains(ids, id) && code == 1 {
-			return
-		}
-		if time.Now().After(until) {
-			c.t.Fatalf("the doctor finds %v, want %s", ids, id)
-		}
-	}
+	c.until("the doctor finds "+id, func() bool {
+		ids, code := c.doctor(args...)
+		return slices.Contains(ids, id) && code == 1
+	})
 }
 
 // TestDoctor: nothing is found of a healthy cluster, and what is broken in it is found by its id, that of a node's own host too.
@@ -71,7 +64,7 @@ func TestDoctor(t *testing.T) {
 	if _, errs, code := c.run("gctl", "doctor", "--node=n9"); code != 3 || !strings.Contains(errs, "there is no node n9") {
 		t.Errorf("exit %d, %q", code, errs)
 	}
-	bundle := filepath.Join(c.tmp, "b.tar.gz")
+	bundle := filepath.Join(c.tmp, "b.zip")
 	if out := c.must("gctl", "bundle", bundle); out != bundle+"\n" {
 		t.Errorf("%q", out)
 	}
