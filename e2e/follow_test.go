@@ -61,7 +61,7 @@ func TestFollowThroughKills(t *testing.T) {
 	job := c.script("f.sh", `#!/bin/bash
 for i in $(seq 100); do echo "attempt $GANG_EPOCH line $i"; sleep 0.02; done
 `)
-	events := c.follow("gctl", "events", "--follow", "--json")
+	events := c.follow("gctl", "events", "--follow", "--since=0", "--json") // else it begins when it is connected
 	submitted := c.follow("gsubmit", "--parsable", "-f", "-o", "out", job)
 	out := filepath.Join(c.tmp, "out")
 	c.until("it writes", func() bool { return len(lines(t, out)) > 0 })

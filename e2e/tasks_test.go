@@ -191,7 +191,7 @@ func TestSilentTaskEndsTheGang(t *testing.T) {
 	tool.Need(t, "python3")
 	// The others beat by programs that they start: megabytes from one look to the next, and little in
 	// a second, which is what counts where the looks are not 200 ms apart.
-	c := start(t, append([]string{"--nodes=2", "--gpus=4x80G", "--set", "cpus=16", "--set", "host_static_bytes=64MiB"}, quickWatch...)...)
+	c := start(t, append([]string{"--nodes=2", "--gpus=4x80G", "--set", "cpus=16", "--set", "host_static_bytes=64MiB"}, slowBeats...)...)
 	slurmNames(t, c)
 	for name, shape := range fourTasks {
 		t.Run(name, func(t *testing.T) {

@@ -12,15 +12,31 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"gangd/pkg/lab/tool"
 )
 
 func TestParseStat(t *testing.T) {
 	tail := " S 1 10 9 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 12345 100 200\n"
 	for comm, text := range map[string]string{"sh": "42 (sh)" + tail, "a) R (b": "42 (a) R (b)" + tail, "": "42 ()" + tail} {
 		s, ok := parseStat(42, []byte(text))
-		want := Stat{PID: 42, PPID: 1, PGRP: 10, Session: 9, Comm: comm, State: 'S', Start: 12345, CPU: 260 * time.Millisecond}
+		want := Stat{PID: 42, PPID: 1, PGRP: 10, Session: 9, Comm: comm, State: 'S', Start: 12345, CPU: 260 * time.Millisecond, Waited: true}
 		if !ok || s != want {
 			t.Errorf("%q: %+v %v", text, s, ok)
+		}
+	}
+}
+
+// How a process ended is known as soon as it is on its way out, and not before.
+func TestParseStatExit(t *testing.T) {
+	for text, want := range map[string]int{
+		"S 1 10 9 0 -1 4194560": 0,
+		"R 1 10 9 0 -1 4194564": 9,
+		"Z 1 10 9 0 -1 4194560": 9,
+		"Z 1 10 9 0 -1 4227084": 9,
+	} {
+		if s, ok := parseStat(42, []byte("42 (sh) "+text+strings.Repeat(" 0", 42)+" 9\n")); !ok || s.Exit != want {
+			t.Errorf("%s: %d %v, want %d", text, s.Exit, ok, want)
 		}
 	}
 }
@@ -80,6 +96,75 @@ func TestSignal(t *testing.T) {
 		if got, ok := Signal(name); ok {
 			t.Errorf("%q is %d", name, got)
 		}
+	}
+}
+
+// TestReadSignals: what a program that waits for signals waits for counts as blocked, though the kernel lets it in just then.
+func TestReadSignals(t *testing.T) {
+	tool.Need(t, "python3")
+	const both = 1<<(15-1) | 1<<(10-1)
+	for wait, caught := range map[string]uint64{
+		"signal.sigwait({15, 10})":                 0,
+		"signal.sigtimedwait({15, 10}, 60)":        0,
+		"time.sleep(60)":                           0,
+		"signal.signal(12, print); time.sleep(60)": 1 << (12 - 1),
+	} {
+		cmd := exec.Command("python3", "-c", "import signal, time\nsignal.pthread_sigmask(signal.SIG_BLOCK, {15, 10})\nprint('up', flush=True)\n"+wait)
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := out.Read(make([]byte, 3)); err != nil {
+			t.Fatal(err)
+		}
+		for range 20 {
+			if s := ReadSignals(cmd.Process.Pid); s.Blocked&both != both || s.Ignored&both != 0 || s.Caught&both != 0 {
+				t.Errorf("%s: %+v", wait, s)
+				break
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
+		if s := ReadSignals(cmd.Process.Pid); s.Caught&^2 != caught {
+			t.Errorf("%s: catches %#x, want %#x", wait, s.Caught, caught)
+		}
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	}
+}
+
+// TestProgramFailed: a shell that has nothing left of what it ran may have run what failed; one that runs something, or has run nothing, has not.
+func TestProgramFailed(t *testing.T) {
+	for script, want := range map[string]bool{
+		"(exit 3); echo up; read x":        true,
+		"echo up; read x":                  false,
+		"echo up; sleep 60; true":          false,
+		"(exit 3); echo up; sleep 60; :":   false,
+		"(exit 3) & wait; echo up; read x": true,
+	} {
+		cmd := exec.Command("/bin/sh", "-c", script)
+		if _, err := cmd.StdinPipe(); err != nil {
+			t.Fatal(err)
+		}
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := out.Read(make([]byte, 3)); err != nil {
+			t.Fatal(err)
+		}
+		for end := time.Now().Add(10 * time.Second); ProgramFailed(cmd.Process.Pid) != want; time.Sleep(time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("%s: %v, want %v", script, !want, want)
+			}
+		}
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
 	}
 }
 

@@ -2,7 +2,6 @@ package proc
 
 import (
 	"bytes"
-	"slices"
 	"strconv"
 	"syscall"
 	"time"
@@ -16,17 +15,7 @@ type Stat struct {
 	Start                    uint64        // clock ticks since boot; with the pid it names a process for ever
 	CPU                      time.Duration // its own, and of the children that it waited for
 	Exit                     int           // how it ended, as wait(2) gives it; 0: well, or it has not
-}
-
-// HasFailedChild reports whether a process has a child that did not end well and that it has not waited for yet.
-func HasFailedChild(pid int) bool {
-	var buf [4096]byte
-	name := strconv.Itoa(pid)
-	children := bytes.Fields(buf[:readFile("/proc/"+name+"/task/"+name+"/children", buf[:])])
-	return slices.ContainsFunc(children, func(child []byte) bool {
-		s, ok := ReadStat(atoi(child))
-		return ok && s.Exit != 0
-	})
+	Waited                   bool          // for a child, once at least
 }
 
 // tick is what the kernel counts times of processes in, on every architecture: USER_HZ.
@@ -42,6 +31,9 @@ func ReadStat(pid int) (s Stat, ok bool) {
 	return parseStat(pid, buf[:n])
 }
 
+// pfExiting is the kernel's flag of a process that is on its way out (PF_EXITING of include/linux/sched.h): its status stands from there on.
+const pfExiting = 0x4
+
 // parseStat reads "pid (comm) S ppid pgrp session ..."; comm may hold blanks and brackets,
 // so the fields are counted from the last bracket.
 func parseStat(pid int, b []byte) (s Stat, ok bool) {
@@ -56,8 +48,9 @@ func parseStat(pid int, b []byte) (s Stat, ok bool) {
 	s = Stat{PID: pid, Comm: string(b[open+1 : end]), State: f[0][0]}
 	s.PPID, s.PGRP, s.Session = atoi(f[1]), atoi(f[2]), atoi(f[3])
 	s.Start, _ = strconv.ParseUint(string(f[19]), 10, 64)
+	s.Waited = atoi(f[8])+atoi(f[10]) > 0 // no process lives without faults of pages
 	s.CPU = time.Duration(atoi(f[11])+atoi(f[12])+atoi(f[13])+atoi(f[14])) * tick
-	if s.State == 'Z' && len(f) >= 50 {
+	if (s.State == 'Z' || atoi(f[6])&pfExiting != 0) && len(f) >= 50 {
 		s.Exit = atoi(f[49])
 	}
 	return s, true
@@ -68,7 +61,8 @@ func atoi(b []byte) int {
 	return n
 }
 
-// Signals are what a process does about signals, each a mask by number less one.
+// Signals are what a process does about signals, each a mask by number less one. Blocked has those that it waits for in
+// sigwait and its like, too: the kernel lets them in for as long as that call lasts, so that its own mask lacks them.
 type Signals struct{ Blocked, Ignored, Caught uint64 }
 
 // ReadSignals is zero where the process is gone.
@@ -81,7 +75,7 @@ func ReadSignals(pid int) (s Signals) {
 		m, _ := strconv.ParseUint(string(hex), 16, 64)
 		return m
 	}
-	return Signals{Blocked: mask("\nSigBlk:\t"), Ignored: mask("\nSigIgn:\t"), Caught: mask("\nSigCgt:\t")}
+	return Signals{Blocked: mask("\nSigBlk:\t") | awaited(pid), Ignored: mask("\nSigIgn:\t"), Caught: mask("\nSigCgt:\t")}
 }
 
 func bit(sig syscall.Signal) uint64 {
@@ -96,6 +90,9 @@ func (s Signals) Catches(sig syscall.Signal) bool { return s.Caught&bit(sig) != 
 
 // Ignores reports whether a signal does nothing to the process by its own choice, or by that of who started it.
 func (s Signals) Ignores(sig syscall.Signal) bool { return s.Ignored&bit(sig) != 0 }
+
+// Blocks reports whether a signal waits until the process lets it in.
+func (s Signals) Blocks(sig syscall.Signal) bool { return s.Blocked&bit(sig) != 0 }
 
 // Takes reports whether a signal comes to the program itself: caught, or blocked, which is how
 // programs wait for one (sigwait, signalfd).

@@ -13,9 +13,15 @@ import (
 // A rank that is on its way out when the stop comes has ended by itself, though its supervisor sees that only after the stop: on a
 // machine that has much to do its peers may have seen it long before. So it is looked before the signal.
 
-// foresee notes what can be told of ranks before they get the stop signal: of a process that would be ended by it, any other end is its
-// own; and what a shell has run may have failed, which the shell has not seen yet.
+// foresee notes who has ended, which was not seen yet, and what can be told of ranks before they get the stop signal: of a process that would be ended by it, any other end is its
+// own; and what a shell has run may have failed, which the shell has not acted on yet.
 func (m *member) foresee(now, wait []supervise.Process, sig unix.Signal) {
+	for i := range m.ranks {
+		r := &m.ranks[i]
+		if s, ok := proc.ReadStat(r.pid); ok && r.live() && s.Dead() {
+			r.gone, r.stopped = true, time.Now()
+		}
+	}
 	for _, list := range [][]supervise.Process{now, wait} {
 		for _, p := range list {
 			if !p.Main {
@@ -27,9 +33,9 @@ func (m *member) foresee(now, wait []supervise.Process, sig unix.Signal) {
 					continue
 				}
 				if s := proc.ReadSignals(p.PID); endsBy(sig) && !s.Takes(sig) && !s.Ignores(sig) && !p.Asks && !p.Saves && !p.Client {
-					r.endedBy = sig
+					r.endedBy, r.stopped = sig, time.Now()
 				}
-				r.failed = p.Shell && proc.HasFailedChild(p.PID)
+				r.failed = p.Shell && proc.ProgramFailed(p.PID)
 			}
 		}
 	}
@@ -47,6 +53,19 @@ func endsBy(sig unix.Signal) bool {
 // decided: the bad end of a rank that came after its stop signal is not of that. KILL is the end of a grace.
 func (r *rank) decided(ws syscall.WaitStatus) bool {
 	return r.endedBy != 0 && ws != 0 && !(ws.Signaled() && (ws.Signal() == r.endedBy || ws.Signal() == unix.SIGKILL))
+}
+
+// before is how long ago an end may have been decided that came after a stop: its peers had the time to see it, to leave, and to be
+// reported, which takes as long on a machine with much to do. Whatever ended in that time is as likely the first.
+const before = time.Second
+
+// lateness is how long before it was seen a rank may have ended.
+func (m *member) lateness(r *rank, ws syscall.WaitStatus) time.Duration {
+	late := max(m.order.Late(), r.kept)
+	if r.gone || r.decided(ws) {
+		late = max(late, time.Since(r.stopped)+before)
+	}
+	return late
 }
 
 // keptMost bounds for how long a shell is believed to have been kept waiting at its end: what is known is how long it was in

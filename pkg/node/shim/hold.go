@@ -25,6 +25,7 @@ import (
 type heldShell struct {
 	rank, pid int
 	runs      bool // until its bytes are stored, or its answer is heard
+	blocked   int  // in so many looks, the last ones, it blocked the signal
 	sig       unix.Signal
 	at        time.Duration // next look, monotonic
 	step      time.Duration
@@ -35,6 +36,11 @@ const (
 	heldFirst = time.Millisecond
 	heldSlow  = 20 * time.Millisecond
 )
+
+// A program that blocks the stop signal may wait for it (sigwait, signalfd), and is told then; but shells, and what starts
+// programs, block signals for as long as a fork takes, below a millisecond on a machine that is not overloaded.
+// Who was seen to block it in so many looks, 0.2 s, waits for it.
+const blockedLooks = 15
 
 // isShell knows the programs that run scripts line by line.
 func isShell(comm string) bool {
@@ -133,7 +139,8 @@ func markSaves(procs []supervise.Process, stats map[int]proc.Stat, sig unix.Sign
 	for i := range procs {
 		if p := &procs[i]; !p.Client && stats[p.PID].Comm != checkpointer {
 			s := proc.ReadSignals(p.PID)
-			p.Saves = !s.Takes(sig) && !s.Ignores(sig) && proc.WritesTo(p.PID, pipes)
+			p.Saves = !s.Catches(sig) && !s.Ignores(sig) && proc.WritesTo(p.PID, pipes)
+			p.Blocks = p.Saves && s.Blocks(sig)
 		}
 	}
 }
@@ -190,7 +197,7 @@ func (m *member) stop(name string) {
 		case p.Shell: // a holder has to hear that its client is done
 			_ = unix.Kill(p.PID, unix.SIGSTOP)
 		}
-		m.holding = append(m.holding, heldShell{rank: p.Rank, pid: p.PID, runs: p.Saves || p.Asks, sig: sig, at: at + heldFirst, step: heldFirst})
+		m.holding = append(m.holding, heldShell{rank: p.Rank, pid: p.PID, runs: p.Saves || p.Asks, blocked: blocks(0, p), sig: sig, at: at + heldFirst, step: heldFirst})
 	}
 	heard := make([]int, len(now))
 	m.foresee(now, wait, sig)
@@ -277,7 +284,8 @@ func (m *member) checkHeld() {
 		if i < 0 || !h.runs && m.mainOf(h.rank) != h.pid {
 			continue // it has ended
 		}
-		wait := procs[i].Saves || procs[i].Asks
+		h.blocked = blocks(h.blocked, procs[i])
+		wait := procs[i].Asks || procs[i].Saves && h.blocked < blockedLooks
 		over := h.runs && !wait
 		switch {
 		case !h.runs:
@@ -298,6 +306,14 @@ func (m *member) checkHeld() {
 		kept = append(kept, h)
 	}
 	m.holding = kept
+}
+
+// blocks counts the looks one after the other, at which a process that saves blocks the signal.
+func blocks(n int, p supervise.Process) int {
+	if !p.Blocks {
+		return 0
+	}
+	return n + 1
 }
 
 func (m *member) scriptPath() string { return filepath.Join(m.spec.Dir, ScriptFile) }

@@ -31,6 +31,8 @@ type rank struct {
 	// What was seen of it before the stop signal, see [member.foresee].
 	endedBy unix.Signal   // that which it has no handler for, 0: it has, or had none
 	failed  bool          // what its shell ran
+	gone    bool          // it had ended
+	stopped time.Time     // when that was seen
 	kept    time.Duration // for how long its shell could run and had no CPU, when it had ended
 	left    used          // by processes of its session that came to this process, because their parent had ended
 }
@@ -250,8 +252,8 @@ func (m *member) reap() {
 				r.pidfd = -1
 			}
 			if r.end == nil {
-				r.end = &rankEnd{ws: ws, at: time.Now(), late: max(m.order.Late(), r.kept), own: m.mach.Cause() == "" || r.decided(ws) &&
-					!m.mach.Noticed()}
+				r.end = &rankEnd{ws: ws, at: time.Now(), late: m.lateness(r, ws), own: m.mach.Cause() == "" || r.gone ||
+					r.decided(ws) && !m.mach.Noticed()}
 				r.end.used.add(&ru)
 				if m.startEpilog(i) {
 					continue // the rank is over with that

@@ -325,17 +325,26 @@ func TestMessage(t *testing.T) {
 }
 
 // TestStopSparesASave: what writes into a gckpt put that is under way is told when its bytes are stored, with a
-// shell that traps the signal and with one that does not.
+// shell that traps the signal and with one that does not; also what forks just then, and blocks the signal for that long.
+// What blocks the signal because it waits for it is told.
 func TestStopSparesASave(t *testing.T) {
+	tool.Need(t, python())
 	sh, err := os.ReadFile("/bin/sh")
 	if err != nil {
 		t.Fatal(err)
+	}
+	writes := func(then string) string {
+		return "trap 'echo told' TERM\n" + python() + " -c '\nimport signal, time, os\nsignal.pthread_sigmask(signal.SIG_BLOCK, {15})\n" +
+			"while not os.path.exists(\"up\") or not os.path.exists(os.environ[\"GANG_STATUS_FILE\"]): time.sleep(0.001)\n" + then + "\nprint(\"new\")\n' |" +
+			" ./gckpt -c 'trap \"\" TERM; touch up; cat >saved' & p=$!\nwait $p; wait $p; echo put $?\n"
 	}
 	for kind, base := range kinds(t) {
 		for name, script := range map[string]string{
 			"trap":    "trap 'echo told' TERM\n(sleep 1.5; echo new) | ./gckpt -c 'trap \"\" TERM; touch up; cat >saved' & p=$!\nwait $p; wait $p; echo put $?\n",
 			"no trap": "(sleep 1.5; echo new) | ./gckpt -c 'trap \"\" TERM; touch up; cat >saved'\necho next line\n",
 			// Its program has only just been started.
+			"forks": writes("time.sleep(0.05); signal.pthread_sigmask(signal.SIG_UNBLOCK, {15}); time.sleep(1)"),
+			"waits": writes("signal.sigwait({15})"),
 			"early": "trap 'echo told' TERM\n(sleep 1.5; echo new) | ./gckpt -c 'touch up; sleep 0.5; trap \"\" TERM; cat >saved' & p=$!\nwait $p; wait $p; echo put $?\n",
 		} {
 			t.Run(kind+"/"+name, func(t *testing.T) {
