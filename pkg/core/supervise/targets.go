@@ -15,7 +15,7 @@ type Process struct {
 	Catches bool // it has a handler for the signal; of a stop only a Shell is asked
 	Ignores bool // it is a Shell that ignores the signal
 	Saves   bool // the signal would end it, and it brings bytes to a checkpoint that is being stored
-	Blocks  bool // it Saves, and blocks the signal just now: to wait for it, or for as long as it forks
+	Blocks  bool // it Saves or Asks, and blocks the signal just now: to wait for it, or for as long as it forks
 	Asks    bool // it asked for this stop, or waits for who did, and has not heard the answer
 	Client  bool // it only waits for others: it is counted as alive, and gets no signal but, of a rank, the stop signal at last
 	Step    bool // of a step, its launcher too

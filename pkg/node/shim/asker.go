@@ -124,7 +124,8 @@ func (m *member) markAsks(procs []supervise.Process, stats map[int]proc.Stat, si
 	for i := range procs {
 		if p := &procs[i]; waits[p.PID] {
 			s := proc.ReadSignals(p.PID)
-			p.Asks = p.PID == a.by.PID || !s.Takes(sig) && !s.Ignores(sig)
+			p.Asks = p.PID == a.by.PID || !s.Catches(sig) && !s.Ignores(sig)
+			p.Blocks = p.PID != a.by.PID && p.Asks && s.Blocks(sig)
 		}
 	}
 }

@@ -285,7 +285,7 @@ func (m *member) checkHeld() {
 			continue // it has ended
 		}
 		h.blocked = blocks(h.blocked, procs[i])
-		wait := procs[i].Asks || procs[i].Saves && h.blocked < blockedLooks
+		wait := (procs[i].Saves || procs[i].Asks) && h.blocked < blockedLooks
 		over := h.runs && !wait
 		switch {
 		case !h.runs:
@@ -308,7 +308,7 @@ func (m *member) checkHeld() {
 	m.holding = kept
 }
 
-// blocks counts the looks one after the other, at which a process that saves blocks the signal.
+// blocks counts the looks one after the other, at which a process that saves, or asks, blocks the signal.
 func blocks(n int, p supervise.Process) int {
 	if !p.Blocks {
 		return 0

@@ -335,8 +335,9 @@ func TestStopSparesASave(t *testing.T) {
 	}
 	writes := func(then string) string {
 		return "trap 'echo told' TERM\n" + python() + " -c '\nimport signal, time, os\nsignal.pthread_sigmask(signal.SIG_BLOCK, {15})\n" +
-			"while not os.path.exists(\"up\") or not os.path.exists(os.environ[\"GANG_STATUS_FILE\"]): time.sleep(0.001)\n" + then + "\nprint(\"new\")\n' |" +
-			" ./gckpt -c 'trap \"\" TERM; touch up; cat >saved' & p=$!\nwait $p; wait $p; echo put $?\n"
+			"while not os.path.exists(\"saves\"): time.sleep(0.001)\n" +
+			"open(\"up\", \"w\")\nwhile not os.path.exists(os.environ[\"GANG_STATUS_FILE\"]): time.sleep(0.001)\n" + then + "\nprint(\"new\")\n' |" +
+			" ./gckpt -c 'trap \"\" TERM; touch saves; cat >saved' & p=$!\nwait $p; wait $p; echo put $?\n"
 	}
 	for kind, base := range kinds(t) {
 		for name, script := range map[string]string{
