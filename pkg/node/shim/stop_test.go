@@ -336,17 +336,17 @@ func TestStopSparesASave(t *testing.T) {
 	writes := func(then string) string {
 		return "trap 'echo told' TERM\n" + python() + " -c '\nimport signal, time, os\nsignal.pthread_sigmask(signal.SIG_BLOCK, {15})\n" +
 			"while not os.path.exists(\"saves\"): time.sleep(0.001)\n" +
-			"open(\"up\", \"w\")\nwhile not os.path.exists(os.environ[\"GANG_STATUS_FILE\"]): time.sleep(0.001)\n" + then + "\nprint(\"new\")\n' |" +
+			"open(\"up\", \"w\"); open(\"writes\", \"w\")\nwhile not os.path.exists(os.environ[\"GANG_STATUS_FILE\"]): time.sleep(0.001)\n" + then + "\nprint(\"new\")\n' |" +
 			" ./gckpt -c 'trap \"\" TERM; touch saves; cat >saved' & p=$!\nwait $p; wait $p; echo put $?\n"
 	}
 	for kind, base := range kinds(t) {
 		for name, script := range map[string]string{
-			"trap":    "trap 'echo told' TERM\n(sleep 1.5; echo new) | ./gckpt -c 'trap \"\" TERM; touch up; cat >saved' & p=$!\nwait $p; wait $p; echo put $?\n",
-			"no trap": "(sleep 1.5; echo new) | ./gckpt -c 'trap \"\" TERM; touch up; cat >saved'\necho next line\n",
+			"trap":    "trap 'echo told' TERM\n(touch writes; sleep 1.5; echo new) | ./gckpt -c 'trap \"\" TERM; touch up; cat >saved' & p=$!\nwait $p; wait $p; echo put $?\n",
+			"no trap": "(touch writes; sleep 1.5; echo new) | ./gckpt -c 'trap \"\" TERM; touch up; cat >saved'\necho next line\n",
 			// Its program has only just been started.
 			"forks": writes("time.sleep(0.05); signal.pthread_sigmask(signal.SIG_UNBLOCK, {15}); time.sleep(1)"),
 			"waits": writes("signal.sigwait({15})"),
-			"early": "trap 'echo told' TERM\n(sleep 1.5; echo new) | ./gckpt -c 'touch up; sleep 0.5; trap \"\" TERM; cat >saved' & p=$!\nwait $p; wait $p; echo put $?\n",
+			"early": "trap 'echo told' TERM\n(touch writes; sleep 1.5; echo new) | ./gckpt -c 'touch up; sleep 0.5; trap \"\" TERM; cat >saved' & p=$!\nwait $p; wait $p; echo put $?\n",
 		} {
 			t.Run(kind+"/"+name, func(t *testing.T) {
 				t.Parallel()
@@ -357,6 +357,7 @@ func TestStopSparesASave(t *testing.T) {
 				c := startShim(t, s, "#!/bin/bash\n"+script)
 				_ = c.Send(Command{Go: &Go{}})
 				until(t, c, api.PhaseRunning)
+				await(t, filepath.Join(s.WorkDir, "writes")) // a shell that has only just been forked has the handlers of the one above
 				await(t, filepath.Join(s.WorkDir, "up"))
 				_ = c.Send(Command{Stop: &api.Stop{Cause: api.CauseRequeued, Signal: "TERM", Grace: 60 * time.Second}})
 				st := until(t, c, api.PhaseStopped)
