@@ -341,6 +341,7 @@ func (e *Engine) copyAttempt(ctx context.Context, id int64, at place, read api.L
 		cancel(ended)
 	}()
 	c := newCopyCounter(w, at.epoch, read.Offset)
+	var away time.Time // since when its node is not connected
 	for {
 		since := e.bus.lastSeq()
 		// A read that begins when the attempt is over gives all there is.
@@ -350,6 +351,11 @@ func (e *Engine) copyAttempt(ctx context.Context, id int64, at place, read api.L
 		}
 		read.Follow, read.Offset = !final, c.next
 		err := r.ReadLog(reading, at.node, read, c)
+		if api.CodeOf(err) != api.CodeUnavailable {
+			away = time.Time{}
+		} else if away.IsZero() {
+			away = time.Now()
+		}
 		switch {
 		case ctx.Err() != nil:
 			return c.next, nil, context.Cause(ctx)
@@ -359,7 +365,7 @@ func (e *Engine) copyAttempt(ctx context.Context, id int64, at place, read api.L
 			}
 		case api.CodeOf(err) == api.CodeUnavailable:
 			// The node's daemon restarts, or its line was cut: the ranks write on meanwhile.
-			err := e.awaitBack(reading, at.node, since, final)
+			err := e.awaitBack(reading, at.node, since, final, away)
 			switch {
 			case err == nil || ctx.Err() != nil || !final && context.Cause(over) == error(ended):
 			case api.CodeOf(err) == api.CodeUnavailable:
@@ -379,19 +385,29 @@ func (e *Engine) copyAttempt(ctx context.Context, id int64, at place, read api.L
 	}
 }
 
-// awaitBack waits for a node; not for one that is lost when only the rest of a file is missing.
-func (e *Engine) awaitBack(ctx context.Context, node string, since int64, final bool) error {
+// backPoll is how often a node that is away is asked again without an event of it: it is up a moment before it can be asked.
+const backPoll = 500 * time.Millisecond
+
+// awaitBack waits for a node that is away for a while, and a little; not for one that is lost when only the rest of a file is missing.
+func (e *Engine) awaitBack(ctx context.Context, node string, since int64, final bool, away time.Time) error {
+	again := api.Errorf(api.CodeUnavailable, "try again")
+	wait := func() error {
+		ctx, cancel := context.WithTimeoutCause(ctx, backPoll, again)
+		defer cancel()
+		if err := e.awaitNode(ctx, node, since); err != error(again) {
+			return err
+		}
+		return nil
+	}
 	if !final {
-		return e.awaitNode(ctx, node, since)
+		return wait()
 	}
-	gone := api.Errorf(api.CodeUnavailable, "the end of the output is on node %s, which is not connected", node)
+	gone := api.Errorf(api.CodeConflict, "the end of the output is on node %s, which is not connected", node)
 	if n := e.view.node(node); n == nil || n.State == api.NodeLost {
-		return &api.Error{Code: api.CodeConflict, Message: gone.Message}
+		return gone
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, e.opt.Settings.NodeTimeout, gone)
-	defer cancel()
-	if err := e.awaitNode(ctx, node, since); err != nil {
-		return &api.Error{Code: api.CodeConflict, Message: gone.Message}
+	if time.Since(away) > e.opt.Settings.NodeTimeout || wait() != nil {
+		return gone
 	}
 	return nil
 }

@@ -749,25 +749,30 @@ func TestCheckpointThatCantBe(t *testing.T) {
 // TestAwaitBack: the rest of a file is waited for as long as its node may be away, and not at all where that is lost.
 func TestAwaitBack(t *testing.T) {
 	r := newRig(t, disk.Open(t))
-	r.opt.Settings.NodeTimeout = time.Millisecond
+	now := time.Now()
 	const gone = "the end of the output is on node n1, which is not connected"
-	if err := r.awaitBack(t.Context(), "n1", r.LastEvent(), true); errText(err) != gone || api.CodeOf(err) != api.CodeConflict {
+	if err := r.awaitBack(t.Context(), "n1", r.LastEvent(), true, now); errText(err) != gone || api.CodeOf(err) != api.CodeConflict {
 		t.Errorf("of one that is not known: %v", err)
 	}
 	r.node("n1", 1)
 	since := r.LastEvent()
-	if err := r.awaitBack(t.Context(), "n1", since, true); errText(err) != gone || api.CodeOf(err) != api.CodeConflict {
+	for _, final := range []bool{true, false} {
+		if err := r.awaitBack(t.Context(), "n1", since, final, now); err != nil {
+			t.Errorf("of one that may be back without an event, final %v: %v", final, err)
+		}
+	}
+	if err := r.awaitBack(t.Context(), "n1", since, true, now.Add(-2*r.opt.Settings.NodeTimeout)); errText(err) != gone || api.CodeOf(err) != api.CodeConflict {
 		t.Errorf("of one that does not come: %v", err)
 	}
-	if err := r.awaitBack(t.Context(), "n1", 0, true); err != nil {
+	if err := r.awaitBack(t.Context(), "n1", 0, true, now); err != nil {
 		t.Errorf("of one that came: %v", err)
 	}
 	left, cancel := context.WithCancelCause(t.Context())
 	cancel(errLeft)
-	if err := r.awaitBack(left, "n1", since, false); err != errLeft {
+	if err := r.awaitBack(left, "n1", since, false, now); err != errLeft {
 		t.Errorf("while its attempt runs: %v", err)
 	}
-	if err := r.awaitBack(t.Context(), "n1", 0, false); err != nil {
+	if err := r.awaitBack(t.Context(), "n1", 0, false, now); err != nil {
 		t.Errorf("of one that came, while its attempt runs: %v", err)
 	}
 	if since, err := r.awaitChange(left, 1, 5, true); err != errLeft || since != 5 {
