@@ -49,8 +49,8 @@ func awaited(pid int) uint64 {
 	return binary.NativeEndian.Uint64(set[:])
 }
 
-// ProgramFailed reports whether what a shell has run last may not have ended well, where the shell has not acted on that yet. A program that is on
-// its way out counts: its files are closed by then, which its peers may see before it is let to end. So does
+// ProgramFailed reports whether what a shell has run last may not have ended well, where the shell has not acted on that yet. A
+// program that is on its way out counts: its files are closed by then, which its peers may see before it is let to end. So does
 // one that the shell has waited for just now, with nothing else left: how it ended stands where wait4 has put it.
 func ProgramFailed(shell int) bool {
 	var buf [4096]byte

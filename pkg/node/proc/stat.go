@@ -31,7 +31,8 @@ func ReadStat(pid int) (s Stat, ok bool) {
 	return parseStat(pid, buf[:n])
 }
 
-// pfExiting is the kernel's flag of a process that is on its way out (PF_EXITING of include/linux/sched.h): its status stands from there on.
+// pfExiting is the kernel's flag of a process that is on its way out (PF_EXITING of include/linux/sched.h): its status stands from
+// there on.
 const pfExiting = 0x4
 
 // parseStat reads "pid (comm) S ppid pgrp session ..."; comm may hold blanks and brackets,

@@ -13,8 +13,8 @@ import (
 // A rank that is on its way out when the stop comes has ended by itself, though its supervisor sees that only after the stop: on a
 // machine that has much to do its peers may have seen it long before. So it is looked before the signal.
 
-// foresee notes who has ended, which was not seen yet, and what can be told of ranks before they get the stop signal: of a process that would be ended by it, any other end is its
-// own; and what a shell has run may have failed, which the shell has not acted on yet.
+// foresee notes who has ended, which was not seen yet, and what can be told of ranks before they get the stop signal: of a process
+// that would be ended by it, any other end is its own; and what a shell has run may have failed, which the shell has not acted on yet.
 func (m *member) foresee(now, wait []supervise.Process, sig unix.Signal) {
 	for i := range m.ranks {
 		r := &m.ranks[i]

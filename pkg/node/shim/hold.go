@@ -197,7 +197,8 @@ func (m *member) stop(name string) {
 		case p.Shell: // a holder has to hear that its client is done
 			_ = unix.Kill(p.PID, unix.SIGSTOP)
 		}
-		m.holding = append(m.holding, heldShell{rank: p.Rank, pid: p.PID, runs: p.Saves || p.Asks, blocked: blocks(0, p), sig: sig, at: at + heldFirst, step: heldFirst})
+		m.holding = append(m.holding, heldShell{rank: p.Rank, pid: p.PID, runs: p.Saves || p.Asks, blocked: blocks(0, p), sig: sig,
+			at: at + heldFirst, step: heldFirst})
 	}
 	heard := make([]int, len(now))
 	m.foresee(now, wait, sig)
