@@ -12,6 +12,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/stacks"
+	"gangd/pkg/lab/tool"
 )
 
 // waitingRanks is a gang of which rank 2 is elsewhere: started by a shell, with a helper beside it, as scripts do.
@@ -60,17 +61,10 @@ func untilLook(t *testing.T, c *Conn, number uint64) *api.MemberStacks {
 	}
 }
 
-func needPython(t *testing.T) {
-	t.Helper()
-	if _, err := exec.LookPath("python3"); err != nil {
-		t.Skip("python3 is not here")
-	}
-}
-
 // A look on request names the rank that is elsewhere by its Python frames, several at a time are answered, nothing is written
 // to logs, and the ranks run on.
 func TestLook(t *testing.T) {
-	needPython(t)
+	tool.Need(t, "python3")
 	s := testSpec(t, 4)
 	c := startShim(t, s, waitingRanks)
 	_ = c.Send(Command{Go: &Go{}})
@@ -94,7 +88,7 @@ func TestLook(t *testing.T) {
 
 // What was seen before a stop for a stall, and shortly before the time limit, comes with the end, as the user's.
 func TestStacksComeWithTheEnd(t *testing.T) {
-	needPython(t)
+	tool.Need(t, "python3")
 	for _, cause := range []api.Cause{api.CauseStalled, api.CauseTimeout} {
 		t.Run(string(cause), func(t *testing.T) {
 			s := testSpec(t, 4)
@@ -126,7 +120,7 @@ func TestStacksComeWithTheEnd(t *testing.T) {
 
 // A rank whose every thread is stopped is seen to be, and is still read.
 func TestLookAtStopped(t *testing.T) {
-	needPython(t)
+	tool.Need(t, "python3")
 	s := testSpec(t, 3)
 	c := startShim(t, s, "#!/bin/bash\nexec python3 -c '\nimport os, signal, threading\ndef all_reduce():\n    e = threading.Event()\n    print(\"there\", flush=True)\n    if os.environ[\"GANG_RANK\"] == \"1\": os.kill(os.getpid(), signal.SIGSTOP)\n    e.wait()\nall_reduce()'\n")
 	_ = c.Send(Command{Go: &Go{}})
@@ -147,7 +141,7 @@ func TestLookAtStopped(t *testing.T) {
 // A program of a version that is not read here answers by faulthandler where it says that it does, and only where its words
 // are its own.
 func TestFaulthandlerAnswers(t *testing.T) {
-	needPython(t)
+	tool.Need(t, "python3")
 	c := exec.Command("python3", "-c", "import faulthandler, signal, time\nfaulthandler.register(signal.SIGUSR1)\ndef pause():\n  print('there', flush=True)\n  time.sleep(1000)\npause()")
 	c.Env = append(os.Environ(), stacksSignal+"=USR1")
 	dir := t.TempDir()
