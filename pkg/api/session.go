@@ -115,6 +115,7 @@ type Hello struct {
 	Cards       []CardInfo `json:"cards"`
 	CardsUnread bool       `json:"cards_unread,omitempty"` // the driver did not answer: Cards says nothing of those that were there before
 	Layouts     bool       `json:"layouts,omitempty"`      // it reads [GangPart]
+	Opens       bool       `json:"opens,omitempty"`        // it opens a [Gate] that is Alone
 	LineageSeen uint64     `json:"lineage_seen"`           // highest lineage any controller told this node
 	RunSeen     string     `json:"run_seen,omitempty"`     // [Welcome].Run of the controller that told it
 	// LineageProof came with LineageSeen: a node can repeat what it was told, and make up nothing.
@@ -305,6 +306,9 @@ type Gate struct {
 	// TimeLimit is the time limit as it is now, which may have been changed since the body
 	// was made; [NoLimit]: none, 0: as in the body.
 	TimeLimit time.Duration `json:"time_limit_ns,omitempty" bound:"-1ns.."`
+	// Alone: the node has all of the gang, and opens it as soon as the member is prepared, which it may not have been told of before.
+	// MasterPort is the one that it picked.
+	Alone bool `json:"alone,omitempty"`
 }
 
 // Stop orders the end of a member. Repeated orders change nothing, but a shorter Grace

@@ -70,6 +70,9 @@ func (ln *launches) admit(ev Admit) Outcome {
 	ln.queue.touch(e)
 	ln.extendStart(j)
 	ln.record.emitJob(j, api.Event{Type: api.EventReserved, Nodes: names, Size: len(j.Ranks)})
+	if ln.opensItself(j) {
+		ln.presume(e)
+	}
 	return applied()
 }
 
@@ -224,12 +227,17 @@ func (ln *launches) openPrepared(e *entry) {
 }
 
 func (ln *launches) open(e *entry) {
-	j := e.job
-	if tooLate(j, ln.clock.now.Wall) {
+	if tooLate(e.job, ln.clock.now.Wall) {
 		ln.missDeadline(e)
 		return
 	}
-	j = ln.jobs.edit(e)
+	ln.start(e)
+	ln.started(e)
+}
+
+// start has a gang run as of now: from here on each of its ranks may be a process.
+func (ln *launches) start(e *entry) {
+	j := ln.jobs.edit(e)
 	ln.clock.timers.cancel(timer{kind: timerDeadline, job: j.ID})
 	ln.clock.timers.cancel(timer{kind: timerStart, job: j.ID, epoch: j.Epoch})
 	ln.clock.in(ln.set.StartTimeout, timer{kind: timerLaunch, job: j.ID, epoch: j.Epoch})
@@ -239,22 +247,30 @@ func (ln *launches) open(e *entry) {
 	ln.queue.retally(j, func() { j.Start = ln.clock.now.Wall })
 	j.TimeTold = 0
 	j.ReadyAt, e.ready, e.readyTasks, j.Acked = time.Time{}, nil, nil, 0
-	j.Rollbacks, j.Avoid = 0, nil
-	ln.startedElsewhere(e)
-	ln.armReady(j)
 	ln.jobs.changed(e)
 	for i := range j.Ranks {
 		r := ln.jobs.editRank(e, i)
 		r.State, r.Start = api.RankRunning, ln.clock.now.Wall
 	}
-	names := make([]string, len(j.Members))
 	for i := range j.Members {
 		m := &j.Members[i]
 		m.State, m.Port = MemberStarting, e.prepared[i]
-		names[i] = m.Node
 		ln.nodes.wake(m.Node)
 	}
 	e.prepared, e.ranks = nil, 0
+	ln.record.epochs[j.key()] = epochRow(j)
+}
+
+// started puts on record that a gang has started, with what others make of that.
+func (ln *launches) started(e *entry) {
+	j := ln.jobs.edit(e)
+	j.Rollbacks, j.Avoid = 0, nil
+	ln.startedElsewhere(e)
+	ln.armReady(j)
+	names := make([]string, len(j.Members))
+	for i := range j.Members {
+		names[i] = j.Members[i].Node
+	}
 	ln.books.start(e)
 	ln.record.armPart(e)
 	ln.record.epochs[j.key()] = epochRow(j)

@@ -329,8 +329,8 @@ func (ds *dependencies) standJob(j *Job, c *api.Condition, on *Job) status {
 	good := over && on.Verdict.State == api.JobCompleted
 	switch c.Kind {
 	case api.After:
-		if on.Start.IsZero() || c.Delay == 0 {
-			return either(over || !on.Start.IsZero(), met, unmet)
+		if !everStarted(on) || c.Delay == 0 {
+			return either(over || everStarted(on), met, unmet)
 		}
 		return ds.delayed(j, on.Start.Add(c.Delay).Sub(ds.clock.now.Wall))
 	case api.AfterAny:

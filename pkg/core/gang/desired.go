@@ -42,7 +42,7 @@ func (ns *nodes) assignment(e *entry, k api.MemberKey, m *Member) api.Assignment
 	// seen open before, it stays shut.
 	a.Passed = working(m.State) && !m.Passed && slices.ContainsFunc(e.job.Members, func(o Member) bool { return o.Passed })
 	if a.Stop == nil && working(m.State) {
-		a.Gate = &api.Gate{MasterPort: e.job.Members[0].Port, TimeLimit: cmp.Or(TimeLimit(e.job), api.NoLimit)}
+		a.Gate = &api.Gate{MasterPort: e.job.Members[0].Port, TimeLimit: cmp.Or(TimeLimit(e.job), api.NoLimit), Alone: e.job.Presumed != nil}
 		a.Check = checkOrder(ns.set, e, m)
 	}
 	return a

@@ -71,7 +71,7 @@ func (st *stops) beginDrain(e *entry, d *Drain) {
 			}
 		}
 	}
-	if len(d.Reports) == 0 {
+	if len(d.Reports) == 0 && j.Presumed == nil {
 		charge(j, d.Cause)
 	}
 	st.armForce(e)
@@ -164,6 +164,7 @@ func (st *stops) fence(e *entry, i int, text string) {
 
 // leaveMember is what stopped and fence have in common.
 func (st *stops) leaveMember(e *entry, i int, text string) {
+	st.launches.confirm(e) // without a word of its node that nothing ran, it may have
 	j := e.job
 	m := &j.Members[i]
 	codes := map[int]int{}

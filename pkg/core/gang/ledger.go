@@ -218,7 +218,7 @@ func bookTimer(j *Job) timer { return timer{kind: timerBook, job: j.ID, epoch: j
 
 // hour books what runs up to now.
 func (bk *books) hour(e *entry, epoch int) {
-	if e == nil || e.job.Epoch != epoch || !running(e.job) {
+	if e == nil || e.job.Epoch != epoch || !running(e.job) || e.job.Presumed != nil {
 		return
 	}
 	bk.rebook(e, func(b *Booking) { b.Until = later(b.Until, bk.clock.now.Wall) })

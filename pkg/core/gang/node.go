@@ -88,6 +88,7 @@ func (fl *fleet) hello(ev NodeHello) Outcome {
 		h = fl.nodes.add(name)
 	}
 	rebooted := h.node.BootID != "" && h.node.BootID != ev.Hello.BootID
+	emptied := h.node.Hello.StateID != ev.Hello.StateID // it would not know what it ran
 	wasCutOff, had := fl.nodes.cutOff(), h.node.Res
 	fl.connect(h, &ev)
 	ev2 := api.Event{Type: api.EventNodeUp, Node: name}
@@ -95,7 +96,7 @@ func (fl *fleet) hello(ev NodeHello) Outcome {
 		ev2.Text = "rebooted"
 	}
 	fl.record.emit(ev2)
-	fl.reconcile(h, ev.Hello.Members, rebooted)
+	fl.reconcile(h, ev.Hello.Members, rebooted, emptied)
 	fl.cardsMissing(h, had)
 	fl.nodes.wake(name)
 	if wasCutOff && !fl.nodes.cutOff() {
@@ -192,8 +193,9 @@ func (fl *fleet) cardsMissing(h *host, had *cluster.Node) {
 const missingCard = "its node does not list it any more"
 
 // reconcile compares the full list of a hello. What is missing in it is gone; what was
-// only to be prepared is prepared when the node is told again.
-func (fl *fleet) reconcile(h *host, members []api.MemberActual, rebooted bool) {
+// only to be prepared is prepared when the node is told again, and so is what its node had to start by itself and, by
+// a record that lasts as long as its processes, has never heard of.
+func (fl *fleet) reconcile(h *host, members []api.MemberActual, rebooted, emptied bool) {
 	listed := map[api.MemberKey]bool{}
 	if !rebooted {
 		for i := range members {
@@ -212,7 +214,11 @@ func (fl *fleet) reconcile(h *host, members []api.MemberActual, rebooted bool) {
 	}
 	for _, k := range slices.SortedFunc(maps.Keys(h.members), api.MemberKey.Compare) {
 		p, ok := h.members[k]
-		if ok && !listed[k] && !p.preparing() {
+		switch {
+		case !ok || listed[k] || p.preparing():
+		case p.e.job.Presumed != nil && !rebooted && !emptied:
+			fl.launches.extendLaunch(p.e)
+		default:
 			fl.reports.gone(h, k, why)
 		}
 	}

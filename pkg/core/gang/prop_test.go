@@ -38,6 +38,7 @@ type story struct {
 	verdicts  map[int64]Verdict
 	cancelled map[int64]int
 	prepared  map[string]bool
+	began     map[api.MemberKey]bool
 	known     map[string]int // submission key -> count of ids
 	ledger    map[api.LedgerKey]api.LedgerFigures
 	booked    map[api.MemberKey]*Booking // as the rows of attempts have it
@@ -60,11 +61,11 @@ func newStory(rt *rapid.T, t *testing.T) *story {
 	set.RetryBackoff = time.Second
 	s := &story{bench: &bench{t: t, w: New(set), now: Instant{Wall: epoch0, Mono: time.Hour}}, rt: rt,
 		saved: map[int64]*Job{}, ranks: map[int64][]Rank{}, rows: map[string]*Node{}, crons: map[string]*api.Crontab{},
-		exits: map[string]int{}, verdicts: map[int64]Verdict{}, cancelled: map[int64]int{}, prepared: map[string]bool{}, known: map[string]int{},
+		exits: map[string]int{}, verdicts: map[int64]Verdict{}, cancelled: map[int64]int{}, prepared: map[string]bool{}, began: map[api.MemberKey]bool{}, known: map[string]int{},
 		ledger: map[api.LedgerKey]api.LedgerFigures{}, booked: map[api.MemberKey]*Booking{}}
 	s.rebase()
 	for i := range rapid.IntRange(2, 4).Draw(rt, "nodes") {
-		n := &simNode{name: fmt.Sprintf("n%d", i+1), members: map[api.MemberKey]*simMember{}}
+		n := &simNode{name: fmt.Sprintf("n%d", i+1), members: map[api.MemberKey]*simMember{}, opens: rapid.Bool().Draw(rt, "opens")}
 		s.nodes = append(s.nodes, n)
 		s.connect(n)
 	}
@@ -169,6 +170,9 @@ func (s *story) commit(ch *Changes) {
 			s.rt.Fatalf("event %d after %d", ev.Seq, s.seq)
 		}
 		s.seq = ev.Seq
+		if ev.Type == api.EventRolledBack && s.began[api.MemberKey{Job: ev.JobID, Epoch: ev.Epoch}] {
+			s.rt.Fatalf("I26: epoch %d of job %d goes back as one that never started: %s", ev.Epoch, ev.JobID, ev.Text)
+		}
 		if ev.Type == api.EventRankExited {
 			k := fmt.Sprint(ev.JobID, ev.Epoch, *ev.Rank)
 			if s.exits[k]++; s.exits[k] > 1 {

@@ -168,11 +168,11 @@ func (q *queue) enlist(e *entry) {
 
 // tally counts an element, or (by -1) counts it out.
 func (a *array) tally(j *Job, by int) {
-	if j.Verdict != nil || !j.Start.IsZero() {
+	if j.Verdict != nil || everStarted(j) {
 		a.begun += by
 	}
 	// One that begins again does so later: the latest start never goes back.
-	if j.Start.After(a.start) {
+	if j.Presumed == nil && j.Start.After(a.start) {
 		a.start = j.Start
 	}
 	if j.Verdict != nil {

@@ -111,7 +111,7 @@ func unready(e *entry) []int {
 }
 
 func (ln *launches) armReady(j *Job) {
-	if j.Spec.ReadyTimeout > 0 && j.ReadyAt.IsZero() {
+	if AwaitsReady(j) && j.Presumed == nil {
 		ln.clock.in(j.Spec.ReadyTimeout, timer{kind: timerReady, job: j.ID, epoch: j.Epoch})
 	}
 }

@@ -91,7 +91,10 @@ func rankPtr(rank int) *int {
 
 // epochRow is the attempt of the current epoch as it stands.
 func epochRow(j *Job) EpochRow {
-	row := EpochRow{Job: j.ID, Epoch: j.Epoch, Started: j.Start, Trigger: -1, Booking: j.Booking}
+	row := EpochRow{Job: j.ID, Epoch: j.Epoch, Started: j.Start, Trigger: -1}
+	if b := j.Booking; b != nil && b.Epoch == j.Epoch { // else it is that of the epoch before
+		row.Booking = b
+	}
 	for i := range j.Ranks {
 		row.Slots = append(row.Slots, j.Ranks[i].Slot)
 		row.ExitCodes = append(row.ExitCodes, exitCode(&j.Ranks[i]))

@@ -87,6 +87,15 @@ func (rp *reports) memberSays(h *host, ma *api.MemberActual) Outcome {
 	if !ok {
 		return rp.stray(h, ma)
 	}
+	if p.e.job.Presumed != nil {
+		if neverRan(ma) && !wantedAgain(p.e.job, ma) {
+			return rp.calledOff(h, p, ma)
+		}
+		if ma.Phase != api.PhasePreparing && ma.Phase != api.PhaseReady {
+			rp.jobs.edit(p.e).Members[p.i].Port = ma.Port
+			rp.launches.confirm(p.e)
+		}
+	}
 	m := &p.e.job.Members[p.i]
 	switch ma.Phase {
 	case api.PhasePreparing:

@@ -16,6 +16,7 @@ type simNode struct {
 	name    string
 	boot    int
 	session bool
+	opens   bool // the gate of a gang that it has alone
 	contact time.Duration
 	members map[api.MemberKey]*simMember
 	outbox  []api.Actual
@@ -86,7 +87,7 @@ func (s *story) obey(n *simNode) {
 		switch {
 		case m == nil && a.Stop != nil:
 			n.send(api.Actual{Gone: []api.MemberKey{a.MemberKey}})
-		case m == nil && a.Gate != nil:
+		case m == nil && a.Gate != nil && !a.Gate.Alone:
 			// It was prepared before; this node has lost it since and must not begin anew.
 			n.send(api.Actual{Gone: []api.MemberKey{a.MemberKey}})
 		case m == nil:
@@ -128,6 +129,7 @@ func (s *story) begin(n *simNode, m *simMember, a api.Assignment) {
 		}
 	}
 	m.Phase = api.PhaseRunning
+	s.began[a.MemberKey] = true
 	for _, r := range m.slots {
 		if s.w.Job(a.Job).Spec.Launch == api.LaunchBatch && r > 0 {
 			m.batch = true
@@ -159,7 +161,7 @@ func (n *simNode) send(a api.Actual) {
 func (s *story) connect(n *simNode) {
 	n.session, n.outbox, n.said = true, nil, nil
 	h := helloOf(n.name)
-	h.Hello.BootID = fmt.Sprint("boot-", n.boot)
+	h.Hello.BootID, h.Hello.Opens = fmt.Sprint("boot-", n.boot), n.opens
 	for _, k := range slices.SortedFunc(maps.Keys(n.members), api.MemberKey.Compare) {
 		h.Hello.Members = append(h.Hello.Members, copyOf(n.members[k]))
 	}

@@ -85,7 +85,7 @@ func row(event string, cells ...Cell) TableRow {
 // takes a rank from preempting over preempted to blocked.
 var RankMoves = map[api.RankState][]api.RankState{
 	"":                 {api.RankBlocked, api.RankCancelled}, // submitted; its dependency can never be met
-	api.RankBlocked:    {api.RankReserved, api.RankCancelled},
+	api.RankBlocked:    {api.RankReserved, api.RankRunning, api.RankCancelled},
 	api.RankReserved:   {api.RankBlocked, api.RankRunning, api.RankCancelled, api.RankFailed},
 	api.RankRunning:    {api.RankPreempting, api.RankPreempted, api.RankDone, api.RankFailed, api.RankCancelled, api.RankBlocked},
 	api.RankPreempting: {api.RankPreempted, api.RankDone, api.RankFailed, api.RankCancelled, api.RankBlocked},

@@ -79,6 +79,7 @@ type Attempt struct {
 	CutTimeLimit time.Duration // time limit that the current or last epoch was planned with, where it is below TimeLimit; 0: not cut
 	Turn         order.Turn    // that the current epoch was planned with
 	Drain        *Drain        // the drain under way
+	Presumed     *Presumed     // its node opens the gate by itself, and has not said yet whether it did; nil: what is on record is known
 }
 
 // Setbacks are what has kept a job from its work, up to its end.

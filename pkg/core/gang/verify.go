@@ -115,6 +115,11 @@ func (v *verifier) job(e *entry) {
 	if admitted(j) {
 		v.members(e)
 	}
+	if p := j.Presumed; p != nil {
+		m := j.Members
+		v.check(len(m) == 1 && (m[0].State == MemberStarting || m[0].State == MemberStopping) && (j.Booking == nil || j.Booking.Epoch < j.Epoch),
+			"job %d: taken for started, and %s with %+v", j.ID, phrase(j), m)
+	}
 	v.deadline(j)
 	left := 0
 	for _, h := range v.w.nodes.byName {

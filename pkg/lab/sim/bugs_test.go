@@ -54,6 +54,20 @@ var bugs = []bug{
 		replace("core/gang/left.go", "ma.Phase != api.PhaseStuck && ma.Epilog == \"\" {", "ma.Phase != api.PhaseStuck && ma.Epilog == \"\" || bug() {"),
 	}},
 
+	// Of gangs that their node starts by itself.
+	{"alone-put-back", "a gang that its node may have started goes back as one that never was, when nobody knows", []mutate.Change{
+		replace("core/gang/drain.go", "st.launches.confirm(e) // without", "if e.job.Presumed != nil && bug() {\n\t\td := e.job.Drain\n\t\tif d == nil {\n\t\t\td = &Drain{Trigger: -1}\n\t\t}\n\t\tst.launches.retract(e)\n\t\tst.calledOff(e, d, false)\n\t\treturn\n\t}\n\tst.launches.confirm(e) // without"),
+	}},
+	{"alone-never-ran", "a member that has stopped counts as one that never ran, whatever it says of its ranks", []mutate.Change{
+		replace("core/gang/presume.go", "ma.Phase == api.PhaseStopped && len(ma.Ranks) == 0", "ma.Phase == api.PhaseStopped && (len(ma.Ranks) == 0 || bug())"),
+	}},
+	{"alone-given-on", "a gang that its node may have started is taken for reserved when its stop begins, and its cards are given on", []mutate.Change{
+		insert("core/gang/drain.go", "\tj := st.jobs.edit(e)\n\tst.clock.timers.cancel(timer{kind: timerLaunch", "\tif e.job.Presumed != nil && bug() {\n\t\tst.launches.retract(e)\n\t\tst.calledOff(e, d, false)\n\t\treturn\n\t}\n"),
+	}},
+	{"alone-asked-again", "a gang that its node may have started is sent again to a node that has been started anew", []mutate.Change{
+		replace("core/gang/node.go", "p.e.job.Presumed != nil && !rebooted && !emptied", "p.e.job.Presumed != nil && (!rebooted && !emptied || bug())"),
+	}},
+
 	// Of admission.
 	{"epoch-reused", "a gang that is admitted again keeps the epoch that it had", []mutate.Change{
 		replace("core/gang/admit.go", "\tj.Epoch++\n", "\tif j.Epoch == 0 || !bug() {\n\t\tj.Epoch++\n\t}\n"),
@@ -83,7 +97,7 @@ var bugs = []bug{
 		except("core/gang/node.go", "ok && reserved(p.e.job)"),
 	}},
 	{"prepared-is-kept", "a node that was prepared is believed to be so when it has rebooted", []mutate.Change{
-		replace("core/gang/node.go", "\t\tif ok && !listed[k] && !p.preparing() {\n", "\t\tif ok && !listed[k] && !p.preparing() && !(bug() && reserved(p.e.job)) {\n"),
+		replace("core/gang/node.go", "\t\tcase !ok || listed[k] || p.preparing():\n", "\t\tcase !ok || listed[k] || p.preparing() || bug() && reserved(p.e.job):\n"),
 	}},
 	{"rollback-keeps-grant", "a member that refused keeps its grant after the gang was rolled back", []mutate.Change{
 		replace("core/gang/admit.go", "\t\tif gone(i) {\n", "\t\tif gone(i) {\n\t\t\tif bug() {\n\t\t\t\tcontinue\n\t\t\t}\n"),
@@ -127,7 +141,7 @@ var bugs = []bug{
 		replace("core/gang/drain.go", "\tif len(d.Reports) > 0 {\n\t\tcharge(j, d.Cause)", "\tif len(d.Reports) > 0 && !(bug() && len(d.Later) > 0) {\n\t\tcharge(j, d.Cause)"),
 	}},
 	{"charged-at-both-ends", "an accident is charged when its drain begins and when it is complete", []mutate.Change{
-		replace("core/gang/drain.go", "\tif len(d.Reports) == 0 {\n\t\tcharge(j, d.Cause)", "\tif len(d.Reports) == 0 || bug() {\n\t\tcharge(j, d.Cause)"),
+		replace("core/gang/drain.go", "\tif len(d.Reports) == 0 && j.Presumed == nil {\n", "\tif (len(d.Reports) == 0 || bug()) && j.Presumed == nil {\n"),
 	}},
 	{"first-report-wins", "who is reported first is charged, whatever is known when the drain is complete", []mutate.Change{
 		replace("core/gang/culprit.go", "case len(d.Reports) == 0:", "case len(d.Reports) == 0 || bug():"),
@@ -194,7 +208,7 @@ var bugs = []bug{
 		except("core/gang/node.go", "h.node.BootID != ev.Hello.BootID"),
 	}},
 	{"missing-still-runs", "what a node does not list any more is believed to run on", []mutate.Change{
-		except("core/gang/node.go", "!p.preparing()"),
+		or("core/gang/node.go", "!ok || listed[k] || p.preparing()"),
 	}},
 	{"lost-readmitted", "the gang of a lost node is admitted again before anything proves the node's part gone", []mutate.Change{
 		insert("core/gang/node.go", "\tfl.stops.fence(e, p.i, text)\n", "\tif bug() {\n\t\tfl.stops.stopped(e, p.i, true, text, false)\n\t\treturn\n\t}\n"),

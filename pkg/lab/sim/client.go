@@ -134,6 +134,9 @@ func (c *client) request() *api.SubmitRequest {
 		MinNodes: j.Nodes, MaxNodes: j.Nodes, TimeLimit: j.TimeLimit, Grace: j.Grace, NoRequeue: j.NoRequeue, Hold: j.Hold, WorkDir: "/tmp",
 		Ports:  j.Ports,
 		Script: []byte("#!/bin/sh\n")}
+	if j.Import > 0 {
+		s.Container = &api.Container{Image: "/images/" + s.Name}
+	}
 	if j.Licences > 0 {
 		s.Pools = []api.Pool{{Kind: "licence", Name: licenceName, Count: j.Licences}}
 	}

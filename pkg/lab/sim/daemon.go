@@ -136,7 +136,7 @@ func (d *daemon) Hello() *api.Hello {
 	d.noted = map[api.MemberKey]api.MemberNote{}
 	return &api.Hello{Node: m.name, StateID: m.disk.stateID, Version: "sim", BootID: m.bootID(), Address: m.name, Containment: "simulated",
 		CPUs: m.spec.CPUs, MemoryBytes: 64 << 30, Cards: m.cards(), LineageSeen: m.disk.lineage, RunSeen: m.disk.run, LineageProof: m.disk.proof,
-		Members: d.board.All()}
+		Opens: !m.spec.Waits, Features: []string{api.FeatureContainer}, Members: d.board.All()}
 }
 
 // Welcome implements [session.Agent].

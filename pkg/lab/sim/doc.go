@@ -71,6 +71,7 @@
 //	I22 no renewal of a lease dates from after a take-over, unless that leader gave it
 //	I23 who is charged with a crash has not left because another had, unless it is said that nobody knows
 //	I24 what a member had is not used before the site's epilog after it is over, nor is another epoch of its job there
+//	I26 no epoch of which a rank was started goes back as one that never did
 //	I25 gangs with processes never use more licences than the site has, but for who was left out of reach
 //	I11 a controller on an older store than its nodes have seen starts nothing and kills nothing
 //

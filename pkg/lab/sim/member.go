@@ -81,7 +81,7 @@ func (x *member) step() {
 	}
 	o := x.want
 	x.want.Lease = 0
-	o.Steps = x.startable(o.Steps)
+	o.Steps, o.Gate = x.startable(o.Steps), noded.OwnGate(o.Gate, x.port())
 	todo := x.told.Next(o, x.actual.Phase, x.conn != nil, x.over, x.mayOpen)
 	for _, c := range todo.Send {
 		x.send(c)
@@ -243,7 +243,11 @@ func (x *member) become(a api.MemberActual) {
 	}
 	first := noded.Ended(a.Phase) && !x.over
 	x.over = x.over || first
-	x.d.board.Put(a)
+	if a.Phase == api.PhaseReady && x.want.Gate != nil && x.want.Gate.Alone {
+		x.d.board.Note(a)
+	} else {
+		x.d.board.Put(a)
+	}
 	if first {
 		x.siblings()
 	}

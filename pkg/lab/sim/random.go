@@ -41,7 +41,18 @@ func Random(seed uint64, shape Shape) *Scenario {
 	peers(rand.New(rand.NewPCG(seed, 11)), sc)
 	epilogs(rand.New(rand.NewPCG(seed, 12)), sc)
 	licences(rand.New(rand.NewPCG(seed, 13)), sc)
+	waiters(rand.New(rand.NewPCG(seed, 14)), sc)
 	return sc
+}
+
+// waiters are some nodes of every third schedule, by dice of their own.
+func waiters(d *rand.Rand, sc *Scenario) {
+	if d.IntN(3) > 0 {
+		return
+	}
+	for i := range sc.Nodes {
+		sc.Nodes[i].Waits = d.IntN(2) == 0
+	}
 }
 
 // licences are scarce in every third schedule, by dice of their own.

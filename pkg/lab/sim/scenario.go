@@ -55,6 +55,7 @@ type Node struct {
 	Cards int // of 80G each
 	// Epilog is how long the site's epilog takes after each member; 0: there is none.
 	Epilog time.Duration
+	Waits  bool // its gnoded, of an older release, opens no gate before it is told to
 }
 
 // Job is one submission. Names in violations are job ids, which are not indexes of

@@ -48,6 +48,7 @@ type attempt struct {
 	job      *Job
 	expected int // main processes
 	begun    int
+	told     bool // that it started: what is rolled back after that is a job in no new epoch
 }
 
 type placed struct {
@@ -405,6 +406,13 @@ func (t *truth) event(ev *api.Event) {
 	switch ev.Type {
 	case api.EventStarted:
 		r.res.Starts++
+		if a := t.attempts[api.MemberKey{Job: ev.JobID, Epoch: ev.Epoch}]; a != nil {
+			a.told = true
+		}
+	case api.EventRolledBack:
+		if a := t.attempts[api.MemberKey{Job: ev.JobID, Epoch: ev.Epoch}]; a != nil && a.begun > 0 && !a.told && !t.onOld {
+			r.fail("I26", "job %d epoch %d goes back as one that never started (%s), and %d of its ranks were", ev.JobID, ev.Epoch, ev.Text, a.begun)
+		}
 	case api.EventCheckpoint:
 		if ev.Task != nil {
 			t.taskSaved(ev)

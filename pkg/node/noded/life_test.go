@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -153,6 +154,32 @@ func TestOldGateIsNotOpened(t *testing.T) {
 	c.untilPhase(k, api.PhaseLost)
 	if _, err := os.Stat(filepath.Join(work, "ran")); err == nil {
 		t.Error("it ran")
+	}
+}
+
+// TestAGateThatIsItsOwn: a member that has its gang alone is prepared and started by one word, with the port that its node picked,
+// and keeps to the rules of every gate.
+func TestAGateThatIsItsOwn(t *testing.T) {
+	c := newController(t)
+	c.autoGo = false
+	c.run(c.options(t.TempDir()))
+	alone := func(a *api.Assignment, _ *api.Spec) { a.Gate = &api.Gate{Alone: true, TimeLimit: api.NoLimit} }
+	var work string
+	k := c.desire(1, 1, 1, "#!/bin/sh\nprintf $MASTER_PORT >port\n", alone, func(_ *api.Assignment, s *api.Spec) { work = s.WorkDir })
+	a := c.untilPhase(k, api.PhaseStopped)
+	port, err := os.ReadFile(filepath.Join(work, "port"))
+	if err != nil || string(port) != strconv.Itoa(a.Port) || a.Port == 0 {
+		t.Errorf("its port is %q (%v), told is %d", port, err, a.Port)
+	}
+	one := c.desire(2, 1, 1, "#!/bin/bash\nexec sleep 1000\n", alone)
+	c.untilPhase(one, api.PhaseRunning)
+	two := c.desire(2, 2, 1, "#!/bin/sh\nkill -0 $(cat "+filepath.Join(work, "pid")+")\n", alone) // while an older one lives it waits
+	if err := os.WriteFile(filepath.Join(work, "pid"), []byte(strconv.Itoa(c.untilPhase(one, api.PhaseRunning).Ranks[0].PID)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c.stop(one, time.Second)
+	if a := c.untilPhase(two, api.PhaseStopped); len(a.Ranks) != 1 || a.Ranks[0].ExitCode == 0 {
+		t.Errorf("beside an older epoch: %+v", a.Ranks)
 	}
 }
 

@@ -191,7 +191,7 @@ func (m *member) step(ctx context.Context) (again bool) {
 	if w.fence && !m.over.Load() {
 		m.fence()
 	}
-	w.Steps = m.startable(ctx, w.Steps)
+	w.Steps, w.Gate = m.startable(ctx, w.Steps), OwnGate(w.Gate, m.port())
 	same := func(a, b api.StepActual) bool { return a.ID == b.ID && a.Importing == b.Importing }
 	if !slices.EqualFunc(m.told, m.imports(), same) {
 		m.publish()
@@ -340,10 +340,21 @@ func (m *member) publish() {
 	a := m.actual
 	m.told = m.imports()
 	a.Steps = append(slices.Clip(a.Steps), m.told...)
-	m.d.board.Put(a)
+	if a.Phase == api.PhaseReady && m.opensItself() {
+		m.d.board.Note(a) // what is waited for is that it runs
+	} else {
+		m.d.board.Put(a)
+	}
 	if first {
 		m.d.siblings(m)
 	}
+}
+
+// opensItself: its gate waits for nobody else.
+func (m *member) opensItself() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.want.Gate != nil && m.want.Gate.Alone
 }
 
 // watch begins to look at the member's cards. After a restart of this daemon the age of the

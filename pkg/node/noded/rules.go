@@ -32,12 +32,22 @@ func gateShut(p api.MemberPhase) bool { return p == api.PhasePreparing || p == a
 // FirstPhase is what a member that is not known here is when it is desired.
 func FirstPhase(a *api.Assignment) api.MemberPhase {
 	switch {
-	case a.Body == nil || a.Gate != nil:
+	case a.Body == nil || a.Gate != nil && !a.Gate.Alone:
 		return api.PhaseLost // it ran here, or was about to, and is not here any more
 	case a.Stop != nil:
 		return api.PhaseStopped // before it was prepared
 	}
 	return api.PhasePreparing
+}
+
+// OwnGate is the gate that a member opens by itself, with the port that it has picked; another one is as it was sent.
+func OwnGate(g *api.Gate, port int) *api.Gate {
+	if g == nil || !g.Alone {
+		return g
+	}
+	own := *g
+	own.MasterPort = port
+	return &own
 }
 
 // TakeDesired goes through a desired set: what it lists is desired, what it forgets and, when
@@ -122,7 +132,7 @@ func (t *LastSent) Next(o Orders, phase api.MemberPhase, attached, over bool, ma
 	if o.Stop != nil || o.Gate == nil {
 		return do
 	}
-	if l := o.Gate.TimeLimit; l != 0 && l != t.limit {
+	if l := o.Gate.TimeLimit; l != 0 && l != t.limit && phase != api.PhasePreparing {
 		t.limit = l
 		do.Send = append(do.Send, shim.Command{Limit: l})
 	}

@@ -92,7 +92,7 @@ func (s *sentState) changes(want []api.Assignment) (d *api.Desired, unsent []str
 		}
 		named[a.MemberKey] = true
 		old, known := s.members[a.MemberKey]
-		if known && equal(old.gate, a.Gate) && equal(old.stop, a.Stop) && equal(old.check, a.Check) && SameSteps(old.steps, a.Steps) &&
+		if known && sameGate(old.gate, a.Gate) && equal(old.stop, a.Stop) && equal(old.check, a.Check) && SameSteps(old.steps, a.Steps) &&
 			old.passed == a.Passed {
 			continue
 		}
@@ -142,6 +142,14 @@ func release(specs map[string]int, hash string) {
 
 func equal[T comparable](a, b *T) bool {
 	return a == b || a != nil && b != nil && *a == *b
+}
+
+// sameGate: what a node has opened by itself, with a port that it has picked, it need not be told.
+func sameGate(old, now *api.Gate) bool {
+	if old != nil && now != nil && old.Alone && !now.Alone {
+		return old.TimeLimit == now.TimeLimit
+	}
+	return equal(old, now)
 }
 
 // SameSteps: of an ordered step only its stop ever changes, and on its node whether it is held.

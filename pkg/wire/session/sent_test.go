@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
@@ -20,6 +21,13 @@ func TestDiffSendsOnlyWhatChanged(t *testing.T) {
 	open.Gate = &api.Gate{MasterPort: 20001}
 	stop := open
 	stop.Stop = &api.Stop{Cause: api.CauseCancelled, Signal: "TERM"}
+	alone := assign(5, 1, "a")
+	alone.Gate = &api.Gate{Alone: true}
+	opened := func(port int, limit time.Duration) api.Assignment {
+		a := assign(5, 1, "a")
+		a.Gate = &api.Gate{MasterPort: port, TimeLimit: limit}
+		return a
+	}
 	bare := func(a api.Assignment) api.Assignment { a.Body = nil; return a }
 
 	steps := []struct {
@@ -44,6 +52,11 @@ func TestDiffSendsOnlyWhatChanged(t *testing.T) {
 			[]*api.Desired{{Revision: 9, Forget: []api.MemberKey{key(4, 1)}}}},
 		{"once", []api.Assignment{bare(assign(3, 1, "a")), bare(assign(4, 1, "a"))}, nil},
 		{"until it is known gone", nil, nil},
+		{"a member that its node opens", []api.Assignment{alone}, []*api.Desired{{Revision: 10, Assignments: []api.Assignment{alone},
+			Specs: map[string]*api.Spec{"a": specs["a"]}}}},
+		{"it says that it did, with a port", []api.Assignment{opened(20005, 0)}, nil},
+		{"another time limit", []api.Assignment{opened(20005, 1)}, []*api.Desired{{Revision: 11, Assignments: []api.Assignment{bare(opened(20005, 1))}}}},
+		{"nothing changed there", []api.Assignment{opened(20005, 1)}, nil},
 	}
 	s := newSent()
 	for _, step := range steps {

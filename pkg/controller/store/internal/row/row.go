@@ -57,6 +57,7 @@ type job struct {
 	Members      []member          `json:"members,omitempty"`
 	ReservedAt   time.Time         `json:"reserved_at,omitzero"`
 	Drain        *drain            `json:"drain,omitempty"`
+	Presumed     *presumed         `json:"presumed,omitempty"`
 	Used         map[api.Cause]int `json:"used,omitempty"`
 	BackoffUntil time.Time         `json:"backoff_until,omitzero"`
 	Avoid        []string          `json:"avoid,omitempty"`
@@ -81,6 +82,11 @@ type job struct {
 	LastRun      bool              `json:"last_run,omitempty"`
 	TimeTold     int               `json:"time_told,omitempty"`
 	Booking      *booking          `json:"booking,omitempty"`
+}
+
+type presumed struct {
+	Start    time.Time `json:"start,omitzero"`
+	Restarts int       `json:"restarts,omitempty"`
 }
 
 type refusal struct {
@@ -229,7 +235,7 @@ func Job(j *gang.Job) ([]byte, error) {
 		Deadline: j.Deadline, CutTo: j.CutTimeLimit, Turn: j.Turn,
 		Submit: j.Submit, Eligible: j.Eligible, Start: j.Start, End: j.End, ReadyAt: j.ReadyAt, Acked: j.Acked,
 		Epoch: j.Epoch, Restarts: j.Restarts, Members: each(j.Members, func(m gang.Member) member { return member(m) }), ReservedAt: j.ReservedAt,
-		Drain: encodeDrain(j.Drain), Used: j.Used,
+		Drain: encodeDrain(j.Drain), Presumed: (*presumed)(j.Presumed), Used: j.Used,
 		BackoffUntil: j.BackoffUntil, Avoid: j.Avoid, Refusals: each(j.Refusals, func(x gang.Refusal) refusal { return refusal(x) }),
 		Elsewhere: j.Elsewhere, Cancelled: j.Cancelled, CancelledBy: j.CancelledBy, Rollbacks: j.Rollbacks, Image: j.Image,
 		StepImages: each(j.StepImages, func(x gang.StepImage) stepImage { return stepImage(x) }),
@@ -269,7 +275,8 @@ func DecodeJob(id int64, specHash string, data []byte) (*gang.Job, error) {
 			Constraint: r.Constraint, Prefer: r.Prefer},
 		Past: &gang.Past{
 			Attempt: gang.Attempt{Start: r.Start, End: r.End, ReadyAt: r.ReadyAt, Epoch: r.Epoch, Restarts: r.Restarts,
-				Members: each(r.Members, decodeMember), ReservedAt: r.ReservedAt, CutTimeLimit: r.CutTo, Turn: r.Turn, Drain: decodeDrain(r.Drain)},
+				Members: each(r.Members, decodeMember), ReservedAt: r.ReservedAt, CutTimeLimit: r.CutTo, Turn: r.Turn, Drain: decodeDrain(r.Drain),
+				Presumed: (*gang.Presumed)(r.Presumed)},
 			Setbacks: gang.Setbacks{Used: r.Used, BackoffUntil: r.BackoffUntil, Avoid: r.Avoid,
 				Refusals:  each(r.Refusals, func(x refusal) gang.Refusal { return gang.Refusal(x) }),
 				Elsewhere: r.Elsewhere, Cancelled: r.Cancelled, CancelledBy: r.CancelledBy, Rollbacks: r.Rollbacks,
