@@ -209,7 +209,7 @@ func TestWhatWasUsedHoweverItEnded(t *testing.T) {
 		if !o.batch {
 			continue
 		}
-		for line := range strings.Lines(c.must(c.fromBin(names, "sacct"), "-nPDo", "jobid,totalcpu,maxrss", "-j", fmt.Sprint(o.id))) {
+		for line := range strings.Lines(c.must(c.fromBin(names, "sacct"), "-nPDo", "jobid,totalcpu,maxrss", "--units=K", "-j", fmt.Sprint(o.id))) {
 			f := strings.Split(strings.TrimSpace(line), "|")
 			if f[0] != fmt.Sprintf("%d.batch", o.id) {
 				continue

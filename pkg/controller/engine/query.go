@@ -299,13 +299,17 @@ func (e *Engine) Expect(ctx context.Context) (fill func(*api.Job), err error) {
 
 // Detail shows a job with its attempts.
 func (e *Engine) Detail(ctx context.Context, j *gang.Job) (*api.JobDetail, error) {
-	d := &api.JobDetail{SchemaVersion: api.SchemaVersion, Job: e.show(j, true), Attempts: []api.Attempt{}}
-	if j.Epoch == 0 && j.Verdict == nil { // it had no nodes yet, and the store has nothing of it but its row
-		return d, nil
+	var rows []gang.EpochRow
+	var err error
+	if j.Epoch > 0 || j.Verdict != nil { // else it had no nodes yet, and the store has nothing of it but its row
+		rows, j, err = e.epochsOf(ctx, j)
 	}
-	rows, err := e.store.Epochs(ctx, j.ID)
 	if err != nil {
 		return nil, err
+	}
+	d := &api.JobDetail{SchemaVersion: api.SchemaVersion, Job: e.show(j, true), Attempts: []api.Attempt{}}
+	if len(rows) == 0 {
+		return d, nil
 	}
 	steps, err := e.store.Steps(ctx, j.ID)
 	if err != nil {
@@ -326,6 +330,27 @@ func (e *Engine) Detail(ctx context.Context, j *gang.Job) (*api.JobDetail, error
 		}
 	}
 	return d, nil
+}
+
+// shownLater is how often it is looked whether what is stored is shown as well: that comes right behind the commit.
+const shownLater = 10
+
+// epochsOf are the rows of a job's epochs, and the job as of then: the end of an epoch is stored a moment before it is shown.
+func (e *Engine) epochsOf(ctx context.Context, j *gang.Job) (rows []gang.EpochRow, as *gang.Job, err error) {
+	for n := 0; ; n++ {
+		if rows, err = e.store.Epochs(ctx, j.ID); err != nil || len(rows) == 0 {
+			return rows, j, err
+		}
+		last := &rows[len(rows)-1]
+		if runs := j.Verdict == nil && len(j.Members) > 0; !runs || last.Epoch < j.Epoch || last.Ended.IsZero() || n == shownLater {
+			return rows, j, nil
+		}
+		if now := e.view.job(j.ID); now != nil && now != j {
+			j = now
+		} else if err := e.pause(ctx); err != nil {
+			return nil, nil, err
+		}
+	}
 }
 
 // measuresOf are those of an epoch, one a member.

@@ -792,3 +792,40 @@ func TestAwaitBack(t *testing.T) {
 		t.Errorf("at the controller's end: %v", err)
 	}
 }
+
+// aheadStore has the end of an epoch that nobody was shown yet.
+type aheadStore struct {
+	store.Store
+	rows []gang.EpochRow
+}
+
+func (s aheadStore) Epochs(context.Context, int64) ([]gang.EpochRow, error) { return s.rows, nil }
+
+// TestDetailOfOneMoment: a job is not told as one that runs beside the end of its newest attempt, as it was between a commit
+// and what readers see of it.
+func TestDetailOfOneMoment(t *testing.T) {
+	e := still()
+	j := pairRuns(func(*gang.Job) {})
+	e.view.putJob(j)
+	e.store = aheadStore{rows: []gang.EpochRow{{Job: 7, Epoch: 2, Started: noon, Ended: noon}}}
+	over := *j
+	over.Verdict, over.Members, over.Ranks = &gang.Verdict{State: api.JobFailed}, nil, nil
+	show := func(j *gang.Job) {
+		e.view.mu.Lock()
+		defer e.view.mu.Unlock()
+		e.view.putJob(j)
+	}
+	time.AfterFunc(30*time.Millisecond, func() { show(&over) })
+	if rows, now, err := e.epochsOf(t.Context(), j); err != nil || len(rows) != 1 || now.Verdict == nil {
+		t.Errorf("%d rows, verdict %v, %v", len(rows), now.Verdict, err)
+	}
+	show(j) // nobody is ever shown: it is told as it is
+	if _, now, err := e.epochsOf(t.Context(), j); err != nil || now != j {
+		t.Errorf("%p, want %p, %v", now, j, err)
+	}
+	e.store = aheadStore{rows: []gang.EpochRow{{Job: 7, Epoch: 1, Started: noon, Ended: noon}, {Job: 7, Epoch: 2, Started: noon}}}
+	began := time.Now()
+	if _, _, err := e.epochsOf(t.Context(), j); err != nil || time.Since(began) > toldPoll {
+		t.Errorf("one that runs takes %s, %v", time.Since(began), err)
+	}
+}

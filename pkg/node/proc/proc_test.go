@@ -3,6 +3,7 @@ package proc
 import (
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"os/exec"
@@ -99,6 +100,31 @@ func TestSignal(t *testing.T) {
 	}
 }
 
+// begun starts a program that writes a word when it may be looked at, and ends it with the test; in is its standard input.
+func begun(t *testing.T, name string, args ...string) (cmd *exec.Cmd, in io.Closer) {
+	t.Helper()
+	cmd = exec.Command(name, args...)
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	if _, err := out.Read(make([]byte, 3)); err != nil {
+		t.Fatal(err)
+	}
+	return cmd, in
+}
+
 // TestReadSignals: what a program that waits for signals waits for counts as blocked, though the kernel lets it in just then.
 func TestReadSignals(t *testing.T) {
 	tool.Need(t, "python3")
@@ -109,17 +135,7 @@ func TestReadSignals(t *testing.T) {
 		"time.sleep(60)":                           0,
 		"signal.signal(12, print); time.sleep(60)": 1 << (12 - 1),
 	} {
-		cmd := exec.Command("python3", "-c", "import signal, time\nsignal.pthread_sigmask(signal.SIG_BLOCK, {15, 10})\nprint('up', flush=True)\n"+wait)
-		out, err := cmd.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := out.Read(make([]byte, 3)); err != nil {
-			t.Fatal(err)
-		}
+		cmd, _ := begun(t, "python3", "-c", "import signal, time\nsignal.pthread_sigmask(signal.SIG_BLOCK, {15, 10})\nprint('up', flush=True)\n"+wait)
 		for range 20 {
 			if s := ReadSignals(cmd.Process.Pid); s.Blocked&both != both || s.Ignored&both != 0 || s.Caught&both != 0 {
 				t.Errorf("%s: %+v", wait, s)
@@ -130,8 +146,6 @@ func TestReadSignals(t *testing.T) {
 		if s := ReadSignals(cmd.Process.Pid); s.Caught&^2 != caught {
 			t.Errorf("%s: catches %#x, want %#x", wait, s.Caught, caught)
 		}
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
 	}
 }
 
@@ -144,27 +158,12 @@ func TestProgramFailed(t *testing.T) {
 		"(exit 3); echo up; sleep 60; :":   false,
 		"(exit 3) & wait; echo up; read x": true,
 	} {
-		cmd := exec.Command("/bin/sh", "-c", script)
-		if _, err := cmd.StdinPipe(); err != nil {
-			t.Fatal(err)
-		}
-		out, err := cmd.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := out.Read(make([]byte, 3)); err != nil {
-			t.Fatal(err)
-		}
+		cmd, _ := begun(t, "/bin/sh", "-c", script)
 		for end := time.Now().Add(10 * time.Second); ProgramFailed(cmd.Process.Pid) != want; time.Sleep(time.Millisecond) {
 			if time.Now().After(end) {
 				t.Fatalf("%s: %v, want %v", script, !want, want)
 			}
 		}
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
 	}
 }
 

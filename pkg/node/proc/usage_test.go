@@ -150,21 +150,7 @@ func TestAccountOf(t *testing.T) {
 
 // CPU time is of processes and of those that they waited for.
 func TestUsageOfCPU(t *testing.T) {
-	cmd := exec.Command("sh", "-c", "sh -c 'i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done'; echo; read x; true")
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := out.Read(make([]byte, 1)); err != nil {
-		t.Fatal(err)
-	}
+	cmd, in := begun(t, "sh", "-c", "sh -c 'i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done'; echo; read x; true")
 	got := UsageOf(Place{Kind: Group}, os.Getpid(), func(s Stat) bool { return s.PID != cmd.Process.Pid }).CPU
 	in.Close()
 	if err := cmd.Wait(); err != nil {
