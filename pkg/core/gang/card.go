@@ -104,14 +104,24 @@ func (fl *fleet) cardBroken(h *host, i int) {
 }
 
 // cardLost: in a drain that is under way it says something of what began that only where the member has not gone on
-// after it, or a rank of it had ended by itself.
+// after it, or a rank of it, or a task of a step, had ended by itself.
 func (fl *fleet) cardLost(e *entry, i, rank int, text string) {
-	m := &e.job.Members[i]
-	if e.job.Drain != nil && m.Heeded && !slices.ContainsFunc(m.Ranks, func(r int) bool { return e.job.Ranks[r].State == api.RankFailed }) {
+	if e.job.Drain != nil && e.job.Members[i].Heeded && !failedOn(e.job, i) {
 		fl.stops.drain(e, api.CauseNodeLost, -1, "")
 		return
 	}
 	fl.stops.accident(e, Report{Evidence: EvidenceCard, Cause: api.CauseNodeLost, Trigger: rank, Text: text})
+}
+
+// failedOn: something of a member has ended by itself, and not well.
+func failedOn(j *Job, i int) bool {
+	if f := j.StepFault; f != nil && f.Epoch == j.Epoch && slices.Contains(f.Members, i) {
+		return true
+	}
+	return slices.ContainsFunc(j.Members[i].Ranks, func(r int) bool { return j.Ranks[r].State == api.RankFailed }) ||
+		slices.ContainsFunc(j.Steps, func(s Step) bool {
+			return slices.ContainsFunc(s.Parts, func(p StepPart) bool { return p.Member == i && len(p.Ends) > 0 })
+		})
 }
 
 // cardRank is the first rank of a member that has a card, -1: none.

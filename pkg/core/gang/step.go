@@ -60,6 +60,7 @@ type StepPart struct {
 type StepFault struct {
 	Epoch, Step, ExitCode int
 	Text                  string
+	Members               []int // on which tasks ended by themselves
 }
 
 // StepImage is what the name of an image stood for when a step first ran it.
@@ -338,7 +339,13 @@ func (ss *steps) end(e *entry) {
 		s := ShowStep(ss.judged(j), &j.Steps[i], ss.clock.now.Wall)
 		s.Partition = RunsIn(j, ss.nodes.find)
 		if ss.stops.blameTask(j, &j.Steps[i], &s) {
-			j.StepFault = &StepFault{Epoch: j.Epoch, Step: j.Steps[i].ID, ExitCode: *s.ExitCode, Text: s.Text}
+			f := &StepFault{Epoch: j.Epoch, Step: j.Steps[i].ID, ExitCode: *s.ExitCode, Text: s.Text}
+			for _, p := range j.Steps[i].Parts {
+				if len(p.Ends) > 0 {
+					f.Members = append(f.Members, p.Member)
+				}
+			}
+			j.StepFault = f
 		}
 		ss.ended = append(ss.ended, s)
 	}

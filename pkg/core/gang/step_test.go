@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"gangd/pkg/api"
+	"gangd/pkg/core/cluster"
 )
 
 // roomsOf are members with so many CPUs each, and two cards.
@@ -294,6 +295,43 @@ func TestTaskIsBlamed(t *testing.T) {
 			b.phase(1, "n2", api.PhaseStopped)
 			if got := b.w.Job(1).Verdict.Text; got != c.job {
 				t.Errorf("the job: %q, want %q", got, c.job)
+			}
+		})
+	}
+}
+
+// TestCardUnderAStep: a card whose node says that it is being stopped before it says what became of the card has ended the step that a
+// task of that node has ended by itself; beside one that was only stopped it says nothing.
+func TestCardUnderAStep(t *testing.T) {
+	for name, c := range map[string]struct {
+		over  bool // the step is, when the card is told of
+		ends  []api.TaskEnd
+		cause api.Cause
+	}{
+		"its task failed":                       {true, []api.TaskEnd{{Task: 1, Time: epoch0, ExitCode: 4}}, api.CauseNodeLost},
+		"its task failed, the step is not over": {false, []api.TaskEnd{{Task: 1, Time: epoch0, ExitCode: 4}}, api.CauseNodeLost},
+		"its task was stopped":                  {true, nil, api.CauseCrash},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, 2)
+			spec := specOf(2)
+			spec.Launch, spec.GPUsPerRank = api.LaunchBatch, 1
+			b.must(Submit{Key: "k", Spec: spec, SpecHash: hashOf(spec), Partition: "main"})
+			b.must(Admit{Job: 1, Slots: []cluster.Slot{{Node: "n1", Cards: []string{"GPU-n1-0"}}, {Node: "n2", Cards: []string{"GPU-n2-0"}}}})
+			b.ready(1)
+			b.phase(1, "n1", api.PhaseRunning, api.RankActual{PID: 100})
+			begin(b, api.StepAsk{})
+			b.say("n2", api.MemberActual{MemberKey: memberKey(1, 1), Phase: api.PhaseRunning, Steps: []api.StepActual{{ExitCode: 4, Ends: c.ends, Over: true}}})
+			if c.over {
+				b.say("n1", api.MemberActual{MemberKey: memberKey(1, 1), Phase: api.PhaseRunning, Steps: []api.StepActual{{ExitCode: 9, Over: true,
+					Ends: []api.TaskEnd{{Task: 0, Time: epoch0, ExitCode: 9}}}}})
+			}
+			b.phase(1, "n1", api.PhaseStopped, exit(0, 9))
+			b.say("n2", api.MemberActual{MemberKey: memberKey(1, 1), Phase: api.PhaseRunning, Stopping: api.CauseCrash})
+			b.must(NodeSample{Node: "n2", Cards: []api.CardSample{{UUID: "GPU-n2-0", Unhealthy: "fell off the bus"}}})
+			b.phase(1, "n2", api.PhaseStopped)
+			if row := b.w.Job(1); row.Used[api.CauseNodeLost] != map[bool]int{true: 1}[c.cause == api.CauseNodeLost] {
+				t.Errorf("charged %v, %+v", row.Used, row.Verdict)
 			}
 		})
 	}

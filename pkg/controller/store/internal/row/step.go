@@ -49,6 +49,7 @@ type stepFault struct {
 	Step     int    `json:"step"`
 	ExitCode int    `json:"exit_code"`
 	Text     string `json:"text"`
+	Members  []int  `json:"members,omitempty"`
 }
 
 type stepImage struct {
