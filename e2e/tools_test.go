@@ -162,6 +162,15 @@ func TestMpirun(t *testing.T) {
 	}
 }
 
+// abortIsNamed: of a step that a task has aborted it is said which.
+func (c *cluster) abortIsNamed() {
+	c.t.Helper()
+	all := c.must(c.fromBin(c.slurmNames(), "sacct"), "-nPo", "systemcomment")
+	if n := regexp.MustCompile(`(?m)^task 5 aborted \(.*\) on n\d$`).FindAllString(all, -1); len(n) != 1 {
+		c.t.Errorf("sacct names who aborted in %q:\n%s", n, all)
+	}
+}
+
 // TestMPICH: a program of MPICH is started by srun alone, which serves it PMI; one that aborts ends
 // the step.
 func TestMPICH(t *testing.T) {
@@ -177,6 +186,7 @@ func TestMPICH(t *testing.T) {
 	if got := c.file("mpi.out"); !regexp.MustCompile(`^size 8 sum 28\nabort [1-9]\d*\n$`).MatchString(got) {
 		t.Errorf("the job wrote %q", got)
 	}
+	c.abortIsNamed()
 	if got, want := c.file("abort.out"), "srun: error: mpi/pmi2: task 5 aborted StepId="; !strings.Contains(got, want) {
 		t.Errorf("an abort wrote %q, want %q", got, want)
 	}
@@ -201,6 +211,7 @@ srun --mpi=pmix sh -c 'ls -d /tmp/gangd-pmix-* 2>/dev/null | wc -l' | sort -u | 
 	if got := c.file("mpi.out"); !regexp.MustCompile(`^(size 8 sum 28\n){2}size 3 sum 3\nabort [1-9]\d*\n0\n0\n$`).MatchString(got) {
 		t.Errorf("the job wrote %q", got)
 	}
+	c.abortIsNamed()
 	if got, want := c.file("abort.out"), "srun: error: mpi/pmix: task 5 aborted StepId="; !strings.Contains(got, want) || strings.Contains(got, "N/A") {
 		t.Errorf("an abort wrote %q, want %q", got, want)
 	}

@@ -342,6 +342,7 @@ type TaskEnd struct {
 	Late     time.Duration `json:"late_ns,omitempty"` // it may have been so long before it was seen
 	ExitCode int           `json:"exit_code"`         // 128+signal when a signal ended it
 	Signal   int           `json:"signal,omitempty"`
+	Aborted  string        `json:"aborted,omitempty"` // what it said when it aborted the step at that time, which ended it and the others
 }
 
 // StepText names a step in messages: 12.0.

@@ -249,7 +249,10 @@ const sigKill = 9
 
 // blameTask says which task of a step that failed ended first by itself, by the clocks of the nodes; false: nothing is known of one.
 func (st *stops) blameTask(j *Job, s *Step, out *api.Step) bool {
-	if out.State != api.JobFailed && out.State != api.JobOutOfMemory || out.ExitCode == nil || *out.ExitCode == 0 {
+	aborted := slices.ContainsFunc(s.Parts, func(p StepPart) bool {
+		return slices.ContainsFunc(p.Ends, func(e api.TaskEnd) bool { return e.Aborted != "" })
+	})
+	if out.State != api.JobFailed && out.State != api.JobOutOfMemory && !aborted || out.ExitCode == nil || *out.ExitCode == 0 {
 		return false
 	}
 	type end struct {
@@ -295,6 +298,8 @@ func (st *stops) blameTask(j *Job, s *Step, out *api.Step) bool {
 	switch {
 	case killed(first):
 		how = "ran out of memory"
+	case first.Aborted != "":
+		how = fmt.Sprintf("aborted (%s)", first.Aborted)
 	case first.Signal != 0:
 		how = fmt.Sprintf("was ended by signal %d", first.Signal)
 	}

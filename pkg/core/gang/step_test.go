@@ -271,6 +271,8 @@ func TestTaskIsBlamed(t *testing.T) {
 			state: api.JobOutOfMemory},
 		{name: "a task of another node", on1: api.StepActual{ExitCode: 3, Ends: []api.TaskEnd{end(1, 0, 3)}}, on2: api.StepActual{ExitCode: 9, Ends: []api.TaskEnd{end(1, 5, 9)}}, script: 9,
 			text: "task 1 exited with code 9 on n2", job: "rank 0 exited with code 9; step 0: task 1 exited with code 9 on n2", trigger: 1, state: api.JobFailed},
+		{name: "an abort", on1: api.StepActual{ExitCode: 143, Signal: 15}, on2: api.StepActual{ExitCode: 7, Ends: []api.TaskEnd{{Task: 1, Time: ms(0), ExitCode: 143, Signal: 15, Aborted: "status 7"}}},
+			script: 143, text: "task 1 aborted (status 7) on n2", job: "rank 0 exited with code 143; step 0: task 1 aborted (status 7) on n2", trigger: 1, state: api.JobFailed},
 		{name: "nobody says which", on1: api.StepActual{ExitCode: 3}, on2: api.StepActual{}, script: 3, job: "rank 0 exited with code 3", trigger: -1, state: api.JobFailed},
 	} {
 		t.Run(c.name, func(t *testing.T) {

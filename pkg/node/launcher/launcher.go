@@ -198,8 +198,14 @@ func (l *launcher) result() (a api.StepActual) {
 		a.CPUTime += t.cpu
 	}
 	a.MaxRSS, a.CPUTime = max(a.MaxRSS, l.leftRSS), a.CPUTime+l.leftCPU
+	for _, t := range l.tasks {
+		if t.aborted != "" && len(a.Ends) < api.MaxTaskEnds {
+			a.Ends = append(a.Ends, api.TaskEnd{Task: t.number, Time: t.abortedAt, ExitCode: t.ended.Code, Signal: t.ended.Signal,
+				Aborted: t.aborted})
+		}
+	}
 	for _, t := range l.sequence {
-		if t.seen.own && t.ended.Code != 0 && len(a.Ends) < api.MaxTaskEnds {
+		if t.seen.own && t.ended.Code != 0 && t.aborted == "" && len(a.Ends) < api.MaxTaskEnds {
 			a.Ends = append(a.Ends, api.TaskEnd{Task: t.number, Time: t.seen.at, Late: t.seen.late, ExitCode: t.ended.Code, Signal: t.ended.Signal})
 		}
 	}

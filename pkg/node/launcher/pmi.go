@@ -1,6 +1,8 @@
 package launcher
 
 import (
+	"time"
+
 	"gangd/pkg/api"
 	"gangd/pkg/wire/pmi"
 	"gangd/pkg/wire/stepwire"
@@ -15,7 +17,7 @@ func (l *launcher) servePMI() {
 	if !b.PMI {
 		return
 	}
-	o := pmi.Options{Job: api.StepText(b.Reply.JobID, b.Reply.StepID), Piece: stepwire.MaxData, Fence: l.fence, Abort: l.abort}
+	o := pmi.Options{Job: api.StepText(b.Reply.JobID, b.Reply.StepID), Piece: stepwire.MaxData, Fence: l.fence, Abort: l.aborts}
 	for i := range b.Reply.Nodes {
 		o.Nodes = append(o.Nodes, b.Reply.Nodes[i].Tasks)
 	}
@@ -43,6 +45,18 @@ func (l *launcher) fenced(f stepwire.Frame) {
 			l.abort(l.body.Reply.Nodes[l.body.Part].Tasks[0], err.Error())
 		}
 	}
+}
+
+// aborts notes that a task wants the step to end, which is how the task itself has ended, whatever ends its process.
+func (l *launcher) aborts(number int, text string) {
+	l.mu.Lock()
+	for _, t := range l.tasks {
+		if t.number == number && t.aborted == "" {
+			t.aborted, t.abortedAt = text, time.Now()
+		}
+	}
+	l.mu.Unlock()
+	l.abort(number, text)
 }
 
 // abort has the client end the step: only it may decide so.

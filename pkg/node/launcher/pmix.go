@@ -141,7 +141,7 @@ func (s *pmixServer) listen(l *launcher) {
 		}
 		switch {
 		case w.Abort != nil:
-			l.abort(w.Abort.Task, w.Abort.Text)
+			l.aborts(w.Abort.Task, w.Abort.Text)
 		case w.Fence:
 			head := binary.BigEndian.AppendUint32(nil, uint32(l.body.Part))
 			for at := 0; at < len(w.Data); {

@@ -35,8 +35,10 @@ type task struct {
 	ended         stepwire.Ended
 	rss           int64
 	cpu           float64
-	done          bool    // the task itself has ended
-	epilog        *epilog // to be run when it has ended; nil: none
+	aborted       string    // what it said when it aborted the step; empty: it did not
+	abortedAt     time.Time // when
+	done          bool      // the task itself has ended
+	epilog        *epilog   // to be run when it has ended; nil: none
 }
 
 // seen is when a task ended, as far as this process can tell.
