@@ -159,7 +159,7 @@ func TestAttachToAJob(t *testing.T) {
 	job := c.script("a.sh", "#!/bin/bash\n#SBATCH -n1 -o a.out -e a.err\necho begun\necho trouble >&2\nuntil [ -e "+go1+" ]; do sleep 0.05; done\necho over\nexit 5\n")
 	id := strings.TrimSpace(c.must("gsubmit", "--parsable", job))
 	f := c.follow("gattach", id+".batch")
-	c.until("the script has begun", func() bool { b, _ := os.ReadFile(filepath.Join(c.tmp, "a.out")); return len(b) > 0 })
+	c.until("it shows what the script has written", func() bool { return strings.Contains(f.out.String(), "begun") })
 	if err := os.WriteFile(go1, nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
