@@ -156,6 +156,7 @@ var flows = []flow{
 			b.until(fmt.Sprintf(`document.getElementById('log')?.textContent.includes('[%d] line 3 of %d')`, rank, rank))
 		}
 		l.Must("gqueue")
+		b.eval(`{ const f = document.getElementById('follow'); f.checked = false; f.dispatchEvent(new Event('change')); }`, nil)
 		if err := touch(l.Tmp + "/go"); err != nil {
 			t.Fatal(err)
 		}
@@ -163,6 +164,8 @@ var flows = []flow{
 			b.until(fmt.Sprintf(`document.getElementById('log').textContent.includes('[%d] late from %d')`, rank, rank))
 		}
 		b.until(`document.getElementById('log-note').textContent === 'no more will come'`)
+		b.until(`document.getElementById('job-head').textContent.includes('completed')`)
+		b.until(`document.getElementById('follow').checked === false`) // the box is made anew at the end, as it was chosen to be
 		b.eval(`{ const s = document.getElementById('ranks'); s.value = 'rank 1'; s.dispatchEvent(new Event('change')); }`, nil)
 		b.until(`document.getElementById('log').textContent.includes('late from 1') && !document.getElementById('log').textContent.includes('late from 2')`)
 		b.clean()

@@ -29,6 +29,7 @@ export function job(view, ref) {
   const body = h('div', { class: 'job', id: 'job' }, h('p', { class: 'soft' }, `Job ${ref}: loading`));
   view.append(body);
   let parts = null, stops = [], id = 0, busy = false, again = false, over = false, inner = null, was = '';
+  const chosen = {}; // of the output
 
   async function load() {
     if (busy) { again = true; return; }
@@ -58,7 +59,7 @@ export function job(view, ref) {
     const p = parts, sides = { waits: [[p.why, p.attempts, p.logs], [p.facts, p.story]], runs: [[p.logs, p.plots, p.attempts], [p.heat, p.used, p.facts, p.story]], failed: [[p.logs, p.attempts, p.plots, p.heat], [p.todo, p.ends, p.used, p.facts, p.story]], done: [[p.logs, p.plots, p.attempts], [p.heat, p.used, p.facts, p.story]] }[kind];
     const trigger = kind === 'failed' ? j.trigger_rank ?? d.attempts.at(-1)?.trigger_rank : undefined;
     if (kind === 'waits' && !j.epoch) p.logs.append(h('h2', null, 'Output'), h('p', { class: 'soft', id: 'log-none' }, 'None yet: the job has not started.'));
-    else stops.push(output(p.logs, j, session.admin || session.uid === j.uid, trigger));
+    else stops.push(output(p.logs, j, session.admin || session.uid === j.uid, trigger, chosen));
     body.replaceChildren(p.head, p.tips, h('div', { class: 'two wide-left' }, h('div', null, sides[0], p.ranks), h('div', null, sides[1])));
     if (first) document.getElementById('view').focus({ preventScroll: true });
   }

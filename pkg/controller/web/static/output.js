@@ -3,16 +3,17 @@ import { h, whileSeen } from './dom.js';
 
 const keepLines = 4000;
 
-// output fills a box with what the ranks of a job wrote, and write. only is the rank that is shown first, undefined for all.
-export function output(box, j, may, only) {
+// output fills a box with what the ranks of a job wrote, and write. only is the rank that is shown first, undefined for all. chosen
+// keeps what a person has chosen for the next box of the same job: it is made anew when the job ends.
+export function output(box, j, may, only, chosen) {
   if (!may) {
     box.append(h('h2', null, 'Output'), h('p', { class: 'soft' }, `Only ${j.user} or an admin may read it.`));
     return () => {};
   }
   const names = j.size > 1 && j.launch !== 'batch' ? ['all ranks', ...Array.from({ length: Math.min(j.size, 64) }, (_, i) => 'rank ' + i)] : ['rank 0'];
-  const first = only !== undefined && names.includes('rank ' + only) ? 'rank ' + only : names[0];
+  const first = names.includes(chosen.ranks) ? chosen.ranks : only !== undefined && names.includes('rank ' + only) ? 'rank ' + only : names[0];
   const pick = h('select', { id: 'ranks', 'aria-label': 'Of which ranks' }, names.map((n) => h('option', { selected: n === first }, n)));
-  const errors = h('input', { type: 'checkbox', id: 'stderr' }), follow = h('input', { type: 'checkbox', id: 'follow', checked: true });
+  const errors = h('input', { type: 'checkbox', id: 'stderr', checked: chosen.errors }), follow = h('input', { type: 'checkbox', id: 'follow', checked: chosen.follow ?? true });
   const note = h('span', { class: 'soft s', id: 'log-note', role: 'status' });
   const out = h('pre', { id: 'log', class: 'log', tabindex: '0', role: 'log', 'aria-live': 'off', 'aria-label': 'Output' });
   const nothing = h('p', { class: 'soft', id: 'log-none', hidden: true });
@@ -91,8 +92,9 @@ export function output(box, j, may, only) {
     bare('Nothing yet.');
     if (!document.hidden) open();
   }
-  pick.addEventListener('change', begin);
-  errors.addEventListener('change', begin);
+  pick.addEventListener('change', () => { chosen.ranks = pick.value; begin(); });
+  errors.addEventListener('change', () => { chosen.errors = errors.checked; begin(); });
+  follow.addEventListener('change', () => { chosen.follow = follow.checked; });
   begin();
   const seen = whileSeen(() => { if (!source && !over) open(); }, close);
   return () => { seen(); close(); };
