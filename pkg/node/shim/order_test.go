@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gangd/pkg/api"
+	"gangd/pkg/api/bound"
 	"gangd/pkg/core/supervise"
 	"gangd/pkg/node/proc"
 )
@@ -269,6 +270,11 @@ func TestEndsOfTasksAreTheirOwn(t *testing.T) {
 		if !slices.Equal(got, c.want) {
 			t.Errorf("told to end at %v: the ends of %v count, want %v", c.until, got, c.want)
 		}
+	}
+	loud := end(0, 3, -time.Millisecond)
+	loud.Aborted = "out of luck\n\x1b[2J" + strings.Repeat("x", 10000)
+	if got := (&stepProc{}).own([]api.TaskEnd{loud}); len(got) != 1 || !strings.HasPrefix(got[0].Aborted, "out of luck ") || bound.Check(&got[0]) != nil {
+		t.Errorf("what an abort says: %+v, %v", got, bound.Check(&got[0]))
 	}
 	if many := (&stepProc{}).own(slices.Repeat(all[:1], 100)); len(many) != api.MaxTaskEnds {
 		t.Errorf("%d ends of tasks are kept", len(many))

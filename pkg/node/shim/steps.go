@@ -437,9 +437,13 @@ func (m *member) stepEnded(i int, ws syscall.WaitStatus, ru *syscall.Rusage) {
 
 // own are the ends of tasks by themselves of those that the launcher, which is of the user, says are such.
 func (p *stepProc) own(ends []api.TaskEnd) []api.TaskEnd {
-	return slices.DeleteFunc(ends[:min(len(ends), api.MaxTaskEnds)], func(e api.TaskEnd) bool {
+	ends = slices.DeleteFunc(ends[:min(len(ends), api.MaxTaskEnds)], func(e api.TaskEnd) bool {
 		return e.ExitCode == 0 || e.Time.After(time.Now()) || !p.until.IsZero() && e.Time.After(p.until)
 	})
+	for i := range ends {
+		ends[i].Aborted = jobapi.OneLine(ends[i].Aborted) // a frame with anything else ends the node's session
+	}
+	return ends
 }
 
 // shortOfMemory: the kernel has killed something of a step for want of memory, as far as can be told: steps share

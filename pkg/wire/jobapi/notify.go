@@ -41,7 +41,7 @@ func Parse(data []byte) (n Notification) {
 		case "X_GANG_CHECKPOINT":
 			n.Saved = n.Saved || value == "done"
 		case "STATUS":
-			n.HasStatus, n.Status = true, oneLine(value)
+			n.HasStatus, n.Status = true, OneLine(value)
 		case "EXTEND_TIMEOUT_USEC":
 			n.Extend = micros(value)
 		}
@@ -62,9 +62,9 @@ func micros(s string) time.Duration {
 	return time.Duration(us) * time.Microsecond
 }
 
-// oneLine makes a status fit to be printed into anybody's terminal: no control characters,
+// OneLine makes a status, or other words of a process, fit to be printed into anybody's terminal: no control characters,
 // valid UTF-8, cut at a rune's border.
-func oneLine(s string) string {
+func OneLine(s string) string {
 	s = strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 {
 			return ' '
