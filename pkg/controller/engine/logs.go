@@ -414,7 +414,11 @@ func (e *Engine) awaitBack(ctx context.Context, node string, since int64, final 
 
 func (e *Engine) running(id int64, epoch int) bool {
 	j := e.view.job(id)
-	return j != nil && j.Epoch == epoch && j.Verdict == nil && len(j.Members) > 0
+	return j != nil && runs(j, epoch)
+}
+
+func runs(j *gang.Job, epoch int) bool {
+	return j.Epoch == epoch && j.Verdict == nil && len(j.Members) > 0
 }
 
 // PositionWriter wants to know where the bytes of a followed log are from.

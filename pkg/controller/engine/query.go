@@ -342,7 +342,7 @@ func (e *Engine) epochsOf(ctx context.Context, j *gang.Job) (rows []gang.EpochRo
 			return rows, j, err
 		}
 		last := &rows[len(rows)-1]
-		if runs := j.Verdict == nil && len(j.Members) > 0; !runs || last.Epoch < j.Epoch || last.Ended.IsZero() || n == shownLater {
+		if !runs(j, last.Epoch) || last.Ended.IsZero() || n == shownLater {
 			return rows, j, nil
 		}
 		if now := e.view.job(j.ID); now != nil && now != j {
