@@ -363,7 +363,7 @@ func (s *story) exitAny(t *rapid.T) {
 		t.Skip()
 	}
 	r := rapid.SampledFrom(slices.Sorted(maps.Keys(m.live))).Draw(t, "rank")
-	m.exit(r, rapid.SampledFrom([]int{0, 0, 0, 1, 137}).Draw(t, "code"))
+	m.exit(r, rapid.SampledFrom([]int{0, 0, 0, 1, 128 + sigKill, 128 + sigTerm}).Draw(t, "code"))
 	if len(m.live) == 0 {
 		m.Phase = api.PhaseStopped
 	}

@@ -244,8 +244,11 @@ func tieText(kind string, first int, tied []int, apart time.Duration) string {
 	return fmt.Sprintf("%s %d, or %s: %s ms apart; ", kind, first, strings.Join(near, ", "), milliseconds(apart))
 }
 
-// sigKill is how the kernel ends what has no memory.
-const sigKill = 9
+// sigKill is how the kernel ends what has no memory. It and sigTerm are how a machine that goes down ends all that runs there.
+const (
+	sigKill = 9
+	sigTerm = 15
+)
 
 // blameTask says which task of a step that failed ended first by itself, by the clocks of the nodes; false: nothing is known of one.
 func (st *stops) blameTask(j *Job, s *Step, out *api.Step) bool {

@@ -47,6 +47,11 @@ func TestWhoEndedTheEpoch(t *testing.T) {
 		b.phase(id, "n3", api.PhaseStopped, endedAt(2, 9, 6*time.Millisecond))
 		b.phase(id, "n4", api.PhaseStopped, endedAt(3, 9, 6*time.Millisecond))
 	}
+	struck := func(b *bench, id int64) {
+		ra := endedAt(1, 128+sigTerm, 0)
+		ra.Signal = sigTerm
+		b.phase(id, "n2", api.PhaseStopped, ra)
+	}
 	kills := func(before int) *api.MemoryKills {
 		return &api.MemoryKills{Count: before + 1, Before: before, Asked: 1 << 30, Used: 1 << 30}
 	}
@@ -80,6 +85,51 @@ func TestWhoEndedTheEpoch(t *testing.T) {
 			h.Hello.BootID = "boot-2"
 			b.must(h)
 		}, api.CauseNodeLost, 1, "n2: the node rebooted"},
+		{"its machine goes down, and how it ended is told before", func(b *bench, id int64) {
+			peers(b, id)
+			struck(b, id)
+			b.after(goesDown / 2)
+			b.must(NodeGone{Node: "n2"})
+			b.after(30 * time.Second)
+		}, api.CauseNodeLost, 1, "node n2 is lost"},
+		{"its machine boots, and how it ended is told before", func(b *bench, id int64) {
+			peers(b, id)
+			struck(b, id)
+			b.must(NodeGone{Node: "n2"})
+			b.after(20 * time.Second)
+			h := helloOf("n2")
+			h.Hello.BootID = "boot-2"
+			b.must(h)
+		}, api.CauseNodeLost, 1, "n2: the node rebooted"},
+		{"its machine goes down, and gangd starts again", func(b *bench, id int64) {
+			peers(b, id)
+			struck(b, id)
+			b.reborn(time.Second)
+			for _, n := range []string{"n1", "n3", "n4"} {
+				b.hello(n)
+			}
+			b.after(30 * time.Second)
+		}, api.CauseNodeLost, 1, "node n2 is lost"},
+		{"its gnoded starts again when somebody had ended it", func(b *bench, id int64) {
+			peers(b, id)
+			struck(b, id)
+			b.must(NodeGone{Node: "n2"})
+			b.after(20 * time.Second)
+			b.must(helloOf("n2"))
+			b.after(goesDown)
+		}, api.CauseCrash, 1, "rank 1 was ended by signal 15"},
+		{"somebody ends it, on a node that lives on", func(b *bench, id int64) {
+			peers(b, id)
+			struck(b, id)
+			if j := b.w.Job(id); j.Drain == nil {
+				b.t.Error("judged at once")
+			}
+			over := b.now.Wall
+			b.after(goesDown)
+			if j := b.w.Job(id); !j.End.Equal(over) || !j.Booking.Until.Equal(over) {
+				b.t.Errorf("charged until %s, ended %s, was over %s", j.Booking.Until, j.End, over)
+			}
+		}, api.CauseCrash, 1, "rank 1 was ended by signal 15"},
 		{"its supervisor died", func(b *bench, id int64) {
 			peers(b, id)
 			b.phase(id, "n2", api.PhaseLost)

@@ -28,6 +28,8 @@ type stops struct {
 	watchdogs   *watchdogs
 	fleet       *fleet
 	submissions *submissions
+
+	held map[int64]*entry // whose drain is complete, and whose verdict waits, see [stops.unsure]
 }
 
 // drain begins the one coordinated stop of an epoch, for every cause, in one step. Of a drain that is under
@@ -223,6 +225,9 @@ func (st *stops) maybeComplete(e *entry) {
 	if slices.ContainsFunc(j.Ranks, func(r Rank) bool { return r.Own }) {
 		st.workIsDone(e)
 	}
+	if st.unsure(e) {
+		return
+	}
 	st.compare(e, true)
 	d := *j.Drain
 	why, tied := st.culprit(j)
@@ -231,6 +236,10 @@ func (st *stops) maybeComplete(e *entry) {
 	if len(d.Reports) > 0 {
 		charge(j, d.Cause)
 	}
+	over := d.Over
+	if over.IsZero() {
+		over = st.clock.now.Wall
+	}
 	v := verdict(st.set, j, st.clock.now.Wall)
 	cause := d.Cause
 	outcome := string(api.RankBlocked)
@@ -238,9 +247,9 @@ func (st *stops) maybeComplete(e *entry) {
 		cause = v.Cause
 		outcome = strings.ToLower(string(v.State))
 	}
-	st.books.end(e, cause)
+	st.books.end(e, cause, over)
 	row := epochRow(j)
-	row.Ended, row.Cause, row.Trigger, row.Stacks = st.clock.now.Wall, cause, d.Trigger, d.Stacks
+	row.Ended, row.Cause, row.Trigger, row.Stacks = over, cause, d.Trigger, d.Stacks
 	if len(d.Reports) > 0 {
 		row.Text, row.Tied, row.Ends = d.Text, tied, st.ends(j)
 		if by := d.Reports[0]; by.Cause != why.Cause || by.Trigger != why.Trigger {
@@ -258,7 +267,7 @@ func (st *stops) maybeComplete(e *entry) {
 		st.record.emitJob(j, ev)
 	}
 	if v != nil {
-		st.end(e, v)
+		st.endSince(e, v, over)
 		return
 	}
 	if keep(j); j.Spec.MaxTimeTotal > 0 {
@@ -288,7 +297,10 @@ func failedNodes(j *Job, d *Drain) []string {
 }
 
 // end gives a job its one verdict.
-func (st *stops) end(e *entry, v *Verdict) {
+func (st *stops) end(e *entry, v *Verdict) { st.endSince(e, v, st.clock.now.Wall) }
+
+// endSince is end for what was over by then.
+func (st *stops) endSince(e *entry, v *Verdict, at time.Time) {
 	j := st.jobs.edit(e)
 	if admitted(j) {
 		st.queue.countActive(e, -1)
@@ -302,7 +314,7 @@ func (st *stops) end(e *entry, v *Verdict) {
 	}
 	st.clock.timers.cancel(timer{kind: timerEligible, job: j.ID})
 	st.clock.timers.cancel(timer{kind: timerDeadline, job: j.ID})
-	st.queue.retally(j, func() { j.Drain, j.Verdict, j.End = nil, v, st.clock.now.Wall })
+	st.queue.retally(j, func() { j.Drain, j.Verdict, j.End = nil, v, at })
 	e.epoch = st.jobs.noEpoch
 	delete(st.launches.refused, j.ID)
 	st.queue.unlist(j)

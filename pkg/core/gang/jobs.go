@@ -53,6 +53,7 @@ type epoch struct {
 	readyTasks map[api.TaskKey]struct{}
 	guard      *guard        // of its watchdogs; nil: nothing was seen yet
 	drainAt    time.Duration // when the drain under way began, on the clock that does not jump
+	endAt      time.Duration // when a rank was last said to have ended by itself, not well, on the same clock
 	asker      api.Asker     // who asked for the drain; not stored: a restart takes longer than an answer
 	// stacks is where the processes of members were before they were stopped, by member. Nodes say it again after a restart.
 	stacks map[int]*api.MemberStacks

@@ -61,7 +61,7 @@ func (st *stops) settleLate(e *entry) {
 	} else {
 		return
 	}
-	st.books.end(e, cause)
+	st.books.end(e, cause, st.clock.now.Wall)
 	j = e.job
 	row := epochRow(j)
 	row.Ended, row.Cause = st.clock.now.Wall, cause

@@ -226,14 +226,14 @@ func (bk *books) hour(e *entry, epoch int) {
 	bk.clock.in(bookEvery, bookTimer(e.job))
 }
 
-// end books an epoch that is over.
-func (bk *books) end(e *entry, cause api.Cause) {
+// end books an epoch that is over, since then.
+func (bk *books) end(e *entry, cause api.Cause, over time.Time) {
 	bk.clock.timers.cancel(bookTimer(e.job))
 	kept := time.Duration(0)
 	if at := LastSaved(e.job, e.job.Epoch); !at.IsZero() {
 		kept = max(at.Sub(e.job.Start), 0)
 	}
-	bk.rebook(e, func(b *Booking) { b.Until, b.Cause, b.Kept = later(b.Until, bk.clock.now.Wall), cause, kept })
+	bk.rebook(e, func(b *Booking) { b.Until, b.Cause, b.Kept = later(b.Until, over), cause, kept })
 }
 
 // measured takes what a node says that its member used: no more than it held, whatever it says.

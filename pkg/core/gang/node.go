@@ -98,6 +98,11 @@ func (fl *fleet) hello(ev NodeHello) Outcome {
 	fl.record.emit(ev2)
 	fl.reconcile(h, ev.Hello.Members, rebooted, emptied)
 	fl.cardsMissing(h, had)
+	gone := ""
+	if rebooted {
+		gone = name + ": " + nodeRebooted
+	}
+	fl.stops.fateOf(h, gone)
 	fl.nodes.wake(name)
 	if wasCutOff && !fl.nodes.cutOff() {
 		fl.releaseExpired()
@@ -204,7 +209,7 @@ func (fl *fleet) reconcile(h *host, members []api.MemberActual, rebooted, emptie
 	}
 	why := "missing on the node"
 	if rebooted {
-		why = "the node rebooted"
+		why = nodeRebooted
 	}
 	maps.DeleteFunc(h.found, func(k api.MemberKey, _ struct{}) bool { return !listed[k] })
 	for _, l := range slices.Clone(h.node.Left) {
@@ -232,6 +237,8 @@ func (fl *fleet) reconcile(h *host, members []api.MemberActual, rebooted, emptie
 		}
 	}
 }
+
+const nodeRebooted = "the node rebooted"
 
 // sessionCut: by itself this ends nothing that runs, the daemon may just be restarting.
 func (fl *fleet) sessionCut(ev NodeGone) Outcome {
@@ -278,10 +285,13 @@ func (fl *fleet) nodeLost(h *host) {
 			fl.lostMember(h, p)
 		}
 	}
+	fl.stops.fateOf(h, lostText(h))
 }
 
+func lostText(h *host) string { return fmt.Sprintf("node %s is lost", h.node.Name) }
+
 func (fl *fleet) lostMember(h *host, p place) {
-	e, text := p.e, fmt.Sprintf("node %s is lost", h.node.Name)
+	e, text := p.e, lostText(h)
 	switch e.job.Members[p.i].State {
 	case MemberPreparing:
 		fl.launches.rollback(e, text, []string{h.node.Name}, func(int) bool { return false })

@@ -278,6 +278,7 @@ func (rp *reports) processes(h *host, p place, ma *api.MemberActual) Outcome {
 		// fail of it.
 		rp.stops.drain(e, api.CauseCompleted, -1, "role "+endingRole(e.job)+" is done")
 	case len(failed) > 0:
+		e.endAt = rp.clock.now.Mono
 		for _, ra := range failed {
 			rp.stops.accident(e, endReport(e.job, ra))
 		}

@@ -82,6 +82,9 @@ func (w *World) rearm(e *entry) {
 		// How long it has lasted only the wall clock knows, which may have jumped.
 		e.drainAt = w.clock.now.Mono - min(max(w.clock.now.Wall.Sub(j.Drain.Started), 0), drainTime(&w.set, j))
 		w.stops.armForce(e)
+		if e.alive == 0 {
+			w.stops.held[j.ID] = e
+		}
 	case reserved(j):
 		if slices.ContainsFunc(j.Members, func(m Member) bool { return m.Importing != api.Import{} }) {
 			w.launches.extendStart(j)

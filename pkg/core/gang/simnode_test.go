@@ -63,7 +63,7 @@ func (m *simMember) exit(rank, code int) {
 	delete(m.live, rank)
 	for i := range m.Ranks {
 		if m.Ranks[i].Rank == rank {
-			m.Ranks[i].Exited, m.Ranks[i].ExitCode = true, code
+			m.Ranks[i].Exited, m.Ranks[i].ExitCode, m.Ranks[i].Signal = true, code, max(code-128, 0)
 		}
 	}
 }

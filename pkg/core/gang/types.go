@@ -223,6 +223,8 @@ type Drain struct {
 	Reports []Report
 	// Stacks is where the processes of the gang were, compared; nil: not yet, or nobody has looked.
 	Stacks *api.Stacks
+	// Over is since when nothing of the gang lives, where the verdict waits for more than that, see [stops.unsure].
+	Over time.Time
 }
 
 // Verdict is how a job ended.

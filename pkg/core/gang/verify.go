@@ -184,7 +184,15 @@ func (v *verifier) members(e *entry) {
 	v.check(preparedRanks == e.ranks, "job %d: %d of its ranks are prepared, counted %d", j.ID, preparedRanks, e.ranks)
 	v.check(len(e.prepared) < len(j.Members) || slices.ContainsFunc(j.Members, v.w.nodes.isAway), "job %d: prepared, and its gate is not open",
 		j.ID)
-	v.check(alive > 0, "job %d: admitted without a member", j.ID)
+	_, held := v.w.stops.held[j.ID]
+	v.check(held || alive > 0, "job %d: admitted without a member", j.ID)
+	if held {
+		v.check(alive == 0, "job %d: %d of its members live, and its verdict waits", j.ID, alive)
+		r, ok := v.w.stops.struckDown(j)
+		timers, node := &v.w.clock.timers, j.Ranks[r].Slot.Node
+		v.check(ok && (timers.armed(timer{kind: timerUnsure, job: j.ID, epoch: j.Epoch}) || timers.armed(timer{kind: timerLost, node: node})),
+			"job %d: its verdict waits for nothing", j.ID)
+	}
 }
 
 func memberFits(m MemberState, r api.RankState) bool {

@@ -71,7 +71,7 @@ func New(set api.Settings) *World {
 	w.stops = stops{set: &w.set, clock: &w.clock, record: &w.record, jobs: &w.jobs, nodes: &w.nodes, crontabs: &w.site.crontabs,
 		holdings: &w.site.holdings, queue: &w.queue,
 		deps: &w.deps, memory: &w.memory, books: &w.books, launches: &w.launches, steps: &w.steps, watchdogs: &w.watchdogs,
-		fleet: &w.fleet, submissions: &w.submissions}
+		fleet: &w.fleet, submissions: &w.submissions, held: map[int64]*entry{}}
 	w.steps = steps{clock: &w.clock, jobs: &w.jobs, nodes: &w.nodes, stops: &w.stops}
 	w.watchdogs = watchdogs{set: &w.set, clock: &w.clock, record: &w.record, nodes: &w.nodes, stops: &w.stops}
 	w.fleet = fleet{set: &w.set, clock: &w.clock, record: &w.record, jobs: &w.jobs, nodes: &w.nodes, partitions: &w.site.partitions,
@@ -298,6 +298,8 @@ func (w *World) fire(t timer) {
 		w.launches.readyTimeout(w.jobs.byID[t.job])
 	case timerForce:
 		w.stops.force(w.jobs.byID[t.job])
+	case timerUnsure:
+		w.stops.look(w.jobs.byID[t.job])
 	case timerEligible:
 		w.queue.becomeEligible(w.jobs.byID[t.job])
 	case timerLeave:

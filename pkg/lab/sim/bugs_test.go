@@ -146,6 +146,12 @@ var bugs = []bug{
 	{"first-report-wins", "who is reported first is charged, whatever is known when the drain is complete", []mutate.Change{
 		replace("core/gang/culprit.go", "case len(d.Reports) == 0:", "case len(d.Reports) == 0 || bug():"),
 	}},
+	{"shut-down-is-a-crash", "an end that its machine's brought about is judged while the node is still in contact", []mutate.Change{
+		except("core/gang/drain.go", "st.unsure(e)"),
+	}},
+	{"fate-forgotten", "a verdict that waited for a node is given without what became of it", []mutate.Change{
+		except("core/gang/unsure.go", "gone != \"\""),
+	}},
 	{"silence-forgotten", "a member that is gone without a word says nothing of what its peers did", []mutate.Change{
 		or("core/gang/culprit.go", "m.Heeded || len(e.job.Drain.Reports) == 0"),
 	}},

@@ -116,6 +116,11 @@ func (r *run) toNode(f *Fault) bool {
 		}
 		m.powerOff()
 		r.after(f.For, m.powerOn)
+	case ShutDown:
+		if !m.up || m.stops > 0 {
+			return false
+		}
+		m.shutDown(f.For)
 	case Suspend:
 		if !m.up || m.stops > 0 {
 			return false

@@ -145,6 +145,27 @@ func (m *machine) powerOff() {
 	}
 }
 
+// shutDown ends the machine as an init system does: all that runs there gets TERM within a moment, in no order, and what
+// is left loses its power. It is on again after away.
+func (m *machine) shutDown(away time.Duration) {
+	m.r.log("%s is shut down", m.name)
+	for _, p := range slices.Clone(m.procs) {
+		if p.main && !p.catches(false) {
+			p.owner.after(upTo(m.dice, 20*time.Millisecond), func() {
+				p.struck = true
+				p.exit(128+15, 15)
+			})
+		}
+	}
+	if d := m.daemon; d != nil {
+		m.owner.after(upTo(m.dice, 100*time.Millisecond), func() { d.crash(away + time.Minute) })
+	}
+	m.owner.after(time.Second, func() {
+		m.powerOff()
+		m.r.after(away, m.powerOn)
+	})
+}
+
 // suspend stops the machine, and all on it, for d.
 func (m *machine) suspend(d time.Duration) {
 	if !m.up || m.stops > 0 {

@@ -31,6 +31,7 @@ type proc struct {
 	client *srun
 	hung   bool
 	byPeer bool // it leaves because another has
+	struck bool // its machine is shut down
 	held   bool // a shell that was stopped until the rest of its rank is gone
 }
 

@@ -312,7 +312,7 @@ var mix = []struct {
 	{CrashNoded, 6, 0.05, 15, 0}, {FreezeNoded, 4, 0.5, 50, 0}, {CrashShim, 4, 0, 0, 2}, {CrashRank, 3, 0, 0, 2}, {Reboot, 4, 0.5, 70, 0},
 	{Suspend, 4, 0.5, 90, 0}, {Unkillable, 3, 1, 40, 0}, {Refuse, 2, 1, 15, 6}, {SlowLaunch, 2, 2, 15, 0},
 	{Cut, 6, 0.5, 80, 0}, {CutUp, 4, 0.5, 60, 0}, {CutDown, 4, 0.5, 60, 0}, {Flap, 3, 5, 30, 8}, {Reset, 4, 0, 0, 0}, {Slow, 3, 2, 20, 0},
-	{Twice, 3, 5, 40, 0},
+	{Twice, 3, 5, 40, 0}, {ShutDown, 4, 0.5, 70, 0},
 	{Cancel, 5, 0, 0, 2}, {Requeue, 4, 0, 0, 0}, {Preempt, 4, 0, 0, 0}, {HoldJob, 2, 0, 0, 0}, {ReleaseJob, 2, 0, 0, 0},
 	{Resubmit, 3, 0, 0, 0}, {LoseAnswer, 3, 5, 30, 0}, {DrainNode, 2, 0, 0, 0}, {ResumeNode, 2, 0, 0, 0}, {FenceNode, 2, 0, 0, 0},
 }

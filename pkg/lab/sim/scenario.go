@@ -195,6 +195,7 @@ const (
 	CrashRank   Kind = "crash-rank" // a rank of Job dies of a signal; N 1: of any job when that has none
 	CrashStep   Kind = "crash-step" // of Job: what starts the tasks on a node; N 1: what started the step
 	Reboot      Kind = "reboot"     // power off, on with a new boot id after For
+	ShutDown    Kind = "shut-down"  // all on it get TERM, its gnoded among them; then as Reboot
 	Suspend     Kind = "suspend"    // the machine and all on it stand still for For
 	Unkillable  Kind = "unkillable" // what gets KILL on this node stays for For
 	Refuse      Kind = "refuse"     // launches on this node are refused for For; N says whose fault, see blames

@@ -25,6 +25,7 @@ type truth struct {
 	over     map[int64]ending
 	exits    map[exitKey]int  // recorded
 	codes    map[exitKey]int  // real
+	struck   map[exitKey]bool // ranks that ended because their machine was shut down
 	culprits map[exitKey]bool // ranks that failed by themselves: nobody stopped them, and they lost no peer
 	puts     map[slot]int     // of checkpoints: 1 was sent, more were answered
 	sizes    map[stepKey]int  // tasks of each step
@@ -65,8 +66,8 @@ type exitKey struct {
 func newTruth(r *run) *truth {
 	return &truth{r: r, live: map[int64][]*proc{}, attempts: map[api.MemberKey]*attempt{}, newest: map[int64]int{}, admitted: map[int64]int{},
 		acked: map[int][]int64{}, owners: map[int64]int{}, cancels: map[int64]int{}, verdicts: map[int64]api.JobState{}, over: map[int64]ending{},
-		exits: map[exitKey]int{}, codes: map[exitKey]int{}, culprits: map[exitKey]bool{}, puts: map[slot]int{}, sizes: map[stepKey]int{},
-		fenced: map[placed]bool{}, jobs: map[int64]*gang.Job{}, before: map[int64]*gang.Job{}}
+		exits: map[exitKey]int{}, codes: map[exitKey]int{}, culprits: map[exitKey]bool{}, struck: map[exitKey]bool{}, puts: map[slot]int{},
+		sizes: map[stepKey]int{}, fenced: map[placed]bool{}, jobs: map[int64]*gang.Job{}, before: map[int64]*gang.Job{}}
 }
 
 func (t *truth) attempt(k api.MemberKey, s *memberSpec) *attempt {
@@ -190,8 +191,11 @@ func (t *truth) ended(p *proc, code int) {
 		if code >= 0 {
 			t.codes[exitKey{p.key.Job, p.key.Epoch, p.rank}] = code
 		}
-		if code > 0 && !p.byPeer && !p.killed && p.told.terms == 0 {
+		if code > 0 && !p.byPeer && !p.struck && !p.killed && p.told.terms == 0 {
 			t.culprits[exitKey{p.key.Job, p.key.Epoch, p.rank}] = true
+		}
+		if p.struck {
+			t.struck[exitKey{p.key.Job, p.key.Epoch, p.rank}] = true
 		}
 		t.partly(t.attempts[p.key])
 	}
@@ -294,7 +298,8 @@ func (t *truth) committed(ch *gang.Changes) {
 	}
 }
 
-// blamed: who is charged with a crash has failed by himself, and did not leave because another had. Where it is said that
+// blamed: who is charged with a crash has failed by himself, and did not leave because another had, or because his machine was
+// shut down. Where it is said that
 // two can't be told apart one of them has.
 func (t *truth) blamed(row *gang.EpochRow) {
 	if t.onOld || row.Cause != api.CauseCrash || row.Trigger < 0 || row.Text == "" {
@@ -302,13 +307,13 @@ func (t *truth) blamed(row *gang.EpochRow) {
 	}
 	k := exitKey{row.Job, row.Epoch, row.Trigger}
 	a := t.attempts[api.MemberKey{Job: row.Job, Epoch: row.Epoch}]
-	if a == nil || !a.job.Runs.Peers || t.culprits[k] {
+	if a == nil || !a.job.Runs.Peers && !t.struck[k] || t.culprits[k] {
 		return
 	}
 	if slices.ContainsFunc(row.Tied, func(rank int) bool { return t.culprits[exitKey{row.Job, row.Epoch, rank}] }) {
 		return
 	}
-	t.r.fail("I23", "rank %d of job %d epoch %d is blamed (%s), which has only left because another had", row.Trigger, row.Job, row.Epoch,
+	t.r.fail("I23", "rank %d of job %d epoch %d is blamed (%s), which has not ended by itself", row.Trigger, row.Job, row.Epoch,
 		row.Text)
 }
 
@@ -334,6 +339,7 @@ func (t *truth) forget(j *gang.Job) {
 			delete(t.exits, k)
 			delete(t.codes, k)
 			delete(t.culprits, k)
+			delete(t.struck, k)
 		}
 	}
 	maps.DeleteFunc(t.puts, func(s slot, _ int) bool { return s.Job == id })

@@ -189,6 +189,7 @@ type drain struct {
 	Acked   int           `json:"acked,omitempty"`
 	Reports []report      `json:"reports,omitempty"`
 	Stacks  *api.Stacks   `json:"stacks,omitempty"`
+	Over    time.Time     `json:"over,omitzero"`
 }
 
 type report struct {
@@ -204,7 +205,7 @@ func encodeDrain(d *gang.Drain) *drain {
 		return nil
 	}
 	return &drain{d.Cause, d.Trigger, d.Text, d.Started, d.Lead, d.Spent, d.Moved, d.Later, d.Acked,
-		each(d.Reports, func(r gang.Report) report { return report(r) }), d.Stacks}
+		each(d.Reports, func(r gang.Report) report { return report(r) }), d.Stacks, d.Over}
 }
 
 func decodeDrain(d *drain) *gang.Drain {
@@ -213,7 +214,7 @@ func decodeDrain(d *drain) *gang.Drain {
 	}
 	return &gang.Drain{Cause: d.Cause, Trigger: d.Trigger, Text: d.Text, Started: d.Started, Lead: d.Lead, Spent: d.Spent, Moved: d.Moved,
 		Later: d.Later, Acked: d.Acked,
-		Reports: each(d.Reports, func(r report) gang.Report { return gang.Report(r) }), Stacks: d.Stacks}
+		Reports: each(d.Reports, func(r report) gang.Report { return gang.Report(r) }), Stacks: d.Stacks, Over: d.Over}
 }
 
 type verdict struct {
