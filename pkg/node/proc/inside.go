@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -29,24 +30,59 @@ func inCall(pid int) (number int, args [2]int64) {
 	return number, args
 }
 
-// peek reads a process's memory; false: not all of it.
-func peek(pid int, at int64, to []byte) bool {
-	fd, err := openRetry("/proc/"+strconv.Itoa(pid)+"/mem", syscall.O_RDONLY)
-	if err != nil {
-		return false
+// peek reads a process's memory; nil: not all of it, or not soon. A page of it may be that of a file system that a user
+// serves himself, and that never answers.
+func peek(pid int, at int64, size int) []byte {
+	return soon(func() []byte {
+		fd, err := openRetry("/proc/"+strconv.Itoa(pid)+"/mem", syscall.O_RDONLY)
+		if err != nil {
+			return nil
+		}
+		defer syscall.Close(fd)
+		to := make([]byte, size)
+		if n, err := syscall.Pread(fd, to, at); n != size || err != nil {
+			return nil
+		}
+		return to
+	})
+}
+
+// peekTime is for how long a page of memory is waited for: it is there, or comes from a disk.
+const peekTime = 50 * time.Millisecond
+
+// unanswered bounds the looks that hang, each of which is a thread.
+var unanswered = make(chan struct{}, 4)
+
+// soon is what a look gives; nil: it takes longer than peekTime, or several have not come back.
+func soon(look func() []byte) []byte {
+	select {
+	case unanswered <- struct{}{}:
+	default:
+		return nil
 	}
-	defer syscall.Close(fd)
-	n, err := syscall.Pread(fd, to, at)
-	return n == len(to) && err == nil
+	got := make(chan []byte, 1)
+	go func() {
+		got <- look()
+		<-unanswered
+	}()
+	late := time.NewTimer(peekTime)
+	defer late.Stop()
+	select {
+	case b := <-got:
+		return b
+	case <-late.C:
+		return nil
+	}
 }
 
 // awaited are the signals that a process waits for in rt_sigtimedwait, which sigwait is made of.
 func awaited(pid int) uint64 {
-	var set [8]byte
-	if number, args := inCall(pid); number != unix.SYS_RT_SIGTIMEDWAIT || !peek(pid, args[0], set[:]) {
-		return 0
+	if number, args := inCall(pid); number == unix.SYS_RT_SIGTIMEDWAIT {
+		if set := peek(pid, args[0], 8); set != nil {
+			return binary.NativeEndian.Uint64(set)
+		}
 	}
-	return binary.NativeEndian.Uint64(set[:])
+	return 0
 }
 
 // ProgramFailed reports whether what a shell has run last may not have ended well, where the shell has not acted on that yet. A
@@ -65,9 +101,10 @@ func ProgramFailed(shell int) bool {
 	if s, ok := ReadStat(shell); !ok || !s.Waited {
 		return false
 	}
-	var status [4]byte
-	if number, args := inCall(shell); number == unix.SYS_WAIT4 && args[1] != 0 && peek(shell, args[1], status[:]) {
-		return binary.NativeEndian.Uint32(status[:]) != 0
+	if number, args := inCall(shell); number == unix.SYS_WAIT4 && args[1] != 0 {
+		if status := peek(shell, args[1], 4); status != nil {
+			return binary.NativeEndian.Uint32(status) != 0
+		}
 	}
 	return true
 }
