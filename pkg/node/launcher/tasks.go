@@ -371,10 +371,6 @@ func (l *launcher) reap() {
 	}
 }
 
-// keptMost bounds for how long a task is believed to have been kept waiting for a CPU at its end: what is known is how long it
-// was in all of its life.
-const keptMost = 200 * time.Millisecond
-
 // look notes which tasks have ended, first to last; wait(2) gives them in the order in which they were started. On a machine with
 // more to do than it has CPUs the sockets of a task are closed long before it has ended: peers may see that, and leave sooner.
 func (l *launcher) look() {
@@ -386,34 +382,13 @@ func (l *launcher) look() {
 			continue // listed before it was closed
 		}
 		t.seen = seen{time.Now(), l.order.Late(), !l.stopping && !l.draining}
-		if _, starved, _ := proc.Scheduled(t.pid); crowded() {
-			t.seen.late = max(t.seen.late, min(starved, keptMost))
+		if proc.Crowded() {
+			t.seen.late = max(t.seen.late, proc.KeptWaiting(t.pid))
 		}
 		_ = unix.Close(t.pidfd)
 		t.pidfd = -1
 		l.sequence = append(l.sequence, t)
 	}
-}
-
-// crowded: in the last ten seconds something waited for a CPU of this machine for a twentieth of the time. A kernel that does not say so
-// says how much was ready to run in the last minute.
-func crowded() bool {
-	var share float64
-	if text, err := os.ReadFile("/proc/pressure/cpu"); err == nil {
-		_, err = fmt.Sscanf(string(text), "some avg10=%f", &share)
-		return err == nil && share >= 5
-	}
-	text, err := os.ReadFile("/proc/loadavg")
-	if err == nil {
-		_, err = fmt.Sscan(string(text), &share)
-	}
-	return err == nil && share > float64(machineCPUs())
-}
-
-// machineCPUs is how many the machine has; those of this process may be fewer.
-func machineCPUs() (n int) {
-	all, _ := filepath.Glob("/sys/devices/system/cpu/cpu[0-9]*")
-	return max(1, len(all))
 }
 
 func (l *launcher) ended(pid int, ws syscall.WaitStatus, ru *syscall.Rusage) {

@@ -339,3 +339,14 @@ func BenchmarkScan(b *testing.B) {
 		}
 	}
 }
+
+// TestMachineCPUs: the machine has as many as its kernel lists.
+func TestMachineCPUs(t *testing.T) {
+	data, err := os.ReadFile("/proc/cpuinfo")
+	if err != nil {
+		t.Skip(err)
+	}
+	if n, want := machineCPUs(), strings.Count(string(data), "\nprocessor")+1; n != want {
+		t.Errorf("%d CPUs, want %d", n, want)
+	}
+}

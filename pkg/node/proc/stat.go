@@ -3,6 +3,7 @@ package proc
 import (
 	"bytes"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -175,4 +176,42 @@ func Scheduled(pid int) (ran, starved time.Duration, known bool) {
 		return 0, 0, false
 	}
 	return time.Duration(atoi(f[0])), time.Duration(atoi(f[1])), true
+}
+
+// KeptMost bounds for how long a process is believed to have been kept waiting for a CPU at its end: what is known is how long
+// it was in all of its life, of which it slept the most.
+const KeptMost = 200 * time.Millisecond
+
+// KeptWaiting is how long a process that has ended may have been kept from it by others that wanted its CPU.
+func KeptWaiting(pid int) time.Duration {
+	_, starved, _ := Scheduled(pid)
+	return min(starved, KeptMost)
+}
+
+// Crowded: in the last ten seconds something waited for a CPU of this machine for a twentieth of the time. A kernel that does not say so
+// says how much was ready to run in the last minute.
+func Crowded() bool {
+	var buf [256]byte
+	f := bytes.Fields(buf[:readFile("/proc/pressure/cpu", buf[:])])
+	if len(f) > 1 {
+		share, err := strconv.ParseFloat(string(bytes.TrimPrefix(f[1], []byte("avg10="))), 64)
+		return err == nil && share >= 5
+	}
+	f = bytes.Fields(buf[:readFile("/proc/loadavg", buf[:])])
+	if len(f) == 0 {
+		return false
+	}
+	ready, err := strconv.ParseFloat(string(f[0]), 64)
+	return err == nil && ready > float64(machineCPUs())
+}
+
+// machineCPUs is how many the machine has; those of this process may be fewer.
+func machineCPUs() (n int) {
+	all, _ := readNames("/sys/devices/system/cpu")
+	for _, name := range all {
+		if number, is := strings.CutPrefix(name, "cpu"); is && number != "" && strings.Trim(number, "0123456789") == "" {
+			n++
+		}
+	}
+	return max(1, n)
 }

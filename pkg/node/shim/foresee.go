@@ -68,13 +68,11 @@ func (m *member) lateness(r *rank, ws syscall.WaitStatus) time.Duration {
 	return late
 }
 
-// keptMost bounds for how long a shell is believed to have been kept waiting at its end: what is known is how long it was in
-// all of its life, of which it slept the most.
-const keptMost = 200 * time.Millisecond
-
-// lookAtShells reads how long the shells of a gang's ranks that have ended were kept waiting for a CPU, before they are waited for. A shell
-// sees the end of its program, and ends, when it is let: by then peers may have left, seen a closed socket, and ended.
-func (m *member) lookAtShells() {
+// lookAtEnded reads how long the ranks of a gang that have ended were kept waiting for a CPU, before they are waited for. A shell
+// sees the end of its program, and ends, when it is let: by then peers may have left, seen a closed socket, and ended. Where
+// more wants to run than there are CPUs, so it is with every program: its sockets are closed before it has ended. For how long a
+// shell's program was kept on its way out is known to nobody, because the shell has waited for it.
+func (m *member) lookAtEnded() {
 	if !m.inGang() || proc.EndedChild() == 0 {
 		return
 	}
@@ -83,11 +81,22 @@ func (m *member) lookAtShells() {
 		if !r.live() || r.end != nil {
 			continue
 		}
-		if s, ok := proc.ReadStat(r.pid); ok && s.Dead() && isShell(s.Comm) {
-			_, starved, _ := proc.Scheduled(r.pid)
-			r.kept = min(starved, keptMost)
+		if s, ok := proc.ReadStat(r.pid); ok && s.Dead() {
+			r.kept = kept(&s, proc.Crowded(), proc.KeptWaiting(r.pid))
 		}
 	}
+}
+
+// kept is for how long a rank that has ended may have been kept from it, or what it ran, by others that wanted its CPU.
+func kept(s *proc.Stat, crowded bool, waited time.Duration) time.Duration {
+	shell := isShell(s.Comm)
+	switch {
+	case shell && crowded && s.Waited:
+		return proc.KeptMost
+	case shell, crowded:
+		return waited
+	}
+	return 0
 }
 
 // inGang: there are ranks elsewhere, or others here.

@@ -71,3 +71,24 @@ func TestEndsThatWereDecidedBeforeTheStop(t *testing.T) {
 		}
 	}
 }
+
+// TestKept: how long before it was seen a rank may have ended, of a process and of a shell, on machines with much and with little to do.
+func TestKept(t *testing.T) {
+	const waited = 7 * time.Millisecond
+	for _, c := range []struct {
+		comm     string
+		program  bool // it has waited for one
+		quiet    time.Duration
+		withMuch time.Duration
+	}{
+		{"python3", false, 0, waited},
+		{"python3", true, 0, waited},
+		{"bash", false, waited, waited},
+		{"bash", true, waited, proc.KeptMost},
+	} {
+		s := &proc.Stat{Comm: c.comm, Waited: c.program}
+		if quiet, much := kept(s, false, waited), kept(s, true, waited); quiet != c.quiet || much != c.withMuch {
+			t.Errorf("%s, of a program %t: %s and %s, want %s and %s", c.comm, c.program, quiet, much, c.quiet, c.withMuch)
+		}
+	}
+}

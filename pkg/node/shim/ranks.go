@@ -222,7 +222,7 @@ func (m *member) reap() {
 		var ws syscall.WaitStatus
 		var ru syscall.Rusage
 		next, session := m.nextEnded()
-		m.lookAtShells()
+		m.lookAtEnded()
 		pid, err := syscall.Wait4(next, &ws, syscall.WNOHANG, &ru)
 		if err == syscall.EINTR {
 			continue
