@@ -110,7 +110,7 @@ func (w *waits) lines(j *gang.Job, now time.Time) []string {
 		say("was to begin at %s or later", when.Clock(now, b))
 	}
 	if w.first != nil {
-		if room := time.Duration(w.first.Seconds * float64(time.Second)).Round(time.Second); room > 0 {
+		if room := time.Duration(w.first.Seconds * float64(time.Second)); room >= time.Second {
 			say("of that %s for room and its turn in the queue", when.Words(room))
 		}
 	}

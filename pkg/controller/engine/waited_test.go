@@ -27,6 +27,8 @@ func TestWhatAnEndedJobWaitedFor(t *testing.T) {
 			[]string{"waited 0 s, from 12:00:00 until it started on n[1-2]"}},
 		{"for room", []api.Event{waited(is(api.EventStarted, 90, ""), 90*time.Minute), is(api.EventEnded, 95, "")}, nil,
 			[]string{"waited 1 h 30 min, from 12:00:00 until it started on n[1-2]", "of that 1 h 30 min for room and its turn in the queue"}},
+		{"for seconds, no more for room than in all", []api.Event{{Type: api.EventStarted, Time: noon.Add(2900 * time.Millisecond), Nodes: []string{"n1"}, Seconds: 2.9}}, nil,
+			[]string{"waited 2 s, from 12:00:00 until it started on n1", "of that 2 s for room and its turn in the queue"}},
 		{"held twice, and again while it ran", []api.Event{is(api.EventHeld, 0, gang.HeldUser), is(api.EventReleased, 10, ""), is(api.EventHeld, 20, gang.HeldAdmin), is(api.EventReleased, 25, ""),
 			is(api.EventStarted, 30, ""), is(api.EventHeld, 31, gang.HeldUser), is(api.EventRolledBack, 32, "n2 refused"), is(api.EventStarted, 50, ""), is(api.EventEnded, 55, "")}, nil,
 			[]string{"waited 30 min, from 12:00:00 until it started on n[1-2]", "of that 15 min held by an admin", "started 2 times in all: gacct 7 shows each"}},
