@@ -231,19 +231,19 @@ func (c *Client) Web(ctx context.Context) (*api.WebReply, error) {
 	return reply[api.WebReply](ctx, c.call, "POST", "/v1/web", struct{}{})
 }
 
-// Cancel ends or signals jobs.
+// Cancel ends or signals jobs. It, Act and Update may be of very many, of which each commit takes some.
 func (c *Client) Cancel(ctx context.Context, r *api.CancelRequest) (*api.CancelReply, error) {
-	return reply[api.CancelReply](ctx, c.call, "POST", "/v1/cancel", r)
+	return reply[api.CancelReply](ctx, c.last, "POST", "/v1/cancel", r)
 }
 
 // Act does "hold", "release" or "requeue" to jobs.
 func (c *Client) Act(ctx context.Context, action string, r *api.ActionRequest) (*api.CancelReply, error) {
-	return reply[api.CancelReply](ctx, c.call, "POST", "/v1/"+action, r)
+	return reply[api.CancelReply](ctx, c.last, "POST", "/v1/"+action, r)
 }
 
 // Update changes jobs.
 func (c *Client) Update(ctx context.Context, r *api.UpdateRequest) (*api.CancelReply, error) {
-	return reply[api.CancelReply](ctx, c.call, "POST", "/v1/update", r)
+	return reply[api.CancelReply](ctx, c.last, "POST", "/v1/update", r)
 }
 
 // NewKey makes the key of one intent to submit: 128 random bits never meet again.

@@ -88,6 +88,29 @@ func TestLastingCallAsksBesideIt(t *testing.T) {
 	}
 }
 
+// What is done to very many jobs takes its time: for as long as the controller answers others it is waited for.
+func TestWhatIsDoneToManyTakesItsTime(t *testing.T) {
+	t.Parallel()
+	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/v1/ping" {
+			time.Sleep(answering * 3 / 2)
+		}
+		_, _ = io.WriteString(w, "{}")
+	})
+	for name, call := range map[string]func(ctx context.Context) error{
+		"cancel": func(ctx context.Context) error { _, err := c.Cancel(ctx, new(api.CancelRequest)); return err },
+		"hold":   func(ctx context.Context) error { _, err := c.Act(ctx, "hold", new(api.ActionRequest)); return err },
+		"update": func(ctx context.Context) error { _, err := c.Update(ctx, new(api.UpdateRequest)); return err },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if err := call(WithTimeout(t.Context(), answering)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
 // An answer that comes slowly, but comes, is no silence.
 func TestSlowAnswer(t *testing.T) {
 	t.Parallel()
