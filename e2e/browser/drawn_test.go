@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -72,6 +74,14 @@ var drawnFlows = []drawnFlow{
 		b.until(`document.querySelector('#day .given').getAttribute('d').split('M').length === 3`)
 		b.until(`document.querySelectorAll('.node').length === 24`)
 		b.shot("now.png")
+	}},
+	{"the queue says why each waits", 24, 150, true, func(t *testing.T, s *invented, b *tab) {
+		b.open("/queue")
+		for _, next := range s.order.Starts[:5] {
+			id := strconv.FormatInt(next.Job, 10)
+			why := s.order.Whys[slices.IndexFunc(s.order.Whys, func(w api.QueueWhy) bool { return w.Jobs == id })]
+			b.until(fmt.Sprintf(`document.querySelector('[data-job="%s"] .sta')?.textContent === %q`, id, why.Text))
+		}
 	}},
 	{"a card shows whose it is, what it holds and what it does", 24, 150, false, func(t *testing.T, s *invented, b *tab) {
 		b.until(`document.querySelectorAll('.node').length === 24`)

@@ -195,6 +195,7 @@ func (s *invented) inventJobs(rnd *rand.Rand, n int) {
 		case k%17 == 3:
 			element = 0
 			j.Held, j.Reason = "user", "JobHeldUser"
+			s.order.Whys = append(s.order.Whys, api.QueueWhy{Jobs: strconv.FormatInt(j.JobID, 10), Text: fmt.Sprintf("held by its owner; gctl release %d lets it go", j.JobID)})
 		case k%13 == 4:
 			element = 0
 			j.Reason, j.Dependency = "Dependency", fmt.Sprintf("afterok:%d(unfulfilled)", j.JobID-3)
@@ -213,6 +214,13 @@ func (s *invented) inventJobs(rnd *rand.Rand, n int) {
 				j.Reason = "Priority"
 			}
 			parts = append(parts, strconv.FormatInt(j.JobID, 10))
+			if n := len(s.order.Starts); n < 100 {
+				why := fmt.Sprintf("room for %d of %d ranks now, each needs 1 card on %s", n%3, max(j.Cards, 1), j.Partition)
+				if n > 2 {
+					why = fmt.Sprintf("what is free is kept for jobs %s and %s", parts[n%3], parts[n%3+1])
+				}
+				s.order.Whys = append(s.order.Whys, api.QueueWhy{Jobs: parts[len(parts)-1], Text: why})
+			}
 			if len(s.order.Starts) < 500 {
 				s.order.Starts = append(s.order.Starts, api.QueueStart{Job: j.JobID, At: s.now.Add(time.Duration(25+17*len(s.order.Starts)) * time.Minute).Truncate(time.Minute), Sure: len(s.order.Starts)%2 == 0})
 			}

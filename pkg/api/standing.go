@@ -13,6 +13,14 @@ type QueueOrder struct {
 	Order string `json:"order"`
 	// Starts are of the first of them for which it is known.
 	Starts []QueueStart `json:"starts"`
+	// Whys say why the first of them wait, and the first of those that can't start before something else has happened.
+	Whys []QueueWhy `json:"whys,omitempty"`
+}
+
+// QueueWhy is why some jobs wait, in plain words.
+type QueueWhy struct {
+	Jobs string `json:"jobs"` // written as QueueOrder.Order
+	Text string `json:"text"`
 }
 
 // Jobs are those numbers, one by one.

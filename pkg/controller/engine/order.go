@@ -7,13 +7,49 @@ import (
 	"time"
 
 	"gangd/pkg/api"
+	"gangd/pkg/core/gang"
 	"gangd/pkg/core/sched"
 	"gangd/pkg/core/sched/given"
 )
 
-// Order is the order of the queue, with when the first most of it are expected to start. Times are cut to minutes: what
-// moves by seconds is no news.
-func (e *Engine) Order(ctx context.Context, most int) (*api.QueueOrder, error) {
+// idRuns writes numbers of jobs, runs of them as 4-17.
+type idRuns struct {
+	b           strings.Builder
+	first, last int64 // of the run that is not written yet; 0: there is none
+}
+
+func (r *idRuns) add(id int64) {
+	if r.first > 0 && id == r.last+1 {
+		r.last++
+		return
+	}
+	r.end()
+	r.first, r.last = id, id
+}
+
+func (r *idRuns) end() {
+	if r.first == 0 {
+		return
+	}
+	if r.b.Len() > 0 {
+		r.b.WriteByte(',')
+	}
+	r.b.WriteString(strconv.FormatInt(r.first, 10))
+	if r.last > r.first {
+		r.b.WriteString("-" + strconv.FormatInt(r.last, 10))
+	}
+	r.first = 0
+}
+
+// String ends what was added.
+func (r *idRuns) String() string {
+	r.end()
+	return r.b.String()
+}
+
+// Order is the order of the queue, with when the first most of it are expected to start, and why the first whys of what
+// waits do. Times are cut to minutes: what moves by seconds is no news.
+func (e *Engine) Order(ctx context.Context, most, whys int) (*api.QueueOrder, error) {
 	var v *given.View
 	if err := e.inspect(ctx, func() { v = e.keptView() }); err != nil {
 		return nil, err
@@ -21,27 +57,9 @@ func (e *Engine) Order(ctx context.Context, most int) (*api.QueueOrder, error) {
 	now := e.opt.Clock.Now().Wall
 	expected := sched.Forecast(now, v, e.policy())
 	out := &api.QueueOrder{Starts: []api.QueueStart{}}
-	var b strings.Builder
-	var first, last int64
-	end := func() {
-		if b.Len() > 0 {
-			b.WriteByte(',')
-		}
-		b.WriteString(strconv.FormatInt(first, 10))
-		if last > first {
-			b.WriteString("-" + strconv.FormatInt(last, 10))
-		}
-	}
+	var all idRuns
 	for i, c := range v.Queue.Slice() {
-		switch {
-		case i > 0 && c.Job == last+1:
-			last++
-		default:
-			if i > 0 {
-				end()
-			}
-			first, last = c.Job, c.Job
-		}
+		all.add(c.Job)
 		if x := expected[c.Job]; i < most && !x.At.IsZero() {
 			at := x.At.Truncate(time.Minute)
 			if !x.At.After(now) {
@@ -50,11 +68,38 @@ func (e *Engine) Order(ctx context.Context, most int) (*api.QueueOrder, error) {
 			out.Starts = append(out.Starts, api.QueueStart{Job: c.Job, At: at, Sure: x.Sure})
 		}
 	}
-	if v.Queue.Len() > 0 {
-		end()
-	}
-	out.Order = b.String()
+	out.Order, out.Whys = all.String(), e.whys(now, v, whys)
 	return out, nil
+}
+
+// whys says why the first most of the queue wait, and as many of those that are not in it. Those that wait for the same are told
+// together.
+func (e *Engine) whys(now time.Time, v *given.View, most int) (out []api.QueueWhy) {
+	var texts []string
+	of := map[string]*idRuns{}
+	say := func(id int64, text string) {
+		if text, _, _ = strings.Cut(text, "\n"); text == "" {
+			return
+		}
+		if of[text] == nil {
+			of[text], texts = new(idRuns), append(texts, text)
+		}
+		of[text].add(id)
+	}
+	queue := v.Queue.Slice()
+	for _, c := range queue[:min(most, len(queue))] {
+		say(c.Job, e.view.brief(c.Job))
+	}
+	for _, j := range e.view.some(most, func(j *gang.Job) bool {
+		return j.Verdict == nil && len(j.Members) == 0 && v.Queue.Get(j.ID) == nil
+	}) {
+		_, text := e.waits(j, now, true)
+		say(j.ID, text)
+	}
+	for _, text := range texts {
+		out = append(out, api.QueueWhy{Jobs: of[text].String(), Text: text})
+	}
+	return out
 }
 
 // Standing counts what the cards of the cluster do, and what is waited for, of each node too.

@@ -268,11 +268,34 @@ func (v *view) reason(id int64) (sched.Reason, bool) {
 	return plan.Reason(id, class)
 }
 
+// brief is the text of reason for a line of a table; empty: there is none.
+func (v *view) brief(id int64) string {
+	v.mu.RLock()
+	plan, class := v.plan, v.get(id).class
+	v.mu.RUnlock()
+	return plan.Brief(id, class)
+}
+
 // word is that of reason alone.
 func (v *view) word(id int64) (string, bool) {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
 	return v.plan.Word(id, v.get(id).class)
+}
+
+// some are the first few jobs for which keep is true, by id.
+func (v *view) some(most int, keep func(*gang.Job) bool) (out []*gang.Job) {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	for j := range v.from(0) {
+		if len(out) == most {
+			break
+		}
+		if keep(j) {
+			out = append(out, j)
+		}
+	}
+	return out
 }
 
 // snapshot collects the jobs for which keep is true, by id.

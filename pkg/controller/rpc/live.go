@@ -33,6 +33,8 @@ const (
 	// liveStarts of it readers are told when they are expected to start.
 	liveOrder  = 5 * time.Second
 	liveStarts = 500
+	// liveWhys is of how many they are told in a sentence why they wait: what is seen of a queue without turning a page.
+	liveWhys = 100
 	// liveFrames may wait for a reader, and liveBytes in them beside the first. One that is further behind is cut: it
 	// comes again and is told all, so that what is held for it is bounded.
 	liveFrames = 64
@@ -471,7 +473,7 @@ func (g *liveGatherer) orders(ctx context.Context) {
 	var before []byte
 	for {
 		began := time.Now()
-		o, err := g.e.Order(ctx, liveStarts)
+		o, err := g.e.Order(ctx, liveStarts, liveWhys)
 		if err != nil {
 			return
 		}

@@ -213,13 +213,25 @@ func (v *verdict) text(job int64, names given.Names) string {
 	case v.bad != nil:
 		return v.bad.Error()
 	case v.takers != nil:
-		// Not that these are ahead: in order of service who has a backfill may be behind.
-		others := slices.DeleteFunc(slices.Clone(v.takers), func(taker int64) bool { return taker == job })
-		return "would fit, but what is free is kept for " + jobList(names, others)
+		return "would fit, but " + v.kept(job, names)
 	case v.out != "":
 		return "does not fit without what is out of service: " + v.out
 	}
 	return roomText(v.need, v.room)
+}
+
+// kept says for whom what is free is kept. Not that these are ahead: in order of service who has a backfill may be behind.
+func (v *verdict) kept(job int64, names given.Names) string {
+	others := slices.DeleteFunc(slices.Clone(v.takers), func(taker int64) bool { return taker == job })
+	return "what is free is kept for " + jobList(names, others)
+}
+
+// brief is text where there is little room.
+func (v *verdict) brief(job int64, names given.Names) string {
+	if v.sentence == "" && v.bad == nil && v.takers != nil {
+		return v.kept(job, names)
+	}
+	return v.text(job, names)
 }
 
 // outOfService names what of the nodes that the ask admits can't be used, and why.

@@ -40,6 +40,14 @@ func (p *Plan) Word(job int64, cl *order.JobClass) (string, bool) {
 	return v.wordFor(job), true
 }
 
+// Brief is the text of Reason for a line of a table.
+func (p *Plan) Brief(job int64, cl *order.JobClass) string {
+	if v := p.verdicts.of(cl); v != nil {
+		return v.brief(job, p.names)
+	}
+	return ""
+}
+
 // Reasons are those of all candidates of a queue that stay, in its order.
 func (p *Plan) Reasons(q *order.Queue) []Reason {
 	starts := make(map[int64]bool, len(p.Starts))

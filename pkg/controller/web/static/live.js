@@ -6,7 +6,7 @@ export const jobs = new Map(); // by number
 export const nodes = new Map(); // by name
 export const arrays = new Map(); // numbers of the elements of each array that are known
 // order is how the queue goes: the place of each job that could start, and when it is expected to, as far as it was computed.
-export const order = { place: new Map(), starts: new Map(), total: 0, told: false };
+export const order = { place: new Map(), starts: new Map(), whys: new Map(), total: 0, told: false };
 export const state = { on: false, told: false, nodes: false, partitions: [] };
 
 const listeners = new Set();
@@ -77,6 +77,7 @@ function drop(ids) {
 function queued(o) {
   order.place = new Map(members(o.order).map((id, i) => [id, i + 1]));
   order.starts = new Map((o.starts || []).map(([id, at, sure]) => [id, { at, sure: Boolean(sure) }]));
+  order.whys = new Map((o.whys || []).flatMap((w) => members(w.jobs).map((id) => [id, w.text])));
   order.total = order.place.size;
   order.told = true;
   gathered.order = true;

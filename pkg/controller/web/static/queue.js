@@ -226,7 +226,7 @@ export function queue(view) {
   function basis(x) {
     if (x.title) return [x.title, x.says];
     const s = order.starts.get(x.first.job_id);
-    return x.j ? [x.j, order.place.get(x.j.job_id), s?.at, s?.sure] : [{}];
+    return x.j ? [x.j, order.place.get(x.j.job_id), s?.at, s?.sure, order.whys.get(x.j.job_id)] : [{}];
   }
 
   function sub(x, props) {
@@ -248,13 +248,13 @@ export function queue(view) {
       cell('lim', h('span', { class: gone > 90 ? 'wait' : null }, over ? '' : limit ? run ? `${rough(Math.max(0, limit - (seconds() - run.start_time)))} of ${rough(limit)}` : rough(limit) : 'no limit'), array ? meter(arrayParts(n)) : run && limit ? meter([[gone, gone > 90 ? 'wait' : '']], `${Math.round(gone)} % of its time is over`) : ''),
       cell('age r', over ? j.start_time ? rough(j.end_time - j.start_time) : '' : rough(seconds() - (run ? run.start_time : j.submit_time))),
       cell('beg r', run || over ? '' : s?.at ? s.at - seconds() < 60 ? 'now' : soon(s.at) : '–'),
-      h('span', { class: 'sta', role: 'cell', title: over ? '' : run ? lead.nodes : reasonWords(j.reason) }, status(array, n, lead, idle, over)));
+      h('span', { class: 'sta', role: 'cell', title: over ? '' : run ? lead.nodes : order.whys.get(j.job_id) || reasonWords(j.reason) }, status(array, n, lead, idle, over)));
   }
 
   function status(array, n, j, idle, over) {
     if (array) return arrayWords(n);
     if (over) return h('span', { class: toneOf(j) }, `${stateWords(j)} ${clock(j.end_time)}`);
-    if (j.state === 'PENDING') return [reasonWords(j.reason), j.reason && j.reason !== 'None' ? h('span', { class: 'soft' }, ` (${j.reason})`) : ''];
+    if (j.state === 'PENDING') return order.whys.get(j.job_id) || [reasonWords(j.reason), j.reason && j.reason !== 'None' ? h('span', { class: 'soft' }, ` (${j.reason})`) : ''];
     return [j.state === 'RUNNING' ? '' : stateWords(j) + ', ', idle && j.cards > 1 ? h('span', { class: 'wait' }, `${idle} of ${count(j.cards, 'card')} idle; `) : idle ? h('span', { class: 'wait' }, 'idle; ') : '', h('span', { class: 'soft' }, j.nodes.replaceAll(',', ', '))];
   }
 
