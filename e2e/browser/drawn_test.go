@@ -75,6 +75,18 @@ var drawnFlows = []drawnFlow{
 		b.until(`document.querySelectorAll('.node').length === 24`)
 		b.shot("now.png")
 	}},
+	{"why a job waits has links, a table of nodes, and what would start now", 24, 150, true, func(t *testing.T, s *invented, b *tab) {
+		b.open(fmt.Sprintf("/job/%d", s.order.Starts[0].Job))
+		b.until(`document.querySelector('#job-why h2')?.textContent === 'Why it waits: room for 6 of 8 ranks now, each needs 1 card and 8 CPUs'`)
+		var links []string
+		b.eval(`[...document.querySelectorAll('#job-why a')].map((a) => a.getAttribute('href') + ' ' + a.textContent)`, &links)
+		if want := []string{"/job/4102 4102", "/job/4101 4101", "/job/4104 4104"}; !slices.Equal(links, want) {
+			t.Errorf("links %q, want %q", links, want)
+		}
+		b.until(`document.querySelectorAll('#job-why tbody tr').length === 3 && document.querySelector('#job-why .tip').textContent === '--size=6 or --time=2:00:00 would start now'`)
+		b.until(`document.getElementById('why').textContent.includes('1st of 82 in the queue; room for 6 of 8')`)
+		b.shot("waiting.png")
+	}},
 	{"the queue says why each waits", 24, 150, true, func(t *testing.T, s *invented, b *tab) {
 		b.open("/queue")
 		for _, next := range s.order.Starts[:5] {

@@ -1,6 +1,6 @@
 // Job: a verdict or how far it is, then what a person came for. Waiting: why, its place and when. Running: its output and what it
 // uses. Failed: who, why, its last lines, what to do.
-import { h, session, call, act, head2, facts, table, mark, meter, keep, nodeLink, listed } from './dom.js';
+import { h, session, call, act, head2, facts, table, mark, meter, keep, nodeLink, jobLink, listed } from './dom.js';
 import { jobs, order, onChange } from './live.js';
 import { axis } from './charts.js';
 import { array } from './array.js';
@@ -11,6 +11,36 @@ import { ago, bytes, causeWords, clock, count, ended, hours, isOwnFault, iso, ma
 // why is what gqueue --why prints, word by word.
 export const why = (w) => `job ${w.job_id} is ${w.state}` + (w.reason && w.reason !== 'None' ? ` (${w.reason})` : '') + '\n' +
   told(w.why).split('\n').filter((l, i, a) => l || i < a.length - 1).map((l) => `  ${l}\n`).join('');
+
+// linked is a text with a link to each job that it names.
+function linked(text) {
+  const out = [];
+  let at = 0;
+  for (const m of text.matchAll(/\bjobs? (\d+(?:_\d+)?(?:(?:, | and )\d+(?:_\d+)?)*)/g)) {
+    for (const n of m[1].matchAll(/\d+(?:_\d+)?/g)) {
+      const from = m.index + m[0].length - m[1].length + n.index;
+      out.push(text.slice(at, from), jobLink({ ref: n[0] }));
+      at = from + n[0].length;
+    }
+  }
+  return [...out, text.slice(at)];
+}
+
+// whyTold is the same for reading: its first line on top, what is said of nodes as a table, and what would start at once apart.
+function whyTold(w) {
+  const all = told(w.why).split('\n').filter(Boolean), first = (all.shift() || '').replace(/^\d+\w\w of \d+ in the queue; /, '');
+  const nodes = [], rest = [], now = [];
+  for (const l of all) {
+    const [, where, what] = l.match(/^([\w.,[\]-]+): (.*)$/) || [];
+    if (where) nodes.push([where, linked(what)]);
+    else (/ would start now$/.test(l) ? now : rest).push(l);
+  }
+  return [h('h2', null, 'Why it waits: ', linked(first)),
+    rest.length ? h('ul', null, rest.map((l) => h('li', null, linked(l)))) : '',
+    now.map((l) => h('p', { class: 'tip' }, mark('runs'), l)),
+    nodes.length ? table('Nodes', ['nodes', 'what they have for it'], nodes) : '',
+    h('details', null, h('summary', null, h('span', { class: 'soft' }, 'as gqueue --why says it')), h('pre', { id: 'why', class: 'log' }, why(w)))];
+}
 
 // story reads all events of a job, the last of them at most.
 export async function story(query, most) {
@@ -76,7 +106,7 @@ export function job(view, ref) {
     const tips = tipsOf(j, measured);
     keep(parts.tips, JSON.stringify(tips), () => tips.map((t) => h('p', { class: 'tip' }, mark('waits'), t)));
     parts.tips.hidden = !tips.length;
-    section(parts.why, w, () => [h('h2', null, 'Why it waits'), h('pre', { id: 'why', class: 'log' }, why(w))], w);
+    section(parts.why, w, () => whyTold(w), w);
     section(parts.todo, ended(j.state) && j.state !== 'COMPLETED', () => [h('h2', null, 'What to do'), h('ul', { id: 'todo' }, todo(j, last).map((t) => h('li', null, t)))], [j, last?.efficiency]);
     section(parts.attempts, d.attempts.length, () => attempts(j, d.attempts), [d.attempts.map((a) => ({ ...a, measures: 0 })), j.end_time, ended(j.state) ? 0 : Math.floor(Date.now() / 15000)]);
     measures(parts, j, measured);

@@ -34,11 +34,11 @@ export function me(view) {
     says.textContent = `${count(runs, 'job')} run${runs === 1 ? 's' : ''}, ${list.length - runs} wait${list.length - runs === 1 ? 's' : ''}` + (next ? `; the next starts about ${next.at - now < 60 ? 'now' : soon(next.at)}` : '');
     list.sort((a, b) => place(a) - place(b) || a.job_id - b.job_id);
     const rows = grouped(list).slice(0, 100).map(({ j, all, array }) => {
-      const s = order.starts.get(j.job_id), what = array ? arrayWords(counts(all)) : j.state === 'PENDING' ? [order.place.get(j.job_id) ? `place ${order.place.get(j.job_id)}` : '', s?.at ? `${order.place.get(j.job_id) ? ', ' : ''}starts about ${s.at - now < 60 ? 'now' : soon(s.at)}` : '', order.place.get(j.job_id) || s?.at ? ': ' : '', reasonWords(j.reason)]
+      const s = order.starts.get(j.job_id), what = array ? arrayWords(counts(all)) : j.state === 'PENDING' ? [order.place.get(j.job_id) ? `place ${order.place.get(j.job_id)}` : '', s?.at ? `${order.place.get(j.job_id) ? ', ' : ''}starts about ${s.at - now < 60 ? 'now' : soon(s.at)}` : '', order.place.get(j.job_id) || s?.at ? ': ' : '', order.whys.get(j.job_id) || reasonWords(j.reason)]
         : [stateWords(j), j.time_limit_seconds ? `, ${rough(Math.max(0, j.start_time + j.time_limit_seconds - now))} left` : ''];
       return [[jobLink({ ref: array || j.ref }, `${array ? refOf(array, all) : j.ref} ${j.name}`)], [mark(markOf(j)), what], String(all.reduce((n, x) => n + (x.cards || 0), 0)), rough(now - (j.start_time || j.submit_time))];
     });
-    keep(mine, JSON.stringify([list.map((j) => [j.job_id, j.state, j.reason, place(j)]), Math.floor(now / 30)]), () => [h('h2', null, 'Mine now'), rows.length ? table('My jobs', ['job', 'state', 'cards|', 'ran, waited|'], rows) : empty('Nothing of yours runs or waits.', h('code', null, 'gsubmit job.sh'), ' submits a job.')]);
+    keep(mine, JSON.stringify([list.map((j) => [j.job_id, j.state, j.reason, place(j), order.whys.get(j.job_id)]), Math.floor(now / 30)]), () => [h('h2', null, 'Mine now'), rows.length ? table('My jobs', ['job', 'state', 'cards|', 'ran, waited|'], rows) : empty('Nothing of yours runs or waits.', h('code', null, 'gsubmit job.sh'), ' submits a job.')]);
   }
 
   async function ledger() {
