@@ -380,7 +380,7 @@ func (s *invented) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.logs(w)
 	case strings.HasSuffix(path, "/why"):
 		j := s.find(strings.Split(path, "/")[3])
-		say(api.WhyReply{SchemaVersion: 1, JobID: j.JobID, State: j.State, Reason: j.Reason, Why: "1st of 82 in the queue; room for 6 of 8 ranks now, each needs 1 card and 8 CPUs\nh[08-09] is kept for it; starts there at the latest at 10:05:00, by the time limits of what runs there, unless gangs that need less come before\njobs 4102 and 4101 are ahead and wait for the same cards\nh07: out of service: drained: fan noise, vendor on Monday\nh11: room for 3 ranks: 3 of 8 cards free, needs 1 on each; card 4 is set aside: ECC errors\nh[01-06]: 0 of 8 cards free, needs 1; held by job 4104, free at the latest at 23:40:00\n--size=6 or --time=2:00:00 would start now\n"})
+		say(api.WhyReply{SchemaVersion: 1, JobID: j.JobID, State: j.State, Reason: j.Reason, Why: "1st of 82 in the queue; room for 6 of 8 ranks now, each needs 1 card and 8 CPUs\nh[08-09] are kept for it; starts there at the latest at 10:05:00, by the time limits of what runs there, unless gangs that need less come before\njobs 4102 and 4101 are ahead and wait for the same cards\nh07: out of service: drained: fan noise, vendor on Monday\nh11: room for 3 ranks: 3 of 8 cards free, needs 1 on each; card 4 is set aside: ECC errors\nh[01-06]: 0 of 8 cards free, needs 1; held by job 4104, free at the latest at 23:40:00\n--size=6 or --time=2:00:00 would start now\n"})
 	case strings.HasPrefix(path, "/v1/jobs/"):
 		j := s.find(strings.Split(path, "/")[3])
 		if j == nil {

@@ -45,7 +45,7 @@ func TestExplain(t *testing.T) {
 		{"strangers, sharers and drains", small, []*order.Candidate{plantest.Candidate(20, api.Spec{Size: 4, GPUsPerRank: 1, VRAMBytes: 40 * plantest.GiB})}, 20, "Resources",
 			[]string{
 				"1st of 1 in the queue; room for 1 of 4 ranks now, each needs 1 card with 40G and 1 CPU",
-				"n[1,3] is kept for it; when that is free is not known, for what runs there has no time limit",
+				"n[1,3] are kept for it; when that is free is not known, for what runs there has no time limit",
 				"n3: room for 1 rank: 1 of 4 cards free, needs 40G on each, card 1 has 22G free after 58G held by strangers, " +
 					"card 2 quarantined (Xid 79), card 3 is shared by job 8; held by job 8",
 				"n[1-2]: 0 of 4 cards free; held by jobs 7 and 9",
@@ -55,7 +55,7 @@ func TestExplain(t *testing.T) {
 		{"a big cluster is grouped", large, []*order.Candidate{plantest.Candidate(3, api.Spec{Size: 2, GPUsPerRank: 8})}, 3, "Resources",
 			[]string{
 				"1st of 1 in the queue; room for 0 of 2 ranks now, each needs 8 cards and 1 CPU",
-				"n[00001-00002] is kept for it; when that is free is not known, for what runs there has no time limit",
+				"n[00001-00002] are kept for it; when that is free is not known, for what runs there has no time limit",
 				"n[00001-00040]: 0 of 8 cards free, needs 8; held by jobs 100, 101, 102, 103, 104 and 35 more",
 			}},
 		{"behind a claim", full, []*order.Candidate{

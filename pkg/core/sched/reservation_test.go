@@ -145,7 +145,7 @@ func TestPlansAroundAReservation(t *testing.T) {
 		t.Errorf("started %v: the long one would be in the way of the claim, the short one of nobody", started)
 	}
 	got := Explain(plantest.Epoch0, v, fifo, 1)
-	if want := "n[00001-00002] is kept for it; starts there at the latest at 02:00:00"; !strings.Contains(got.Text, want) {
+	if want := "n[00001-00002] are kept for it; starts there at the latest at 02:00:00"; !strings.Contains(got.Text, want) {
 		t.Errorf("%s\nlacks %s", got.Text, want)
 	}
 	if f := Forecast(plantest.Epoch0, v, fifo)[1]; !f.At.Equal(plantest.Epoch0.Add(2*time.Hour)) || !f.Sure {
