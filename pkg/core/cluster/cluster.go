@@ -10,15 +10,15 @@ import (
 // Card is a card with what is granted on it.
 type Card struct {
 	api.CardInfo
-	State          api.CardState // by Fault, Held and Drained
-	Reason         string
-	StrangersBytes int64 // VRAM held by processes that are not ours, last sample
-	UsedBytes      int64 // VRAM held by gangs, last sample; display only
-	Utilization    int   // percent, -1 unknown; display only
+	State          api.CardState `json:"state,omitempty"` // by Fault, Held and Drained
+	Reason         string        `json:"reason,omitempty"`
+	StrangersBytes int64         `json:"strangers_bytes,omitempty"` // VRAM held by processes that are not ours, last sample
+	UsedBytes      int64         `json:"used_bytes,omitempty"`      // VRAM held by gangs, last sample; display only
+	Utilization    int           `json:"utilization"`               // percent, -1 unknown; display only
 
-	Fault   string // why it must not be used at all; empty: fine
-	Held    string // what an attempt that is over has not given back; empty: nothing
-	Drained string // a person's reason; empty: in service
+	Fault   string `json:"fault,omitempty"`   // why it must not be used at all; empty: fine
+	Held    string `json:"held,omitempty"`    // what an attempt that is over has not given back; empty: nothing
+	Drained string `json:"drained,omitempty"` // a person's reason; empty: in service
 }
 
 // Judged is c with the state that follows from what is known of it. A fault is said before
@@ -47,9 +47,9 @@ type Grant struct {
 
 // CardGrant is a share of one card.
 type CardGrant struct {
-	UUID      string
-	VRAMBytes int64 // asked for; with Exclusive it is the whole card whatever this says
-	Exclusive bool
+	UUID      string `json:"uuid"`
+	VRAMBytes int64  `json:"vram_bytes,omitempty"` // asked for; with Exclusive it is the whole card whatever this says
+	Exclusive bool   `json:"exclusive,omitempty"`
 }
 
 // Node is a node as the scheduler sees it.
@@ -71,9 +71,12 @@ type Node struct {
 
 // Slot is where one rank goes.
 type Slot struct {
-	Node  string
-	Cards []string // UUIDs, in the order in which the member sees them
+	Node  string   `json:"node,omitempty"`
+	Cards []string `json:"cards,omitempty"` // UUIDs, in the order in which the member sees them
 }
+
+// IsZero lets a slot that is no place be left out of JSON.
+func (s Slot) IsZero() bool { return s.Node == "" && len(s.Cards) == 0 }
 
 // NodesOf names the nodes of places, each once, in their order.
 func NodesOf(slots []Slot) []string {

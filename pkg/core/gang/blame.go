@@ -28,18 +28,18 @@ const blameLate api.Blame = "late"
 
 // Refusal is a node that could not start a gang, since its last start.
 type Refusal struct {
-	Node  string
-	Blame api.Blame
-	Text  string
+	Node  string    `json:"node"`
+	Blame api.Blame `json:"blame"`
+	Text  string    `json:"text"`
 }
 
 // Strike is a failed launch that speaks against a node.
 type Strike struct {
-	Time  time.Time
-	Job   int64
-	User  string
-	Blame api.Blame
-	Text  string
+	Time  time.Time `json:"time"`
+	Job   int64     `json:"job"`
+	User  string    `json:"user"`
+	Blame api.Blame `json:"blame"`
+	Text  string    `json:"text"`
 }
 
 const (

@@ -10,21 +10,21 @@ import (
 
 // Checkpoint is the newest set of checkpoints of a job. The bytes are the store's.
 type Checkpoint struct {
-	Epoch    int       // they were put in; within it only the newest are kept
-	Time     time.Time // of the newest
-	Bytes    int64     // of the newest of each rank
-	Complete bool      // every rank has put one in this epoch
-	Before   int       // the newest complete epoch before this one; 0: none
+	Epoch    int       `json:"epoch"`              // they were put in; within it only the newest are kept
+	Time     time.Time `json:"time"`               // of the newest
+	Bytes    int64     `json:"bytes"`              // of the newest of each rank
+	Complete bool      `json:"complete,omitempty"` // every rank has put one in this epoch
+	Before   int       `json:"before,omitempty"`   // the newest complete epoch before this one; 0: none
 }
 
 // TaskCheckpoint is the newest set of checkpoints that the tasks of a step have put. It is beside
 // that of the batch script, which keeps its own.
 type TaskCheckpoint struct {
-	StepSet
-	Time     time.Time // of the newest
-	Bytes    int64     // of the newest of each task
-	Complete bool      // every task of the step has put one
-	Before   StepSet   // the newest complete set before this one
+	StepSet  `json:"set"`
+	Time     time.Time `json:"time"`               // of the newest
+	Bytes    int64     `json:"bytes"`              // of the newest of each task
+	Complete bool      `json:"complete,omitempty"` // every task of the step has put one
+	Before   StepSet   `json:"before,omitzero"`    // the newest complete set before this one
 }
 
 // CheckpointSaved: a checkpoint of a rank, or of a task, is durable in the store.

@@ -33,11 +33,11 @@ const (
 
 // Report is one reason why an epoch had to end.
 type Report struct {
-	Evidence Evidence
-	Cause    api.Cause
-	Trigger  int // rank, -1: none
-	Text     string
-	Late     time.Duration // of an end: it may have been so long before it was seen
+	Evidence Evidence      `json:"evidence,omitempty"`
+	Cause    api.Cause     `json:"cause"`
+	Trigger  int           `json:"trigger"` // rank, -1: none
+	Text     string        `json:"text,omitempty"`
+	Late     time.Duration `json:"late,omitempty"` // of an end: it may have been so long before it was seen
 }
 
 // mostReports bounds what a drain keeps: of a thousand ranks that leave because one did, the last say nothing.

@@ -18,30 +18,31 @@ const bookEvery = time.Hour
 
 // Booking is by what an epoch that really started is in the ledger. Values are never changed.
 type Booking struct {
-	Epoch     int
-	User      string
-	Account   string
-	Partition string // that it ran in
-	Waited    time.Duration
-	CPUs      int
-	Cards     []BookedCards // by type; none: it had none
-	Started   time.Time
-	Until     time.Time     // booked up to then
-	Cause     api.Cause     // as what; empty: it runs
-	Kept      time.Duration // of its time that a checkpoint handed over; what is above it is lost unless it ended well
-	SeenCPUMS int64         // milliseconds of CPUs held by members of which it is known what they used
-	UsedCPUMS int64
+	Epoch     int           `json:"epoch"`
+	User      string        `json:"user"`
+	Account   string        `json:"account,omitempty"`
+	Partition string        `json:"partition,omitempty"` // that it ran in
+	Waited    time.Duration `json:"waited,omitempty"`
+	CPUs      int           `json:"cpus,omitempty"`
+	Cards     []BookedCards `json:"cards,omitempty"` // by type; none: it had none
+	Started   time.Time     `json:"started"`
+	Until     time.Time     `json:"until"`           // booked up to then
+	Cause     api.Cause     `json:"cause,omitempty"` // as what; empty: it runs
+	// Kept: of its time that a checkpoint handed over; what is above it is lost unless it ended well
+	Kept      time.Duration `json:"kept,omitempty"`
+	SeenCPUMS int64         `json:"seen_cpu_ms,omitempty"` // milliseconds of CPUs held by members of which it is known what they used
+	UsedCPUMS int64         `json:"used_cpu_ms,omitempty"`
 }
 
 // BookedCards are the cards of one type.
 type BookedCards struct {
-	Type    string
-	Cards   int
-	SeenMS  int64 // milliseconds of cards of which the utilization is known
-	BusyMS  int64 // utilization times that
-	IdleMS  int64
-	Joules  int64
-	StartMS int64 // of SeenMS: before the first use of a card of its member
+	Type    string `json:"type"`
+	Cards   int    `json:"cards"`
+	SeenMS  int64  `json:"seen_ms,omitempty"` // milliseconds of cards of which the utilization is known
+	BusyMS  int64  `json:"busy_ms,omitempty"` // utilization times that
+	IdleMS  int64  `json:"idle_ms,omitempty"`
+	Joules  int64  `json:"joules,omitempty"`
+	StartMS int64  `json:"start_ms,omitempty"` // of SeenMS: before the first use of a card of its member
 }
 
 // Booked is what a booking comes to, nil: nothing.

@@ -15,8 +15,8 @@ import (
 
 // Presumed is what a job had before its epoch was taken for started.
 type Presumed struct {
-	Start    time.Time // of the epoch before; zero: it never started
-	Restarts int
+	Start    time.Time `json:"start,omitzero"` // of the epoch before; zero: it never started
+	Restarts int       `json:"restarts,omitempty"`
 }
 
 // everStarted: an epoch of a job is known to have started.

@@ -277,6 +277,14 @@ func decode(data []byte) *Snapshot {
 	if err := json.Unmarshal(data, &out); err != nil {
 		panic(err)
 	}
+	for _, j := range out.Jobs { // nothing of it is in the text where all of it is zero
+		if j.Wishes == nil {
+			j.Wishes = new(Wishes)
+		}
+		if j.Past == nil {
+			j.Past = new(Past)
+		}
+	}
 	return &out
 }
 
@@ -308,7 +316,8 @@ func observable(w *World) []string {
 		}
 	}
 	for _, n := range w.Nodes() {
-		out = append(out, n.Name, text(n.Left), text(n.Res.Grants), n.Admin, fmt.Sprint(n.Strikes, n.LostSince, n.DrainBy.Unix(), n.DrainUser, n.DrainTime.Unix()))
+		// An empty list and none are the same.
+		out = append(out, n.Name, text(append([]Left{}, n.Left...)), text(append([]cluster.Grant{}, n.Res.Grants...)), n.Admin, fmt.Sprint(n.Strikes, n.LostSince, n.DrainBy.Unix(), n.DrainUser, n.DrainTime.Unix()))
 		as := w.Desired(n.Name)
 		for i := range as {
 			as[i].Check = nil // asked anew when the nodes have said again what they see

@@ -22,51 +22,54 @@ type steps struct {
 // Step is a step of the current epoch that has not ended. When it has, it becomes an
 // [api.Step] in [Changes.Steps] and is forgotten here: a script may start thousands.
 type Step struct {
-	ID     int
-	Key    string // of the request, so that a repeat gives the same step
-	Ask    api.StepAsk
-	Secret string
-	Parts  []StepPart
-	Ports  []int   // the same on all its nodes
-	From   StepSet // checkpoints that its tasks start from
-	Start  time.Time
-	Stop   bool // it is being ended; By: who wanted it
-	By     string
-	Late   bool // it is ended for its own time limit
+	ID     int         `json:"id"`
+	Key    string      `json:"key,omitempty"` // of the request, so that a repeat gives the same step
+	Ask    api.StepAsk `json:"ask"`
+	Secret string      `json:"secret,omitempty"`
+	Parts  []StepPart  `json:"parts,omitempty"`
+	Ports  []int       `json:"ports,omitempty"` // the same on all its nodes
+	From   StepSet     `json:"from,omitzero"`   // checkpoints that its tasks start from
+	Start  time.Time   `json:"start,omitzero"`
+	Stop   bool        `json:"stop,omitempty"` // it is being ended; By: who wanted it
+	By     string      `json:"by,omitempty"`
+	Late   bool        `json:"late,omitempty"` // it is ended for its own time limit
 }
 
 // StepPart is the part of a step on one member. What it took is free when it is over.
 type StepPart struct {
-	Member   int // index in [Job.Members]
-	Group    int // which component of the step it is of
-	Tasks    []int
-	CPUs     int
-	Memory   int64
-	Cards    []string
-	Over     bool
-	Known    bool // the node said how it ended
-	ExitCode int
-	Signal   int
-	OOM      bool
-	Text     string
-	MaxRSS   int64
-	CPUTime  float64
-	Ends     []api.TaskEnd // of its tasks that ended by themselves and not well
+	Member   int      `json:"member"`          // index in [Job.Members]
+	Group    int      `json:"group,omitempty"` // which component of the step it is of
+	Tasks    []int    `json:"tasks,omitempty"`
+	CPUs     int      `json:"cpus,omitempty"`
+	Memory   int64    `json:"memory,omitempty"`
+	Cards    []string `json:"cards,omitempty"`
+	Over     bool     `json:"over,omitempty"`
+	Known    bool     `json:"known,omitempty"` // the node said how it ended
+	ExitCode int      `json:"exit_code,omitempty"`
+	Signal   int      `json:"signal,omitempty"`
+	OOM      bool     `json:"oom,omitempty"`
+	Text     string   `json:"text,omitempty"`
+	MaxRSS   int64    `json:"max_rss,omitempty"`
+	CPUTime  float64  `json:"cpu_time,omitempty"`
+	// Ends: of its tasks that ended by themselves and not well
+	Ends []api.TaskEnd `json:"ends,omitempty"`
 	// Importing is how far the import of its image is; zero: none is under way.
-	Importing api.Import
+	Importing api.Import `json:"import,omitzero"`
 }
 
 // StepFault is how a step failed of which a task has by itself.
 type StepFault struct {
-	Epoch, Step, ExitCode int
-	Text                  string
-	Members               []int // on which tasks ended by themselves
+	Epoch    int    `json:"epoch"`
+	Step     int    `json:"step"`
+	ExitCode int    `json:"exit_code"`
+	Text     string `json:"text"`
+	Members  []int  `json:"members,omitempty"` // on which tasks ended by themselves
 }
 
 // StepImage is what the name of an image stood for when a step first ran it.
 type StepImage struct {
-	Name   string // as [api.Container.Image]
-	Digest string
+	Name   string `json:"name"` // as [api.Container.Image]
+	Digest string `json:"digest"`
 }
 
 // maxStepImages bounds those of one job.
@@ -74,7 +77,9 @@ const maxStepImages = 64
 
 // StepSet names the checkpoints that the tasks of one step have put; the zero value is none.
 type StepSet struct {
-	Epoch, Step, Tasks int
+	Epoch int `json:"epoch"`
+	Step  int `json:"step"`
+	Tasks int `json:"tasks"`
 }
 
 // StepOf finds a step that runs; nil: none of that number does.

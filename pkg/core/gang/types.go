@@ -21,24 +21,26 @@ type Instant struct {
 // Job is one job: the gang, its ranks, its current epoch. Values reachable from a
 // published *Job are never changed; Step clones before it writes.
 type Job struct {
-	ID         int64
-	ArrayID    int64 // 0: not of an array
-	ArrayIndex int   // -1: not of an array
-	Array      *ArrayInfo
-	User       string
-	UID, GID   uint32
-	Spec       *api.Spec // shared, immutable, without name and texts: see [api.Spec.WithoutTexts]
-	SpecHash   string    // of it whole, as the store has it
-	TextBytes  int64     // of its texts
-	Key        string    // submission key, on the first job of a submission
+	ID         int64      `json:"id"`
+	ArrayID    int64      `json:"array_id,omitempty"` // 0: not of an array
+	ArrayIndex int        `json:"array_index"`        // -1: not of an array
+	Array      *ArrayInfo `json:"array,omitempty"`
+	User       string     `json:"user"`
+	UID        uint32     `json:"uid"`
+	GID        uint32     `json:"gid"`
+	Spec       *api.Spec  `json:"spec"`          // shared, immutable, without name and texts: see [api.Spec.WithoutTexts]
+	SpecHash   string     `json:"spec_hash"`     // of it whole, as the store has it
+	TextBytes  int64      `json:"text_bytes"`    // of its texts
+	Key        string     `json:"key,omitempty"` // submission key, on the first job of a submission
 
 	// What may change after the submission.
-	Name             string
-	Partition        string
-	Priority         int64
-	TimeLimit        time.Duration
-	Submit, Eligible time.Time
-	Ranks            []Rank
+	Name      string        `json:"name"`
+	Partition string        `json:"partition"`
+	Priority  int64         `json:"priority"`
+	TimeLimit time.Duration `json:"time_limit,omitempty"`
+	Submit    time.Time     `json:"submit,omitzero"`
+	Eligible  time.Time     `json:"eligible,omitzero"`
+	Ranks     []Rank        `json:"ranks"`
 
 	*Wishes
 	*Past
@@ -46,16 +48,18 @@ type Job struct {
 
 // Wishes are what few jobs ask for, or somebody of them. Jobs without any share one.
 type Wishes struct {
-	Held       string    // "", "user", "admin", "special"
-	Deadline   time.Time // it has ended by then; zero: none
-	Dependency *api.Dependency
-	Waits      string  // the part of its dependency that is not met, as squeue writes it; empty: all is
-	Hopeless   bool    // that part can never be met; not stored: it is judged anew after a restart
-	Comment    *string // nil: as submitted
-	Nice       *int64  // nil: as submitted; [NiceOf]
+	Held       string          `json:"held,omitempty"`    // "", "user", "admin", "special"
+	Deadline   time.Time       `json:"deadline,omitzero"` // it has ended by then; zero: none
+	Dependency *api.Dependency `json:"dependency,omitempty"`
+	// Waits: the part of its dependency that is not met, as squeue writes it; empty: all is
+	Waits    string  `json:"waits,omitempty"`
+	Hopeless bool    `json:"hopeless"`          // that part can never be met; not stored: it is judged anew after a restart
+	Comment  *string `json:"comment,omitempty"` // nil: as submitted
+	Nice     *int64  `json:"nice,omitempty"`    // nil: as submitted; [NiceOf]
 	// Constraint and Prefer stand for those of the spec, and of roles that have the same; nil: as
 	// submitted. [SpecOf] is the spec with them.
-	Constraint, Prefer *string
+	Constraint *string `json:"constraint,omitempty"`
+	Prefer     *string `json:"prefer,omitempty"`
 }
 
 // Past is what admissions, stops and the end of a job have left. Jobs that have had none share one:
@@ -69,54 +73,61 @@ type Past struct {
 
 // Attempt is when a job runs, and where: its current or last epoch.
 type Attempt struct {
-	Start        time.Time
-	End          time.Time
-	ReadyAt      time.Time // when the ready gate of the current epoch was passed; zero: not, or there is none
-	Epoch        int       // admissions so far
-	Restarts     int       // epochs that really started, less one
-	Members      []Member  // of the current epoch, in the order of their first rank; empty while blocked
-	ReservedAt   time.Time
-	CutTimeLimit time.Duration // time limit that the current or last epoch was planned with, where it is below TimeLimit; 0: not cut
-	Turn         order.Turn    // that the current epoch was planned with
-	Drain        *Drain        // the drain under way
-	Presumed     *Presumed     // its node opens the gate by itself, and has not said yet whether it did; nil: what is on record is known
+	Start time.Time `json:"start,omitzero"`
+	End   time.Time `json:"end,omitzero"`
+	// ReadyAt: when the ready gate of the current epoch was passed; zero: not, or there is none
+	ReadyAt    time.Time `json:"ready_at,omitzero"`
+	Epoch      int       `json:"epoch,omitempty"`    // admissions so far
+	Restarts   int       `json:"restarts,omitempty"` // epochs that really started, less one
+	Members    []Member  `json:"members,omitempty"`  // of the current epoch, in the order of their first rank; empty while blocked
+	ReservedAt time.Time `json:"reserved_at,omitzero"`
+	// CutTimeLimit: time limit that its epoch was planned with, where it is below TimeLimit; 0: not cut
+	CutTimeLimit time.Duration `json:"cut_to,omitempty"`
+	Turn         order.Turn    `json:"turn,omitempty"`  // that the current epoch was planned with
+	Drain        *Drain        `json:"drain,omitempty"` // the drain under way
+	// Presumed: its node opens the gate by itself, and has not said yet whether it did; nil: what is on record is known
+	Presumed *Presumed `json:"presumed,omitempty"`
 }
 
 // Setbacks are what has kept a job from its work, up to its end.
 type Setbacks struct {
-	Used         map[api.Cause]int
-	BackoffUntil time.Time // not a candidate before
-	Avoid        []string  // nodes that failed this gang last
-	Refusals     []Refusal // by nodes since its last start, each in its last form
-	Elsewhere    bool      // it is not placed on those, because others could hold it
-	Cancelled    bool      // an acknowledged cancel: no new epoch
-	CancelledBy  string    // the user who first did, empty: nobody, or not known
-	Rollbacks    int       // admissions in a row that came to nothing; a start resets it
-	Verdict      *Verdict  // set once, at the end
+	Used         map[api.Cause]int `json:"used,omitempty"`
+	BackoffUntil time.Time         `json:"backoff_until,omitzero"` // not a candidate before
+	Avoid        []string          `json:"avoid,omitempty"`        // nodes that failed this gang last
+	Refusals     []Refusal         `json:"refusals,omitempty"`     // by nodes since its last start, each in its last form
+	Elsewhere    bool              `json:"elsewhere,omitempty"`    // it is not placed on those, because others could hold it
+	Cancelled    bool              `json:"cancelled,omitempty"`    // an acknowledged cancel: no new epoch
+	CancelledBy  string            `json:"cancelled_by,omitempty"` // the user who first did, empty: nobody, or not known
+	Rollbacks    int               `json:"rollbacks,omitempty"`    // admissions in a row that came to nothing; a start resets it
+	Verdict      *Verdict          `json:"verdict,omitempty"`      // set once, at the end
 }
 
 // Progress is what the epochs of a job hand on.
 type Progress struct {
-	Checkpoint     *Checkpoint     // newest set; nil: none
-	TaskCheckpoint *TaskCheckpoint // newest set of the tasks of a step; nil: none
-	Acked          int             // ranks that said they heard of a notice of the current epoch before its drain
-	Kept           time.Duration   // run by past epochs, as far as a checkpoint handed it over
-	Ran            time.Duration   // run by past epochs of a job with a bound on all of them
-	Queued         time.Time       // since when it counts as submitted, after a run that its time limit ended; zero: Submit
+	Checkpoint     *Checkpoint     `json:"checkpoint,omitempty"`      // newest set; nil: none
+	TaskCheckpoint *TaskCheckpoint `json:"task_checkpoint,omitempty"` // newest set of the tasks of a step; nil: none
+	// Acked: ranks that said they heard of a notice of the current epoch before its drain
+	Acked int           `json:"acked,omitempty"`
+	Kept  time.Duration `json:"kept,omitempty"` // run by past epochs, as far as a checkpoint handed it over
+	Ran   time.Duration `json:"ran,omitempty"`  // run by past epochs of a job with a bound on all of them
+	// Queued: since when it counts as submitted, after a run that its time limit ended; zero: Submit
+	Queued time.Time `json:"queued,omitzero"`
 }
 
 // Allocation is what a job does with its nodes, and what it comes to in the ledger.
 type Allocation struct {
-	Steps      []Step      // of the current epoch that have not ended, by id
-	Ports      []int       // of the current epoch, the same on all its nodes
-	NextStep   int         // the smallest step id of the current epoch never given out
-	Widest     StepSet     // see [Widest]
-	LastRun    bool        // its line is not in the cron table any more, so that it does not come again
-	TimeTold   int         // percent of the time limit of the current or last epoch that was told of, see [record.tellPart]
-	Image      string      // digest of its container's image, as the first epoch found it; empty: not known
-	StepImages []StepImage // of its steps, likewise
-	StepFault  *StepFault  // the last step that failed; nil: none did
-	Booking    *Booking    // of the current or last epoch in the ledger; nil: none started
+	Steps    []Step  `json:"steps,omitempty"`     // of the current epoch that have not ended, by id
+	Ports    []int   `json:"ports,omitempty"`     // of the current epoch, the same on all its nodes
+	NextStep int     `json:"next_step,omitempty"` // the smallest step id of the current epoch never given out
+	Widest   StepSet `json:"widest,omitzero"`     // see [Widest]
+	LastRun  bool    `json:"last_run,omitempty"`  // its line is not in the cron table any more, so that it does not come again
+	// TimeTold: percent of the time limit of the current or last epoch that was told of, see [record.tellPart]
+	TimeTold int `json:"time_told,omitempty"`
+	// Image: digest of its container's image, as the first epoch found it; empty: not known
+	Image      string      `json:"image,omitempty"`
+	StepImages []StepImage `json:"step_images,omitempty"` // of its steps, likewise
+	StepFault  *StepFault  `json:"step_fault,omitempty"`  // the last step that failed; nil: none did
+	Booking    *Booking    `json:"booking,omitempty"`     // of the current or last epoch in the ledger; nil: none started
 }
 
 // noPast and noWishes are shared, and never written to: a job gets its own with the clone that is.
@@ -146,24 +157,28 @@ func (j *Job) Share() {
 
 // ArrayInfo is what the elements of an array share.
 type ArrayInfo struct {
-	Count, Min, Max, Step int
-	Limit                 int // at most so many admitted at once, 0: no limit
+	Count int `json:"count"`
+	Min   int `json:"min"`
+	Max   int `json:"max"`
+	Step  int `json:"step"`
+	Limit int `json:"limit,omitempty"` // at most so many admitted at once, 0: no limit
 }
 
 // Rank is one process slot.
 type Rank struct {
-	State    api.RankState
-	Slot     cluster.Slot // current or last epoch
-	PID      int
-	Start    time.Time
-	End      time.Time
-	Exited   bool
-	Own      bool // its end, by itself, was heard of after its gang had given it up, see [stops.lateResult]
-	ExitCode int
-	Signal   int
-	OutStart int64 // how much the output file had when the epoch began
-	ErrStart int64
-	VRAMPeak int64 // of the current or last epoch: the most on one card, bytes; 0: not known
+	State  api.RankState `json:"state"`
+	Slot   cluster.Slot  `json:"slot,omitzero"` // current or last epoch
+	PID    int           `json:"pid,omitempty"`
+	Start  time.Time     `json:"start,omitzero"`
+	End    time.Time     `json:"end,omitzero"`
+	Exited bool          `json:"exited,omitempty"`
+	// Own: its end, by itself, was heard of after its gang had given it up, see [stops.lateResult]
+	Own      bool  `json:"own,omitempty"`
+	ExitCode int   `json:"exit_code,omitempty"`
+	Signal   int   `json:"signal,omitempty"`
+	OutStart int64 `json:"out_start,omitempty"` // how much the output file had when the epoch began
+	ErrStart int64 `json:"err_start,omitempty"`
+	VRAMPeak int64 `json:"vram_peak,omitempty"` // of the current or last epoch: the most on one card, bytes; 0: not known
 }
 
 // MemberState is how far one member is in the controller's eyes.
@@ -181,22 +196,24 @@ const (
 
 // Member is the part of a gang on one node.
 type Member struct {
-	Node   string
-	State  MemberState
-	Ranks  []int
-	Port   int
-	Forced bool
+	Node   string      `json:"node"`
+	State  MemberState `json:"state"`
+	Ranks  []int       `json:"ranks,omitempty"`
+	Port   int         `json:"port,omitempty"`
+	Forced bool        `json:"forced,omitempty"`
 	// Noticed: its ranks were sent the early signal. Passed: that was for the script alone, which
 	// does not take it, so that the tasks of its steps get it on all nodes.
-	Noticed, Passed bool
-	Importing       api.Import // how far the import of its image is; zero: none is under way
-	CPUs            int        // of its node, where the gang has it to itself; 0: what its ranks ask for
+	Noticed   bool       `json:"noticed,omitempty"`
+	Passed    bool       `json:"passed,omitempty"`
+	Importing api.Import `json:"import,omitzero"` // how far the import of its image is; zero: none is under way
+	CPUs      int        `json:"cpus,omitempty"`  // of its node, where the gang has it to itself; 0: what its ranks ask for
 	// Heeded: it has said that it is being stopped, so that it lived after what its drain was begun for.
-	Heeded bool
+	Heeded bool `json:"heeded,omitempty"`
 	// Killed is how many of its processes the kernel has killed for want of memory, Kills those before a stop of it,
 	// KillText what is to be said of these.
-	Killed, Kills int
-	KillText      string
+	Killed   int    `json:"killed,omitempty"`
+	Kills    int    `json:"kills,omitempty"`
+	KillText string `json:"kill_text,omitempty"`
 }
 
 // CPUs is how many CPUs the nodes have that a job has to itself; 0: they are shared, and it has what its ranks ask for.
@@ -209,32 +226,32 @@ func CPUs(j *Job) (n int) {
 
 // Drain is the coordinated stop of one epoch.
 type Drain struct {
-	Cause   api.Cause
-	Trigger int // rank, -1: none
-	Text    string
-	Started time.Time
-	Lead    time.Duration // notice before the stop signal; shortened when someone can't wait
-	Spent   time.Duration // of a notice that was called off; Lead is 0 from then on
-	Moved   int           // ranks moved running -> preempting
-	Later   []api.Cause   // causes that came after the first, for the record
-	Acked   int           // ranks that said they heard of it
+	Cause   api.Cause     `json:"cause"`
+	Trigger int           `json:"trigger"` // rank, -1: none
+	Text    string        `json:"text,omitempty"`
+	Started time.Time     `json:"started,omitzero"`
+	Lead    time.Duration `json:"lead,omitempty"`  // notice before the stop signal; shortened when someone can't wait
+	Spent   time.Duration `json:"spent,omitempty"` // of a notice that was called off; Lead is 0 from then on
+	Moved   int           `json:"moved,omitempty"` // ranks moved running -> preempting
+	Later   []api.Cause   `json:"later,omitempty"` // causes that came after the first, for the record
+	Acked   int           `json:"acked,omitempty"` // ranks that said they heard of it
 	// Reports are what an accident is judged by when the drain is complete, the one that began it first; none of a drain
 	// that is no accident. Cause, Trigger and Text are those of the first until then.
-	Reports []Report
+	Reports []Report `json:"reports,omitempty"`
 	// Stacks is where the processes of the gang were, compared; nil: not yet, or nobody has looked.
-	Stacks *api.Stacks
+	Stacks *api.Stacks `json:"stacks,omitempty"`
 	// Over is since when nothing of the gang lives, where the verdict waits for more than that, see [stops.unsure].
-	Over time.Time
+	Over time.Time `json:"over,omitzero"`
 }
 
 // Verdict is how a job ended.
 type Verdict struct {
-	State    api.JobState
-	Cause    api.Cause
-	Trigger  int // rank, -1: none
-	ExitCode int
-	Signal   int
-	Text     string
+	State    api.JobState `json:"state"`
+	Cause    api.Cause    `json:"cause,omitempty"`
+	Trigger  int          `json:"trigger"` // rank, -1: none
+	ExitCode int          `json:"exit_code,omitempty"`
+	Signal   int          `json:"signal,omitempty"`
+	Text     string       `json:"text,omitempty"`
 }
 
 // Event is what can happen. The concrete types are below.
@@ -474,32 +491,33 @@ type RankRow struct {
 
 // EpochRow is an attempt: what an epoch used and how it ended.
 type EpochRow struct {
-	Job       int64
-	Epoch     int
-	Slots     []cluster.Slot
-	Started   time.Time // zero: never started
-	Ended     time.Time
-	Cause     api.Cause
-	Trigger   int
-	ExitCodes []int   // by rank; -1: unknown
-	Signals   []int   // by rank, that ended it, 0: none; none: of no rank
-	OutStarts []int64 // by rank: how much the output file had before; none: nothing, or not known
-	ErrStarts []int64
-	VRAMPeak  int64 // the most that a rank was seen using on one card, bytes; 0: not known
-	Booking   *Booking
-	Text      string      // what ended it, where that was an accident
-	Tied      []int       // ranks that may as well be the trigger
-	StartedBy *Report     // what its drain was begun for, where that is not what has ended it
-	Ends      []EpochEnd  // when its ranks ended, where that was an accident
-	Stacks    *api.Stacks // where its processes were before they were stopped for a hang or at the time limit; nil: nobody has looked
+	Job       int64          `json:"job"`
+	Epoch     int            `json:"epoch"`
+	Slots     []cluster.Slot `json:"slots,omitempty"`
+	Started   time.Time      `json:"started,omitzero"` // zero: never started
+	Ended     time.Time      `json:"ended,omitzero"`
+	Cause     api.Cause      `json:"cause,omitempty"`
+	Trigger   int            `json:"trigger"`
+	ExitCodes []int          `json:"exit_codes,omitempty"` // by rank; -1: unknown
+	Signals   []int          `json:"signals,omitempty"`    // by rank, that ended it, 0: none; none: of no rank
+	OutStarts []int64        `json:"out_starts,omitempty"` // by rank: how much the output file had before; none: nothing, or not known
+	ErrStarts []int64        `json:"err_starts,omitempty"`
+	VRAMPeak  int64          `json:"vram_peak,omitempty"` // the most that a rank was seen using on one card, bytes; 0: not known
+	Booking   *Booking       `json:"booking,omitempty"`
+	Text      string         `json:"text,omitempty"`       // what ended it, where that was an accident
+	Tied      []int          `json:"tied,omitempty"`       // ranks that may as well be the trigger
+	StartedBy *Report        `json:"started_by,omitempty"` // what its drain was begun for, where that is not what has ended it
+	Ends      []EpochEnd     `json:"ends,omitempty"`       // when its ranks ended, where that was an accident
+	// Stacks: where its processes were before a stop for a hang or at the time limit; nil: nobody has looked
+	Stacks *api.Stacks `json:"stacks,omitempty"`
 }
 
 // EpochEnd is when one rank ended.
 type EpochEnd struct {
-	Rank   int
-	After  time.Duration // the first of all
-	Within time.Duration // what the clocks of two nodes may be wrong by
-	Own    bool          // by itself, and not stopped
+	Rank   int           `json:"rank"`
+	After  time.Duration `json:"after"`            // the first of all
+	Within time.Duration `json:"within,omitempty"` // what the clocks of two nodes may be wrong by
+	Own    bool          `json:"own,omitempty"`    // by itself, and not stopped
 }
 
 // MeasureRow is what one member of an attempt used, by the member's place in the gang.
@@ -512,37 +530,38 @@ type MeasureRow struct {
 
 // Node is a node in the controller's eyes.
 type Node struct {
-	Name      string
-	State     api.NodeState
-	Reason    string
-	Admin     string    // reason of an admin's (or the breaker's) drain; empty: in service
-	DrainUser string    // who drained it, [Breaker] after failed launches; empty: in service, or not recorded
-	DrainTime time.Time // when
-	Down      bool      // a person counts it as lost
-	DrainBy   time.Time // what runs there under that drain is stopped then; zero: it may end by itself
-	Sick      string    // what the node's own checks say is wrong; empty: nothing
-	BootID    string
-	LastSeen  time.Time
-	LostSince time.Time
-	Strikes   []Strike  // failed launches, no good start since that speaks against them
-	Hello     api.Hello // last one, as far as it is of the node itself
-	Connected bool
-	Left      []Left        // what is over here but not known gone; each holds its grant
-	Res       *cluster.Node // capacity and grants, immutable
+	Name   string        `json:"name"`
+	State  api.NodeState `json:"state"`
+	Reason string        `json:"reason,omitempty"`
+	Admin  string        `json:"admin,omitempty"` // reason of an admin's (or the breaker's) drain; empty: in service
+	// DrainUser: who drained it, [Breaker] after failed launches; empty: in service, or not recorded
+	DrainUser string        `json:"drain_user,omitempty"`
+	DrainTime time.Time     `json:"drain_time,omitzero"` // when
+	DrainBy   time.Time     `json:"drain_by,omitzero"`   // what runs there under that drain is stopped then; zero: it may end by itself
+	Down      bool          `json:"down,omitempty"`      // a person counts it as lost
+	BootID    string        `json:"boot_id,omitempty"`
+	LastSeen  time.Time     `json:"last_seen,omitzero"`
+	LostSince time.Time     `json:"lost_since,omitzero"`
+	Strikes   []Strike      `json:"launch_strikes,omitempty"` // failed launches, no good start since that speaks against them
+	Hello     api.Hello     `json:"hello"`                    // last one, as far as it is of the node itself
+	Connected bool          `json:"connected,omitempty"`
+	Sick      string        `json:"sick,omitempty"` // what the node's own checks say is wrong; empty: nothing
+	Left      []Left        `json:"left,omitempty"` // what is over here but not known gone; each holds its grant
+	Res       *cluster.Node `json:"res,omitempty"`  // capacity and grants, immutable
 }
 
 // Left is a member of an epoch that is over for its gang (rolled back, or forced out of
 // a drain) and that this node has not reported gone. Ordered by job, epoch.
 type Left struct {
 	api.MemberKey
-	Ran  bool   // its gate was opened: its gang must not be admitted again while it may live
-	Text string // why it is still here, for people
+	Ran  bool   `json:"ran,omitempty"`  // its gate was opened: its gang must not be admitted again while it may live
+	Text string `json:"text,omitempty"` // why it is still here, for people
+	// Ports were given to the gang and to those of its steps that were here.
+	Ports []int `json:"ports,omitempty"`
 	// Epilog: it ran, nothing of it lives, and the site's epilog runs before what it has is given on. Its gang waits
 	// for that too: what the epilog undoes may be of the job. Member is its place in the gang.
-	Epilog bool
-	Member int
-	// Ports were given to the gang and to those of its steps that were here.
-	Ports []int
+	Epilog bool `json:"epilog,omitempty"`
+	Member int  `json:"member,omitempty"`
 }
 
 // Snapshot is what a store gives back at start.

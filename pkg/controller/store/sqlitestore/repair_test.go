@@ -81,7 +81,7 @@ func TestRepair(t *testing.T) {
 		"epoch no JSON":        {"UPDATE epoch SET data = '' WHERE job = 2", "epoch 1 of job 2: unexpected end of JSON input", "[1 2 3]"},
 		"epoch to come":        {"UPDATE epoch SET epoch = 5, data = json_remove(data, '$.sum') WHERE job = 2", "epoch 5 of job 2: its job is at epoch 1", "[1 2 3]"},
 		"step no JSON":         {"UPDATE step SET data = '' WHERE job = 2", "step 0 of job 2 epoch 1: unexpected end of JSON input", "[1 2 3]"},
-		"node no JSON":         {"UPDATE node SET data = '{\"hello\":3}' WHERE name = 'n2'", "node n2: json: cannot unmarshal number into Go struct field node.hello of type api.Hello", "[1 2 3]"},
+		"node no JSON":         {"UPDATE node SET data = '{\"hello\":3}' WHERE name = 'n2'", "node n2: json: cannot unmarshal number into Go struct field node.Node.hello of type api.Hello", "[1 2 3]"},
 		"node number":          {"UPDATE node SET data = json_remove(json_set(data, '$.hello.memory_bytes', 9223372036854775807), '$.sum') WHERE name = 'n2'", "node n2: .Hello.MemoryBytes: 9223372036854775807", "[1 2 3]"},
 		"event no JSON":        {"UPDATE event SET data = '' WHERE seq = 2", "event 2: unexpected end of JSON input", "[1 2 3]"},
 		"event number":         {"UPDATE event SET seq = 1 << 60, data = json_remove(data, '$.sum') WHERE seq = 2", "event 1152921504606846976: its number is out of range", "[1 2 3]"},

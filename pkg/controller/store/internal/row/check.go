@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"gangd/pkg/api"
+	"gangd/pkg/core/gang"
 )
 
 // What no row holds in earnest: a number beyond what JSON carries whole, a duration of more than ten
@@ -25,7 +26,8 @@ var (
 // CheckJob says what is impossible in the row of a job, the checks below in rows of other kinds. A row
 // that passes can be decoded.
 func CheckJob(data []byte) error {
-	r, err := check[job](data)
+	r := &job{Job: &gang.Job{Wishes: new(gang.Wishes), Past: new(gang.Past)}}
+	err := checkInto(data, r)
 	switch {
 	case err != nil:
 		return err
@@ -58,13 +60,13 @@ func JobSize(data []byte) (size, epoch int, over bool) {
 }
 
 // CheckRank is described at [CheckJob].
-func CheckRank(data []byte) error { return only(check[rank](data)) }
+func CheckRank(data []byte) error { return only(check[gang.Rank](data)) }
 
 // CheckEpoch is described at [CheckJob].
-func CheckEpoch(data []byte) error { return only(check[epoch](data)) }
+func CheckEpoch(data []byte) error { return checkInto(data, &epoch{EpochRow: new(gang.EpochRow)}) }
 
 // CheckNode is described at [CheckJob].
-func CheckNode(data []byte) error { return only(check[node](data)) }
+func CheckNode(data []byte) error { return checkInto(data, &node{Node: new(gang.Node)}) }
 
 // CheckEvent is described at [CheckJob].
 func CheckEvent(data []byte) error { return only(check[api.Event](data)) }
@@ -94,10 +96,15 @@ func only[T any](_ *T, err error) error { return err }
 
 func check[T any](data []byte) (*T, error) {
 	r := new(T)
+	return r, checkInto(data, r)
+}
+
+// checkInto reads a row into what r points to.
+func checkInto(data []byte, r any) error {
 	if err := json.Unmarshal(data, r); err != nil {
-		return nil, err
+		return err
 	}
-	return r, possible(reflect.ValueOf(r).Elem(), "")
+	return possible(reflect.ValueOf(r).Elem(), "")
 }
 
 // possible walks over all numbers and times of a value; name is where it is.
@@ -117,7 +124,11 @@ func possible(v reflect.Value, name string) error {
 		}
 		for i := range v.NumField() {
 			if f := v.Type().Field(i); f.IsExported() {
-				if err := possible(v.Field(i), name+"."+f.Name); err != nil {
+				at := name
+				if !f.Anonymous { // a part of the whole has no name
+					at += "." + f.Name
+				}
+				if err := possible(v.Field(i), at); err != nil {
 					return err
 				}
 			}

@@ -1,9 +1,12 @@
 package row
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"os"
 	"reflect"
 	"slices"
 	"strings"
@@ -19,14 +22,6 @@ import (
 	"gangd/pkg/core/gang"
 	fold "gangd/pkg/core/measure"
 )
-
-// TestReadyMembers: what was stored as ready is preparing until its node has said so again.
-func TestReadyMembers(t *testing.T) {
-	j, err := DecodeJob(1, "h", []byte(`{"size":2,"members":[{"node":"n1","state":"ready","ranks":[0]},{"node":"n2","state":"running","ranks":[1]}]}`))
-	if err != nil || j.Members[0].State != gang.MemberPreparing || j.Members[1].State != gang.MemberRunning {
-		t.Errorf("%+v, %v", j.Members, err)
-	}
-}
 
 // fill sets every exported field to something that is not zero, so that a field which a
 // row type lacks is seen missing after the round trip.
@@ -280,6 +275,82 @@ func comeBack(t *testing.T, set func(reflect.Value)) {
 		back(t, enc, err, func(b []byte) (*api.Spec, error) { return DecodeSpec("h", b) }, s)
 		mayBe(t, "spec", enc)
 	})
+}
+
+// TestRowsOfTheReleaseBefore: what v0.9.0 wrote is read, and nothing of it is lost when it is written again.
+func TestRowsOfTheReleaseBefore(t *testing.T) {
+	for kind, again := range map[string]func(data []byte) ([]byte, error){
+		"job": func(data []byte) ([]byte, error) {
+			j, err := DecodeJob(7, "h", data)
+			if err != nil {
+				return nil, err
+			}
+			return Job(j)
+		},
+		"rank": func(data []byte) ([]byte, error) {
+			r, err := DecodeRank(7, 1, data)
+			if err != nil {
+				return nil, err
+			}
+			return Rank(&r)
+		},
+		"epoch": func(data []byte) ([]byte, error) {
+			e, err := DecodeEpoch(7, 1, data)
+			if err != nil {
+				return nil, err
+			}
+			return Epoch(&e)
+		},
+		"node": func(data []byte) ([]byte, error) {
+			n, err := DecodeNode("n1", data)
+			if err != nil {
+				return nil, err
+			}
+			return Node(n)
+		},
+	} {
+		data, err := os.ReadFile("testdata/v0.9.0-" + kind + ".json")
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := again(data)
+		if err != nil {
+			t.Fatalf("%s: %v", kind, err)
+		}
+		var was, is map[string]any
+		if err := errors.Join(json.Unmarshal(data, &was), json.Unmarshal(out, &is)); err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(was, is); d != "" {
+			t.Errorf("%s (-v0.9.0 +now):\n%s", kind, d)
+		}
+	}
+}
+
+// TestEveryFieldHasAName: what is in a row has its name there in a tag, so that a renamed field of Go loses nothing.
+func TestEveryFieldHasAName(t *testing.T) {
+	seen := map[reflect.Type]bool{}
+	var walk func(of reflect.Type)
+	walk = func(of reflect.Type) {
+		for of.Kind() == reflect.Pointer || of.Kind() == reflect.Slice || of.Kind() == reflect.Array || of.Kind() == reflect.Map {
+			of = of.Elem()
+		}
+		if of.Kind() != reflect.Struct || seen[of] || of == reflect.TypeFor[time.Time]() || of == reflect.TypeFor[cluster.Node]() {
+			return // what a node has is written by names of resources
+		}
+		seen[of] = true
+		for i := range of.NumField() {
+			f := of.Field(i)
+			if f.IsExported() && !f.Anonymous && f.Tag.Get("json") == "" {
+				t.Errorf("%v.%s has no name in rows", of, f.Name)
+			}
+			walk(f.Type)
+		}
+	}
+	for _, of := range []reflect.Type{reflect.TypeFor[gang.Job](), reflect.TypeFor[gang.EpochRow](), reflect.TypeFor[gang.Node](),
+		reflect.TypeFor[resources](), reflect.TypeFor[measure]()} {
+		walk(of)
+	}
 }
 
 func mayBe(t *testing.T, kind string, enc []byte) {
