@@ -8,12 +8,10 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
-	"gangd/e2e/trial"
 	"gangd/pkg/api"
 )
 
@@ -257,22 +255,10 @@ var drawnFlows = []drawnFlow{
 			all = append(all, next)
 		}
 		// One that is seen again has a stream again.
-		s.mu.Lock()
-		had := s.followed
-		s.mu.Unlock()
 		all[len(all)-1].eval(hide, nil)
+		s.followedBy(t, 0)
 		all[len(all)-2].eval(`Object.defineProperty(document, 'hidden', {value: false, configurable: true}); document.dispatchEvent(new Event('visibilitychange'))`, nil)
-		for give := time.Now().Add(trial.Patience); ; time.Sleep(10 * time.Millisecond) {
-			s.mu.Lock()
-			now := s.followed
-			s.mu.Unlock()
-			if now > had {
-				break
-			}
-			if time.Now().After(give) {
-				t.Fatal("it asks for no stream")
-			}
-		}
+		s.followedBy(t, 1)
 	}},
 	{"keyboard alone", 24, 150, false, func(t *testing.T, _ *invented, b *tab) {
 		b.open("/queue")

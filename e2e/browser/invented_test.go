@@ -21,6 +21,7 @@ import (
 	"testing"
 	"time"
 
+	"gangd/e2e/trial"
 	"gangd/pkg/api"
 	"gangd/pkg/controller/web"
 	"gangd/pkg/wire/auth"
@@ -30,16 +31,16 @@ import (
 // invented is a site of which nothing is true: the page of a real gangd, and answers that are made up, for states and sizes
 // that a cluster of tests does not come to. Every figure, name and time in it is drawn.
 type invented struct {
-	mu       sync.Mutex
-	now      time.Time
-	jobs     []api.Job
-	order    api.QueueOrder
-	nodes    []api.Node
-	details  map[int64]*api.JobDetail
-	day      api.DayReply
-	frames   chan string // told to who follows
-	admin    bool
-	followed int // how often somebody began to
+	mu        sync.Mutex
+	now       time.Time
+	jobs      []api.Job
+	order     api.QueueOrder
+	nodes     []api.Node
+	details   map[int64]*api.JobDetail
+	day       api.DayReply
+	frames    chan string // told to who follows
+	admin     bool
+	followers int // how many follow now
 }
 
 const gib = int64(1) << 30
@@ -480,7 +481,8 @@ func (s *invented) all() string {
 func (s *invented) follow(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	s.mu.Lock()
-	s.followed++
+	s.followers++
+	defer func() { s.mu.Lock(); s.followers--; s.mu.Unlock() }()
 	nodes, _ := json.Marshal(s.nodes)
 	if s.nodes == nil {
 		nodes = []byte("[]")
@@ -498,6 +500,22 @@ func (s *invented) follow(w http.ResponseWriter, r *http.Request) {
 			_, _ = io.WriteString(w, f)
 		case <-time.After(time.Second):
 			_, _ = io.WriteString(w, "event: beat\ndata: {}\n\n")
+		}
+	}
+}
+
+// followedBy waits until so many follow.
+func (s *invented) followedBy(t *testing.T, want int) {
+	t.Helper()
+	for give := time.Now().Add(trial.Patience); ; time.Sleep(10 * time.Millisecond) {
+		s.mu.Lock()
+		n := s.followers
+		s.mu.Unlock()
+		if n == want {
+			return
+		}
+		if time.Now().After(give) {
+			t.Fatalf("%d follow, want %d", n, want)
 		}
 	}
 }
