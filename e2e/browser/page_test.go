@@ -109,7 +109,6 @@ var flows = []flow{
 			}
 		}
 		b.until(`document.getElementById('line').textContent === 'live'`)
-		b.shot("why.png")
 		b.clean()
 	}},
 	{"cancel", true, func(t *testing.T, l *lab) {
