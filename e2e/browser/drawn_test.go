@@ -93,7 +93,6 @@ var drawnFlows = []drawnFlow{
 		}
 		b.until(`document.querySelectorAll('#job-why tbody tr').length === 3 && document.querySelector('#job-why .tip').textContent === '--size=6 or --time=2:00:00 would start now'`)
 		b.until(`document.getElementById('why').textContent.includes('1st of 82 in the queue; room for 6 of 8')`)
-		b.shot("waiting.png")
 	}},
 	{"the queue says why each waits", 24, 150, true, func(t *testing.T, s *invented, b *tab) {
 		b.open("/queue")
