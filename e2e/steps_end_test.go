@@ -269,3 +269,30 @@ func TestSlurmsNamesStopAtOnce(t *testing.T) {
 	c.wait(s.id, api.JobCompleted)
 	s.check(t, 10)
 }
+
+// TestAnyFailingStepEndsItsJob: one task of one of two steps fails, and with it the job ends, by whichever name it was made.
+func TestAnyFailingStepEndsItsJob(t *testing.T) {
+	t.Parallel()
+	c := start(t, "--nodes=2", "--gpus=1x80G", "--set", "cpus=4")
+	names, err := filepath.Rel(c.bin, slurmNames(t, c))
+	if err != nil {
+		t.Fatal(err)
+	}
+	body := fmt.Sprintf("#!/bin/sh\n#GANG --fail=any\nexport PATH=%s:$PATH\nsrun -N2 --overlap sh -c '[ $SLURM_PROCID = 0 ] || exit 7; sleep 600' &\n"+
+		"srun -N1 -n1 --overlap sleep 600 &\nwait\nexit 0\n", filepath.Join(c.tmp, "slurm"))
+	ends := func(id int64) {
+		t.Helper()
+		if j := c.wait(id, api.JobFailed); j.ExitCode == nil || *j.ExitCode != 7 || !strings.HasSuffix(j.Verdict, " failed: task 1 exited with code 7 on n2") {
+			t.Errorf("job %d: code %v, %q", id, j.ExitCode, j.Verdict)
+		}
+	}
+	script := c.script("any.sh", body)
+	ends(c.submit("-N2", "--output="+c.tmp+"/out", script))
+	var id int64
+	if _, err := fmt.Sscanf(c.must(filepath.Join(names, "sbatch"), "--parsable", "-N2", "-o", c.tmp+"/out", script), "%d", &id); err != nil {
+		t.Fatal(err)
+	}
+	ends(id)
+	c.must(filepath.Join(names, "salloc"), "--fail=any", "-N2", "--kill-command", "sh", "-c", filepath.Join(c.tmp, "slurm", "srun")+" -N2 sh -c '[ $SLURM_PROCID = 0 ] || exit 7; sleep 600'; true")
+	ends(id + 1)
+}

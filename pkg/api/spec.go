@@ -158,11 +158,16 @@ type AsAsked struct {
 	Allocation bool `json:"allocation,omitempty"`
 	// Report: behind the output of rank 0 stands in the end what was used of what was asked for.
 	Report bool `json:"report,omitempty"`
+	// Fail says which failure of a part ends the job: "" (that of its script, or of a rank), or [FailAny].
+	Fail string `json:"fail,omitempty"`
 	// Pools are what it asks for of what the site has altogether.
 	Pools []Pool `json:"pools,omitempty" bound:"n=64"`
 	// Ruled is what the site's rule for submissions has made of what was asked for; set by the controller alone.
 	Ruled []RuleChange `json:"ruled,omitempty" bound:"n=64"`
 }
+
+// FailAny in [AsAsked.Fail] ends the job with the first step of it that fails.
+const FailAny = "any"
 
 // RuleChange is a field of a [Spec] that the site's rule for submissions has changed. From and To are its values as people
 // read them, cut short where they are long; empty: it was not asked for.

@@ -203,6 +203,7 @@ type StepReply struct {
 	CPUsPerTask   int        `json:"cpus_per_task"`
 	Ports         string     `json:"ports,omitempty"`       // as [Step.Ports]
 	MPIDefault    string     `json:"mpi_default,omitempty"` // what a step is served that says nothing: [MPIPMI2], [MPIPMIx]; none: nothing
+	Fail          string     `json:"fail,omitempty"`        // as its job's [AsAsked.Fail]
 	Allocation    Allocation `json:"allocation"`
 }
 

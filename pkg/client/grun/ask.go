@@ -42,6 +42,7 @@ type ask struct {
 	openMode              string
 	label, unbuffered     bool
 	killOnBad, firstCode  bool // see client.Options
+	killSet               bool // somebody has said so
 	wait                  time.Duration
 	multi, pty            bool
 	quiet, verbose        int
@@ -369,9 +370,9 @@ func setWait(a *ask, v string) error {
 func setKill(a *ask, v string) error {
 	switch v {
 	case "", "1":
-		a.killOnBad = true
+		a.killOnBad, a.killSet = true, true
 	case "0":
-		a.killOnBad = false
+		a.killOnBad, a.killSet = false, true
 	default:
 		return fmt.Errorf("%q: want 0 or 1", v)
 	}

@@ -183,7 +183,7 @@ func TestWhoEndsWithWhom(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if a, err := take(c.name, 0, cmd); err != nil || a.killOnBad != c.want || a.firstCode != (c.name == "grun") {
+		if a, err := take(c.name, 0, cmd); err != nil || a.killOnBad != c.want || a.killSet != (c.args != nil) || a.firstCode != (c.name == "grun") {
 			t.Errorf("%s %v: %+v %v", c.name, c.args, a, err)
 		}
 	}

@@ -123,8 +123,8 @@ func (r *run) options(job api.JobRef, epoch int) (*stepclient.Options, error) {
 	mask := unix.Umask(0o077)
 	unix.Umask(mask)
 	o := &stepclient.Options{Name: r.name, Job: job, Epoch: epoch, Ask: r.ask.step, Quiet: r.quiet, Label: r.label, KillOnBad: r.killOnBad,
-		FirstCode: r.firstCode,
-		Wait:      r.wait, QuitOnInt: r.quit, SendInt: r.sendInt, Patience: !r.immediateSet, Immediate: r.immediate, Say: r.err,
+		FirstCode: r.firstCode, KillAsJob: !r.killSet,
+		Wait: r.wait, QuitOnInt: r.quit, SendInt: r.sendInt, Patience: !r.immediateSet, Immediate: r.immediate, Say: r.err,
 		Body: stepwire.Body{Programs: programs, Env: env, Dir: dir, Umask: mask, Truncate: r.openMode != "append", Label: r.label,
 			Unbuffered: r.unbuffered, InputTo: stepwire.AllTasks}}
 	o.Body.Client.JobName = r.ask.name

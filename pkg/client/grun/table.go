@@ -255,6 +255,7 @@ var asked = []Option{
 	{Long: "no-shell", Kind: noValue, Group: groupOwn, Help: "make an allocation, print its number and leave it (as salloc --no-shell); " +
 		"gcancel ends it",
 		Set: func(a *ask, _ string) error { a.noShell = true; return nil }},
+	{Long: "fail", Kind: value, Arg: "any", Group: groupOwn, Alloc: true, Help: "of an allocation: a step that fails ends the job"},
 	{Long: "idle-timeout", Kind: value, Arg: "TIME", Group: groupOwn, Help: "end a --pty step when nobody has typed, and nothing was " +
 		"shown, for so long",
 		Set: func(a *ask, v string) (err error) { a.idle, err = script.ParseTime(v); return err }},

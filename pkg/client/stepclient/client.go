@@ -41,6 +41,7 @@ type Options struct {
 
 	Label     bool
 	KillOnBad bool          // the first task that fails ends the others
+	KillAsJob bool          // KillOnBad in a job that any failing step ends: there the tasks of one would wait for each other
 	FirstCode bool          // with KillOnBad: that task's exit code is the step's, not the largest
 	Looks     bool          // the caller is not in the job: it may have come to look
 	Wait      time.Duration // after the first task's end, until the others are ended; 0: for ever

@@ -69,7 +69,7 @@ func (n *nodes) BeginStep(_ context.Context, _ api.JobRef, r *api.StepRequest) (
 		n.busy--
 		return nil, api.Errorf(api.CodeBusy, "busy")
 	}
-	reply := &api.StepReply{JobID: 7, Epoch: 1, StepID: 3, Secret: "secret", Allocation: api.Allocation{JobID: 7, Grace: 5 * time.Second}}
+	reply := &api.StepReply{JobID: 7, Epoch: 1, StepID: 3, Secret: "secret", Fail: api.FailAny, Allocation: api.Allocation{JobID: 7, Grace: 5 * time.Second}}
 	for i, t := range n.tasks {
 		reply.Nodes = append(reply.Nodes, api.StepNode{Name: fmt.Sprintf("n%d", i+1), Index: i, Tasks: t, CPUs: 1})
 		reply.Tasks += len(t)
@@ -240,6 +240,8 @@ func TestSteps(t *testing.T) {
 		{name: "one fails, all end, as srun", script: `if [ $SLURM_PROCID = 1 ]; then sleep 0.3; exit 9; fi; exec sleep 60`, change: func(o *Options) { o.KillOnBad, o.Name = true, "srun" },
 			err: "slurmstepd: error: *** STEP 7.3 ON n1 CANCELLED AT T ***\nsrun: Force Terminated StepId=7.3\nsrun: error: n1: task 0: Terminated\n" +
 				"srun: error: n1: task 1: Exited with exit code 9\nsrun: error: n2: task 2: Terminated\nsrun: launch/slurm: _step_signal: Terminating StepId=7.3\n", code: 143},
+		{name: "one fails, all end, as their job", script: `if [ $SLURM_PROCID = 1 ]; then sleep 0.3; exit 9; fi; exec sleep 60`, change: func(o *Options) { o.KillAsJob, o.Quiet = true, 2 },
+			err: "*** STEP 7.3 ON n1 CANCELLED AT T ***\n", code: 143},
 		{name: "what a task leaves is ended", script: `(trap '' TERM HUP; sleep 60; echo never) & exit 0`},
 		{name: "no such program", script: "", change: func(o *Options) { o.Body.Programs = []stepwire.Program{{Argv: []string{"nowhere"}}}; o.Quiet = 2 },
 			err: "n1: error: nowhere: No such file or directory\nn1: error: nowhere: No such file or directory\nn2: error: nowhere: No such file or directory\n", code: 2},

@@ -41,13 +41,14 @@ func (s *step) exited(i int, f stepwire.Frame) {
 		s.tally.first = time.Now()
 	}
 	bad := e.Code != 0
-	if s.o.KillOnBad && s.o.FirstCode && s.tally.began == 0 && !s.killed {
+	kill := s.o.KillOnBad || s.o.KillAsJob && s.reply.Fail == api.FailAny
+	if kill && s.o.FirstCode && s.tally.began == 0 && !s.killed {
 		s.tally.began = e.Code
 	}
 	s.mu.Unlock()
 	s.toViewers(stepwire.Exit, f.Task, f.Data)
 	s.poke() // the main loop reports ends, those that come together in one line
-	if bad && s.o.KillOnBad && !s.isKilled() {
+	if bad && kill && !s.isKilled() {
 		s.say(s.words().ending, s.text())
 		s.Kill(false)
 	}

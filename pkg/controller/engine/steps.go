@@ -177,6 +177,7 @@ func (e *Engine) stepReply(id int64, s *gang.Step) (*api.StepReply, error) {
 	}
 	out := &api.StepReply{SchemaVersion: api.SchemaVersion, JobID: id, Epoch: j.Epoch, StepID: s.ID, Secret: s.Secret,
 		CPUsPerTask: max(1, s.Ask.CPUsPerTask), Ports: hostlist.Ranges(s.Ports), Allocation: e.allocation(j)}
+	out.Fail = j.Spec.Fail
 	if m := e.opt.Settings.MPIDefault; m != api.MPINone {
 		out.MPIDefault = m
 	}

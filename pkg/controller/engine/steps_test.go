@@ -332,3 +332,16 @@ func TestAttemptSteps(t *testing.T) {
 		t.Errorf("of an attempt without nodes: %+v", got)
 	}
 }
+
+// TestStepIsToldWhatFailsItsJob: its client ends it with its first failing task where that ends the job.
+func TestStepIsToldWhatFailsItsJob(t *testing.T) {
+	r := newRig(t, disk.Open(t))
+	r.node("n1", 4)
+	for _, fail := range []string{"", api.FailAny} {
+		id, _ := r.runningWith(1, func(s *api.Spec) { s.Launch, s.Fail = api.LaunchBatch, fail })
+		got, err := r.BeginStep(t.Context(), r.view.job(id), &api.StepRequest{Key: "k" + fail, Ask: stepAsk(func(a *api.StepAsk) { a.Tasks = 1 })})
+		if err != nil || got.Fail != fail {
+			t.Errorf("%q: %+v, %v", fail, got, err)
+		}
+	}
+}

@@ -386,6 +386,7 @@ func checkWords(s *api.Spec) error {
 	errs := []error{
 		oneOf("open_mode", s.OpenMode, "append", "truncate"),
 		oneOf("checkpoint", s.Checkpoint, api.CheckpointDrain),
+		oneOf("fail", s.Fail, api.FailAny),
 		oneOf("cpu_bind", s.CPUBind, api.BindNone, api.BindCores, api.BindNUMA),
 		checkContainer(s.Container),
 		oneOf("invalid_dependency", s.InvalidDependency, api.InvalidCancel, api.InvalidWait),

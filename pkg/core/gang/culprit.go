@@ -135,8 +135,11 @@ func (st *stops) killed(e *entry, i int, ma *api.MemberActual) bool {
 // its last step did, it says which task of that was the first.
 func (st *stops) culprit(j *Job) (out Report, tied []int) {
 	out, tied = st.strongest(j)
-	f := j.StepFault
 	ended := out.Evidence == EvidenceEnd || out.Evidence == EvidenceMemory
+	if f := endingStep(j); f != nil && (ended && scriptOver(j) || out.Cause == api.CauseCompleted) {
+		return f.report(), nil // what the script has made of it
+	}
+	f := j.StepFault
 	if ended && f != nil && f.Epoch == j.Epoch && scriptOver(j) && j.Ranks[0].ExitCode == f.ExitCode {
 		out.Text += fmt.Sprintf("; step %d: %s", f.Step, f.Text)
 	}

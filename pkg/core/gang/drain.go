@@ -231,9 +231,10 @@ func (st *stops) maybeComplete(e *entry) {
 	st.compare(e, true)
 	d := *j.Drain
 	why, tied := st.culprit(j)
+	begun := d.Cause
 	d.Cause, d.Trigger, d.Text = why.Cause, why.Trigger, withStacks(j.Drain, why.Text)
 	j.Drain = &d
-	if len(d.Reports) > 0 {
+	if len(d.Reports) > 0 || begun == api.CauseCompleted && endedByStep(j) {
 		charge(j, d.Cause)
 	}
 	over := d.Over

@@ -272,6 +272,9 @@ func (rp *reports) processes(h *host, p place, ma *api.MemberActual) Outcome {
 	changed = rp.steps.said(e, i, ma.Steps) || changed
 	failed, exits := rp.exits(e, i, ma)
 	changed = rp.seen(h, e, i) || exits || changed
+	if f := endingStep(e.job); f != nil && e.job.Drain == nil {
+		rp.stops.accident(e, f.report()) // before what the script does of it, in the same word
+	}
 	switch {
 	case e.job.Drain == nil && endingRole(e.job) != "":
 		// Before a failure that came with the same word: ranks that lose their coordinator

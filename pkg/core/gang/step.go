@@ -1,6 +1,7 @@
 package gang
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -64,6 +65,9 @@ type StepFault struct {
 	ExitCode int    `json:"exit_code"`
 	Text     string `json:"text"`
 	Members  []int  `json:"members,omitempty"` // on which tasks ended by themselves
+	// Cause is what its job is ended for: with [api.FailAny] the first that failed by itself; empty: it goes on.
+	Cause  api.Cause `json:"cause,omitempty"`
+	Signal int       `json:"signal,omitempty"` // that ended the step, with a Cause
 }
 
 // StepImage is what the name of an image stood for when a step first ran it.
@@ -350,11 +354,94 @@ func (ss *steps) end(e *entry) {
 					f.Members = append(f.Members, p.Member)
 				}
 			}
-			j.StepFault = f
+			ss.fault(j, f)
+		}
+		if failsJob(j, &j.Steps[i], &s) {
+			ss.fault(j, ss.endingFault(j, &j.Steps[i], &s))
 		}
 		ss.ended = append(ss.ended, s)
 	}
 	j.Steps = kept
+}
+
+// fault keeps how a step failed. That which ends the job stays.
+func (ss *steps) fault(j *Job, f *StepFault) {
+	if endingStep(j) == nil {
+		j.StepFault = f
+	}
+}
+
+// failsJob: the step that is over has failed by itself, and its job is to end with it. Once the job is being stopped only what its
+// tasks did before that counts, and only where it was the end of the script that began the stop.
+func failsJob(j *Job, s *Step, out *api.Step) bool {
+	if j.Spec.Fail != api.FailAny {
+		return false
+	}
+	own := slices.ContainsFunc(s.Parts, func(p StepPart) bool { return len(p.Ends) > 0 })
+	if d := j.Drain; d != nil {
+		return own && j.Spec.Launch == api.LaunchBatch && (d.Cause == api.CauseCompleted || d.Cause == api.CauseCrash && scriptOver(j))
+	}
+	return own || out.State == api.JobFailed || out.State == api.JobOutOfMemory || out.State == api.JobTimeout
+}
+
+// endingFault is how a step failed that ends its job.
+func (ss *steps) endingFault(j *Job, s *Step, out *api.Step) *StepFault {
+	f := &StepFault{Epoch: j.Epoch, Step: s.ID, ExitCode: 1, Text: cmp.Or(out.Text, out.Error), Cause: api.CauseCrash}
+	if kept := j.StepFault; kept != nil && kept.Epoch == j.Epoch && kept.Step == s.ID {
+		f.Members = kept.Members
+	}
+	if out.ExitCode != nil && *out.ExitCode != 0 {
+		f.ExitCode, f.Signal = *out.ExitCode, out.Signal
+	}
+	// It is judged by the task that was the first: what ends the others for that one is the stop signal.
+	as := *out
+	if s.Stop && !s.Late {
+		as.State = api.JobFailed
+	}
+	if ss.stops.blameTask(j, s, &as) {
+		end := endOfTask(s, *as.TriggerTask)
+		f.Text, f.ExitCode, f.Signal = as.Text, end.ExitCode, end.Signal
+	}
+	switch {
+	case out.State == api.JobOutOfMemory:
+		f.Cause = api.CauseOOM
+		f.Text = cmp.Or(f.Text, "it ran out of memory")
+	case out.State == api.JobTimeout:
+		f.Text = "it has reached its own time limit"
+	}
+	f.Text = cmp.Or(f.Text, fmt.Sprintf("it ended with code %d", f.ExitCode))
+	return f
+}
+
+// endOfTask is how a task ended by itself that is said to have.
+func endOfTask(s *Step, task int) (end api.TaskEnd) {
+	for i := range s.Parts {
+		for _, e := range s.Parts[i].Ends {
+			if e.Task == task {
+				end = e
+			}
+		}
+	}
+	return end
+}
+
+// endingStep is how a step of the current epoch failed that ends the job with it; nil: none has.
+func endingStep(j *Job) *StepFault {
+	if f := j.StepFault; f != nil && f.Epoch == j.Epoch && f.Cause != "" {
+		return f
+	}
+	return nil
+}
+
+// endedByStep: that is what the drain of the job is for.
+func endedByStep(j *Job) bool {
+	f := endingStep(j)
+	return f != nil && j.Drain != nil && j.Drain.Cause == f.Cause && j.Drain.Trigger < 0
+}
+
+// report is what such a step says of the end of its job.
+func (f *StepFault) report() Report {
+	return Report{Cause: f.Cause, Trigger: -1, Text: fmt.Sprintf("step %d failed: %s", f.Step, f.Text)}
 }
 
 // judged is a job whose drain says what by all that is known has ended the epoch.

@@ -302,6 +302,124 @@ func TestTaskIsBlamed(t *testing.T) {
 	}
 }
 
+// TestAnyFailingStep: with --fail=any the first step that fails by itself ends its job, with its code and its words, whatever the
+// script makes of it and however late it is told of; one that somebody ended, or that was stopped with its job, does not.
+func TestAnyFailingStep(t *testing.T) {
+	failed := api.StepActual{Over: true, ExitCode: 3, Ends: []api.TaskEnd{{Time: epoch0, ExitCode: 3}}}
+	one := 1
+	say := func(b *bench, node string, steps []api.StepActual, ranks ...api.RankActual) {
+		ma := api.MemberActual{MemberKey: b.key(1), Phase: api.PhaseRunning, Steps: steps, Ranks: ranks}
+		b.say(node, ma)
+	}
+	const text = "step 0 failed: task 0 exited with code 3 on n2"
+	for _, c := range []struct {
+		name   string
+		spec   func(*api.Spec)
+		do     func(b *bench)
+		script int // returns when it is stopped
+		state  api.JobState
+		code   int
+		text   string
+	}{
+		{name: "of two that run", do: func(b *bench) { say(b, "n2", []api.StepActual{failed}) }, script: 143, state: api.JobFailed, code: 3, text: text},
+		{name: "without the option", spec: func(s *api.Spec) { s.Fail = "" }, do: func(b *bench) { say(b, "n2", []api.StepActual{failed}) }, state: api.JobCompleted},
+		{name: "the script traps the stop and returns 0", do: func(b *bench) { say(b, "n2", []api.StepActual{failed}) }, state: api.JobFailed, code: 3, text: text},
+		{name: "by a signal", do: func(b *bench) {
+			say(b, "n2", []api.StepActual{{Over: true, ExitCode: 137, Signal: 9, Ends: []api.TaskEnd{{Time: epoch0, ExitCode: 137, Signal: 9}}}})
+		}, state: api.JobFailed, code: 137, text: "step 0 failed: task 0 was ended by signal 9 on n2"},
+		{name: "ended by its client once a task had failed", do: func(b *bench) {
+			b.must(StepStop{Job: 1, Step: 0, By: "ada"})
+			say(b, "n2", []api.StepActual{{Over: true, ExitCode: 143, Signal: 15, Ends: failed.Ends}})
+		}, state: api.JobFailed, code: 3, text: text},
+		{name: "another fails after it", do: func(b *bench) {
+			say(b, "n2", []api.StepActual{failed})
+			say(b, "n1", []api.StepActual{{ID: 1, Over: true, ExitCode: 4, Ends: []api.TaskEnd{{Time: epoch0, ExitCode: 4}}}})
+		}, script: 143, state: api.JobFailed, code: 3, text: text},
+		{name: "ended by somebody", do: func(b *bench) {
+			b.must(StepStop{Job: 1, Step: 0, By: "ada"})
+			say(b, "n2", []api.StepActual{{Over: true, ExitCode: 143, Signal: 15}})
+		}, state: api.JobCompleted},
+		{name: "the others ended by a signal of its client", do: func(b *bench) {
+			say(b, "n2", []api.StepActual{{Over: true, ExitCode: 143, Signal: 15, Ends: failed.Ends}})
+		}, state: api.JobFailed, code: 3, text: text},
+		{name: "its own time limit", do: func(b *bench) {
+			b.must(StepStop{Job: 1, Step: 0, Late: true})
+			say(b, "n2", []api.StepActual{{Over: true, ExitCode: 143, Signal: 15}})
+		}, state: api.JobFailed, code: 143, text: "step 0 failed: it has reached its own time limit"},
+		{name: "out of memory", do: func(b *bench) { say(b, "n2", []api.StepActual{{Over: true, ExitCode: 1, OOM: true}}) }, state: api.JobOutOfMemory, code: 1,
+			text: "step 0 failed: it ran out of memory"},
+		{name: "its program is not there", do: func(b *bench) {
+			say(b, "n2", []api.StepActual{{Over: true, ExitCode: 2, Error: "execve(): train: No such file or directory"}})
+		}, state: api.JobFailed, code: 2, text: "step 0 failed: n2: execve(): train: No such file or directory"},
+		{name: "in the same word as the end of its script", do: func(b *bench) {
+			say(b, "n1", []api.StepActual{{ID: 1, Over: true, ExitCode: 4}}, exit(0, 5))
+		}, state: api.JobFailed, code: 4, text: "step 1 failed: it ended with code 4"},
+		{name: "told of after the script, which failed of it", do: func(b *bench) {
+			say(b, "n1", nil, exit(0, 5))
+			say(b, "n2", []api.StepActual{failed})
+		}, script: 5, state: api.JobFailed, code: 3, text: text},
+		{name: "told of after the script, which took no notice", do: func(b *bench) {
+			say(b, "n1", nil, exit(0, 0))
+			say(b, "n2", []api.StepActual{failed})
+		}, state: api.JobFailed, code: 3, text: text},
+		{name: "stopped with its script", do: func(b *bench) {
+			say(b, "n1", nil, exit(0, 0))
+			say(b, "n2", []api.StepActual{{Over: true, ExitCode: 143, Signal: 15}})
+		}, state: api.JobCompleted},
+		{name: "cancelled meanwhile", do: func(b *bench) {
+			say(b, "n2", []api.StepActual{failed})
+			b.must(Cancel{Job: 1})
+		}, script: 143, state: api.JobCancelled, code: 1, text: "cancelled"},
+		{name: "its node is lost", do: func(b *bench) {
+			say(b, "n2", []api.StepActual{failed})
+			b.say("n2", api.MemberActual{MemberKey: b.key(1), Phase: api.PhaseLost})
+		}, script: 143},
+		{name: "run again", spec: func(s *api.Spec) { s.MaxRetries = &one }, do: func(b *bench) { say(b, "n2", []api.StepActual{failed}) }, script: 143},
+		{name: "run again after a script that took no notice", spec: func(s *api.Spec) { s.MaxRetries = &one }, do: func(b *bench) {
+			say(b, "n1", nil, exit(0, 0))
+			say(b, "n2", []api.StepActual{failed})
+		}},
+		{name: "run again once", spec: func(s *api.Spec) { s.MaxRetries = &one }, do: func(b *bench) {
+			say(b, "n1", nil, exit(0, 0))
+			say(b, "n2", []api.StepActual{failed})
+			b.phase(1, "n1", api.PhaseStopped, exit(0, 0))
+			b.phase(1, "n2", api.PhaseStopped)
+			b.after(time.Hour)
+			b.start(1)
+			begin(b, api.StepAsk{StepComponent: api.StepComponent{Tasks: 1, NodeList: []string{"n2"}}})
+			say(b, "n1", nil, exit(0, 0))
+			say(b, "n2", []api.StepActual{failed})
+		}, script: 143, state: api.JobFailed, code: 3, text: text + "; crash for the 2nd time, of 1 re-runs none is left"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := newBench(t, 2)
+			b.unwritten() // thirteen jobs that begin alike
+			spec := specOf(2)
+			spec.Launch, spec.Fail = api.LaunchBatch, api.FailAny
+			if c.spec != nil {
+				c.spec(spec)
+			}
+			b.must(Submit{Key: "k", Spec: spec, SpecHash: hashOf(spec), Partition: "main"})
+			b.start(1)
+			for _, n := range []string{"n2", "n1"} {
+				if out := begin(b, api.StepAsk{StepComponent: api.StepComponent{Tasks: 1, NodeList: []string{n}}}); !out.Applied {
+					t.Fatal(out.Refused)
+				}
+			}
+			c.do(b)
+			b.phase(1, "n1", api.PhaseStopped, exit(0, c.script))
+			b.phase(1, "n2", api.PhaseStopped)
+			v := b.w.Job(1).Verdict
+			switch {
+			case v == nil && c.state != "":
+				t.Errorf("it runs again, want %s", c.state)
+			case v != nil && (v.State != c.state || v.ExitCode != c.code || v.Text != c.text):
+				t.Errorf("%s, code %d, %q", v.State, v.ExitCode, v.Text)
+			}
+		})
+	}
+}
+
 // TestCardUnderAStep: a card whose node says that it is being stopped before it says what became of the card has ended the step that a
 // task of that node has ended by itself; beside one that was only stopped it says nothing.
 func TestCardUnderAStep(t *testing.T) {

@@ -117,11 +117,15 @@ func verdict(set *api.Settings, j *Job, now time.Time) *Verdict {
 	d := j.Drain
 	done := count(j, api.RankDone)
 	killed := killedMember(j)
+	byStep := endedByStep(j)
+	if byStep && j.Spec.Launch == api.LaunchBatch {
+		done = 0 // what its script returned is not what it is judged by
+	}
 	switch {
-	case killed != nil && (allDone(j) || d.Cause == api.CauseOOM && len(d.Reports) == 0):
+	case !byStep && killed != nil && (allDone(j) || d.Cause == api.CauseOOM && len(d.Reports) == 0):
 		r := ofKills(j, killed)
 		return verdictOf(j, r.Cause, r.Trigger, r.Text)
-	case d.Cause == api.CauseCompleted || allDone(j):
+	case !byStep && (d.Cause == api.CauseCompleted || allDone(j)):
 		return &Verdict{State: api.JobCompleted, Cause: api.CauseCompleted, Trigger: -1, Text: endedText(j)}
 	case j.Cancelled:
 		text := "cancelled"
@@ -153,6 +157,9 @@ func verdictOf(j *Job, c api.Cause, trigger int, text string) *Verdict {
 	}
 	if trigger >= 0 && j.Ranks[trigger].Exited && j.Ranks[trigger].ExitCode != 0 {
 		v.ExitCode, v.Signal = j.Ranks[trigger].ExitCode, j.Ranks[trigger].Signal
+	}
+	if endedByStep(j) && c == j.StepFault.Cause {
+		v.ExitCode, v.Signal = j.StepFault.ExitCode, j.StepFault.Signal
 	}
 	if class := c.ExitClass(); class != 0 {
 		// What a rank returned says only how it took the stop.

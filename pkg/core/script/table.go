@@ -188,13 +188,10 @@ var asked = []Option{
 		}},
 	{Long: "checkpoint", Kind: Value, Arg: "drain", Group: groupTime,
 		Help: "take checkpoints (gckpt put) only while the job is being stopped",
-		Set: func(a *Ask, v string) error {
-			if v != api.CheckpointDrain {
-				return bad("not known", "write --checkpoint=drain, or leave it out to take them at any time")
-			}
-			a.Spec.Checkpoint = v
-			return nil
-		}},
+		Set:  onlyWord("checkpoint", api.CheckpointDrain, "to take them at any time", func(a *Ask) *string { return &a.Spec.Checkpoint })},
+	{Long: "fail", Kind: Value, Arg: "any", Group: groupTime,
+		Help: "a step that fails ends the job as its script would have, and its first failing task the step",
+		Set:  onlyWord("fail", api.FailAny, "to let the script decide", func(a *Ask) *string { return &a.Spec.Fail })},
 	{Long: "stop-signal", Kind: Value, Arg: "SIG", Group: groupTime,
 		Help: "the stop signal (TERM)",
 		Set:  cmdline.Parsed(func(a *Ask) *string { return &a.Spec.StopSignal }, ParseSignalName)},
@@ -386,6 +383,17 @@ var asked = []Option{
 	{Long: "version", OnLine: true, Short: 'V', List: Exact, Group: groupSubmit,
 		Help: "print the version",
 		Set:  func(a *Ask, _ string) error { a.Version = true; return nil }},
+}
+
+// onlyWord takes the one word that an option knows.
+func onlyWord(option, word, without string, into func(*Ask) *string) func(*Ask, string) error {
+	return func(a *Ask, v string) error {
+		if v != word {
+			return bad("not known", "write --"+option+"="+word+", or leave it out "+without)
+		}
+		*into(a) = v
+		return nil
+	}
 }
 
 func setHelp(a *Ask, v string) error {

@@ -138,7 +138,7 @@ var bugs = []bug{
 		insert("core/gang/verdict.go", "\tswitch c {\n\tcase api.CauseCrash, api.CauseOOM, api.CauseLaunch,", "\tif c == api.CausePreempted && bug() {\n\t\treturn true\n\t}\n"),
 	}},
 	{"everyone-refunded", "a second cause during a drain gives the charge for the first one back", []mutate.Change{
-		replace("core/gang/drain.go", "\tif len(d.Reports) > 0 {\n\t\tcharge(j, d.Cause)", "\tif len(d.Reports) > 0 && !(bug() && len(d.Later) > 0) {\n\t\tcharge(j, d.Cause)"),
+		replace("core/gang/drain.go", "\tif len(d.Reports) > 0 || begun ==", "\tif len(d.Reports) > 0 && !(bug() && len(d.Later) > 0) || begun =="),
 	}},
 	{"charged-at-both-ends", "an accident is charged when its drain begins and when it is complete", []mutate.Change{
 		replace("core/gang/drain.go", "\tif len(d.Reports) == 0 && j.Presumed == nil {\n", "\tif (len(d.Reports) == 0 || bug()) && j.Presumed == nil {\n"),

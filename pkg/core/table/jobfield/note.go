@@ -20,6 +20,7 @@ var Notes = []Noted{
 	{"Comment", true, " ", func(j *api.Job) string { return j.Comment }},
 	{"Extra", true, "", func(j *api.Job) string { return j.Extra }},
 	{"Licenses", false, "", func(j *api.Job) string { return api.PoolText(j.Pools, "licence") }},
+	{"Fail", false, "", func(j *api.Job) string { return j.Fail }},
 	{"SubmitRule", false, "", func(j *api.Job) string { return api.RuleText(j.Ruled) }},
 }
 
