@@ -251,16 +251,16 @@ func programs(t *testing.T) string {
 		to := filepath.Join(dir, filepath.Base(path))
 		switch filepath.Base(path) {
 		case "gnoded":
-			err = os.WriteFile(to, fmt.Appendf(nil, `#!/bin/sh
+			err = os.WriteFile(to+".sh", fmt.Appendf(nil, `#!/bin/sh
 name=${1##*/}; boot=%s/boot.${name%%.toml}
 [ ! -e $boot ] || mount --bind $boot /proc/sys/kernel/random/boot_id
 exec %s "$@"
 `, dir, path), 0o755)
-		case "gangd": // it looks for the others where it is itself
-			var data []byte
-			if data, err = os.ReadFile(path); err == nil {
-				err = os.WriteFile(to, data, 0o755)
+			if err == nil {
+				err = copied(to+".sh", to)
 			}
+		case "gangd": // it looks for the others where it is itself
+			err = copied(path, to)
 		default:
 			err = os.Symlink(path, to)
 		}
@@ -270,6 +270,10 @@ exec %s "$@"
 	}
 	return dir
 }
+
+// copied is a copy of a program that can be run at once: what this process has open to write is so too in what another test forks
+// meanwhile, and a program is busy for as long as anybody has.
+func copied(from, to string) error { return exec.Command("cp", from, to).Run() }
 
 // listen has the site tell of jobs, and logs in at its page.
 func (b *blame) listen() {
