@@ -51,7 +51,7 @@ func (r *run) outside() error {
 			s.Group = &i
 		}
 	}
-	r.box = api.Container{WorkDir: r.box.WorkDir} // the job runs in it
+	r.jobsBox, r.box = r.box.Image != "", api.Container{WorkDir: r.box.WorkDir} // the job runs in it
 	r.told = a.heterogeneous()
 	err = r.step(a.ref(), 0)
 	code := program.ExitCode(err)

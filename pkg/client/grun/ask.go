@@ -43,6 +43,8 @@ type ask struct {
 	label, unbuffered     bool
 	killOnBad, firstCode  bool // see client.Options
 	killSet               bool // somebody has said so
+	remapRoot             bool // tasks are root in user namespaces
+	jobsBox               bool // the job that was made for the step runs in a container
 	wait                  time.Duration
 	multi, pty            bool
 	quiet, verbose        int

@@ -1,8 +1,10 @@
 package grun
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
+	"strconv"
 
 	"gangd/pkg/client/program"
 	"gangd/pkg/core/container"
@@ -18,6 +20,8 @@ func containers() (rows []Option) {
 			row.Kind = value
 		}
 		switch {
+		case o.Steps != nil:
+			row.Alloc, row.Set = false, func(a *ask, v string) error { return setTruth(&a.remapRoot, v, *o.Steps) }
 		case o.Refused != "":
 			row.Alloc, row.Help = false, ""
 			row.Group, row.List, row.Note, row.Use = groupNot, refusedList, o.Refused, o.Use
@@ -32,13 +36,30 @@ func containers() (rows []Option) {
 	return rows
 }
 
+// setTruth sets what an option without a value says, whose variable may also say no.
+func setTruth(into *bool, v string, is bool) error {
+	if v != "" {
+		yes, err := strconv.ParseBool(v)
+		if err != nil {
+			return errors.New("want 1 or 0")
+		}
+		is = is == yes
+	}
+	*into = is
+	return nil
+}
+
 // ofTheJob: a variable that named the container of the job around is no wish for another one in it.
 func ofTheJob(g given) bool {
 	return g.env != "" && g.o.Group == groupBox && os.Getenv(container.EnvName) != ""
 }
 
 func (r *run) contain(dir string) error {
-	if option := script.CheckContainer(&r.box); option != "" {
+	option := script.CheckContainer(&r.box)
+	if option == "" && r.remapRoot && r.box.Image == "" && !r.jobsBox && os.Getenv(container.EnvName) == "" {
+		option = "container-remap-root"
+	}
+	if option != "" {
 		return program.Usagef("--%s: %s; %s", option, script.NoContainer, script.NoContainerUse)
 	}
 	if r.box.Image != "" {

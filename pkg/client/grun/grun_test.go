@@ -287,3 +287,37 @@ func TestPrograms(t *testing.T) {
 		}
 	}
 }
+
+// TestRootInAContainer: whether tasks are root in it is said for a step that runs in one, by the last word, or by pyxis' variables.
+func TestRootInAContainer(t *testing.T) {
+	for line, want := range map[string]bool{
+		"true": false, "--container-remap-root true": true, "--container-remap-root --no-container-remap-root true": false,
+		"--no-container-remap-root --container-remap-root true": true,
+	} {
+		cmd, _, err := parse(strings.Fields(line))
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, err := take("srun", 0, cmd)
+		if err != nil || a.remapRoot != want {
+			t.Errorf("%s: %v, %v", line, a.remapRoot, err)
+		}
+		r := &run{name: "srun", ask: a}
+		if err := r.contain("/"); (err != nil) != want || want && err.Error() != "--container-remap-root: speaks of a container, and none is asked for; name one: --container-image=IMAGE" {
+			t.Errorf("%s without a container: %v", line, err)
+		}
+		if r.jobsBox = true; r.contain("/") != nil {
+			t.Errorf("%s in the container of the job: %v", line, r.contain("/"))
+		}
+	}
+	for value, want := range map[string]bool{"1": true, "yes": false, "0": false} {
+		t.Setenv("PYXIS_CONTAINER_REMAP_ROOT", value)
+		cmd, _, err := parse([]string{"true"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a, err := take("srun", 0, cmd); err == nil && a.remapRoot != want || (err != nil) != (value == "yes") {
+			t.Errorf("PYXIS_CONTAINER_REMAP_ROOT=%s: %v", value, err)
+		}
+	}
+}

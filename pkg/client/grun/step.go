@@ -133,7 +133,7 @@ func (r *run) options(job api.JobRef, epoch int) (*stepclient.Options, error) {
 	}
 	o.Body.Client.Extra, o.Body.Bind, o.MPI = r.extraEnv(mask), r.bind, r.mpi
 	o.Body.TaskProlog, o.Body.TaskEpilog, o.Body.PerTask = r.taskProlog, r.taskEpilog, r.perTask()
-	o.Body.CardsOf = r.cardsOf
+	o.Body.CardsOf, o.Body.RemapRoot = r.cardsOf, r.remapRoot
 	if err := r.components(o, mask); err != nil {
 		return nil, err
 	}

@@ -221,6 +221,13 @@ func sorted(s string) string {
 
 func two() *nodes { return &nodes{tasks: [][]int{{0, 1}, {2}}} }
 
+// userNamespace says why nobody may make one here.
+func userNamespace() error {
+	cmd := exec.Command("true")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER, UidMappings: []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}}}
+	return cmd.Run()
+}
+
 func TestSteps(t *testing.T) {
 	cases := []struct {
 		name, script string
@@ -256,6 +263,15 @@ func TestSteps(t *testing.T) {
 		{name: "a directory that is not there", script: `pwd`, change: func(o *Options) { o.Body.Dir = "/nowhere"; o.OnlyTask = 0 }, out: "/tmp\n",
 			err: "n1: error: the working directory /nowhere can't be entered: No such file or directory; the tasks run in /tmp\n" +
 				"n2: error: the working directory /nowhere can't be entered: No such file or directory; the tasks run in /tmp\n"},
+	}
+	if err := userNamespace(); err == nil {
+		cases = append(cases, cases[0])
+		c := &cases[len(cases)-1]
+		one := func(id int) string { return fmt.Sprintf("%10d %10d %10d\n", 0, id, 1) }
+		c.name, c.script = "root in a user namespace", `[ $(id -u).$(id -g) = 0.0 ] && cat /proc/self/uid_map && cat /proc/self/gid_map`
+		c.change, c.out = func(o *Options) { o.Body.RemapRoot = true }, sorted(strings.Repeat(one(os.Getuid())+one(os.Getgid()), 3))
+	} else {
+		t.Log("without user namespaces:", err)
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {

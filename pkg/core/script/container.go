@@ -17,7 +17,9 @@ type ContainerOption struct {
 	Refused   string // why it can't be done; Use is what can
 	Use       string
 	Pointless string // why it changes nothing
-	Set       func(c *api.Container, v string) error
+	// Steps take it all the same, those of srun and grun; true and false is what it says.
+	Steps *bool
+	Set   func(c *api.Container, v string) error
 }
 
 // Env is the variable of pyxis that says the same.
@@ -43,11 +45,12 @@ var ContainerOptions = []ContainerOption{
 		Set: truth(func(c *api.Container, on bool) { c.ReadOnly = on })},
 	{Long: "container-writable", Help: "what is written in the container is kept in memory and gone with it, which is the default",
 		Set: truth(func(c *api.Container, on bool) { c.ReadOnly = !on })},
-	{Long: "no-container-remap-root", Pointless: "nobody is root in a container"},
+	{Long: "no-container-remap-root", Help: "do not, which is the default", Pointless: "no script is root in a container", Steps: new(false)},
 	{Long: "no-container-entrypoint", Pointless: "the program is what runs in the container"},
 	{Long: "container-name", Arg: "NAME", Refused: "containers are not kept after their end", Use: "use --container-image"},
 	{Long: "container-save", Arg: "FILE", Refused: "containers are not saved", Use: "make the image before, and use --container-image"},
-	{Long: "container-remap-root", Refused: "nobody is root in a container", Use: "install what is needed into the image"},
+	{Long: "container-remap-root", Help: "each task is root in a user namespace, with no more rights than its user",
+		Refused: "no script is root in a container", Use: "give it to srun, for its steps", Steps: new(true)},
 	{Long: "container-entrypoint", Refused: "the program is what runs in the container", Use: "call the entrypoint in it"},
 	{Long: "container-entrypoint-log", Refused: "the program is what runs in the container", Use: "call the entrypoint in it"},
 }

@@ -46,7 +46,7 @@ func TestContainerOptions(t *testing.T) {
 		"container-mount-home":            "speaks of a container, and none is asked for",
 		"container-name=x":                "containers are not kept after their end",
 		"container-save=/x":               "containers are not saved",
-		"container-remap-root":            "nobody is root in a container",
+		"container-remap-root":            "no script is root in a container; give it to srun, for its steps",
 		"container-entrypoint":            "the program is what runs in the container",
 	} {
 		if c, err := build(line); !strings.Contains(err, want) {

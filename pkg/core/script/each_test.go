@@ -427,7 +427,7 @@ func TestContainerVariables(t *testing.T) {
 		"PYXIS_CONTAINER_IMAGE=/i PYXIS_CONTAINER_MOUNT_HOME=0":                          "",
 		"PYXIS_CONTAINER_IMAGE=/i PYXIS_CONTAINER_READONLY=1 PYXIS_CONTAINER_WRITABLE=1": "",
 		"PYXIS_CONTAINER_IMAGE=/i PYXIS_CONTAINER_REMAP_ROOT=0":                          "",
-		"PYXIS_CONTAINER_IMAGE=/i PYXIS_CONTAINER_REMAP_ROOT=1":                          "PYXIS_CONTAINER_REMAP_ROOT: --container-remap-root: nobody is root in a container; install what is needed into the image",
+		"PYXIS_CONTAINER_IMAGE=/i PYXIS_CONTAINER_REMAP_ROOT=1":                          "PYXIS_CONTAINER_REMAP_ROOT: --container-remap-root: no script is root in a container; give it to srun, for its steps",
 		"PYXIS_CONTAINER_IMAGE=/i PYXIS_CONTAINER_NAME=0":                                "PYXIS_CONTAINER_NAME: --container-name=0: containers are not kept after their end; use --container-image",
 	} {
 		s, _, err := Environ(strings.Fields(env))

@@ -237,6 +237,9 @@ func (l *launcher) startTask(t *task, dir string, env []string) error {
 		sys.Setctty, sys.Ctty = true, 0
 		env = setEnv(env, l.body.Term)
 	}
+	if l.body.RemapRoot {
+		remapRoot(sys)
+	}
 	inherited := []uintptr{files.in.Fd(), files.out.Fd(), files.err.Fd()}
 	if l.pmi != nil {
 		f, more, err := l.pmi.Task(t.number, len(inherited))
@@ -265,7 +268,7 @@ func (l *launcher) startTask(t *task, dir string, env []string) error {
 	})
 	if err != nil {
 		files.abandon()
-		return &startFailure{argv[0], err}
+		return &startFailure{argv[0], l.remapFailure(err)}
 	}
 	t.pid = pid
 	if fd, err := unix.PidfdOpen(pid, 0); err == nil {
@@ -275,6 +278,22 @@ func (l *launcher) startTask(t *task, dir string, env []string) error {
 	t.epilog = newEpilog(hooks, dir, env, files)
 	l.wire(t, files)
 	return nil
+}
+
+// remapRoot has a task be root where its user is the only one: it changes modes and owners of what is its user's anyway, as
+// installers of packages want it, and may do nothing else that the user may not.
+func remapRoot(sys *syscall.SysProcAttr) {
+	sys.Cloneflags |= unix.CLONE_NEWUSER
+	sys.UidMappings = []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}}
+	sys.GidMappings = []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}}
+}
+
+// remapFailure says of an error that may be the node's word on user namespaces that it may be.
+func (l *launcher) remapFailure(err error) error {
+	if l.body.RemapRoot && (errors.Is(err, unix.EPERM) || errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.ENOSYS)) {
+		return fmt.Errorf("as root in a user namespace, which this node may not allow (user.max_user_namespaces, AppArmor): %w", err)
+	}
+	return err
 }
 
 // limits are the soft limits of a task: of the client's those that its user or the site passes on.

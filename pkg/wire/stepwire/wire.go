@@ -128,6 +128,8 @@ type Body struct {
 	// TaskProlog and TaskEpilog are the user's programs around each task; empty: none.
 	TaskProlog string `json:"task_prolog,omitempty"`
 	TaskEpilog string `json:"task_epilog,omitempty"`
+	// RemapRoot: each task is root in a user namespace of its own, in which its user is all there is.
+	RemapRoot bool `json:"remap_root,omitempty"`
 	// Own: what launchers say is in gangd's words, and not in those of Slurm's slurmstepd.
 	Own bool `json:"own,omitempty"`
 }
