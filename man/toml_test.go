@@ -11,7 +11,7 @@ import (
 )
 
 // TestConfigurationPage holds gangd.toml(5) to docs/configuration.md, which pkg/controller/config makes: the same keys, in the
-// same order, with the same defaults.
+// same order, with the same defaults, and the same said of when a change counts.
 func TestConfigurationPage(t *testing.T) {
 	ref, err := os.ReadFile("../docs/configuration.md")
 	if err != nil {
@@ -23,12 +23,19 @@ func TestConfigurationPage(t *testing.T) {
 	}
 	text := regexp.MustCompile(`\\f[BIR]`).ReplaceAllString(strings.ReplaceAll(string(b), `\-`, "-"), "")
 	var want, got []string
-	for _, m := range regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\| [^|]* \\| ([^|]*) \\|").FindAllStringSubmatch(string(ref), -1) {
-		want = append(want, m[1]+" "+strings.ReplaceAll(strings.TrimSpace(m[2]), "`", ""))
+	for _, m := range regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\| [^|]* \\| ([^|]*) \\| (live|next job|restart) \\|").FindAllStringSubmatch(string(ref), -1) {
+		want = append(want, m[1]+" "+strings.ReplaceAll(strings.TrimSpace(m[2]), "`", "")+" "+m[3])
 	}
 	for _, m := range regexp.MustCompile(`(?m)^\.TP\n([a-z_]+) = .*\n(.*)`).FindAllStringSubmatch(text, -1) {
-		_, value, _ := strings.Cut(m[2], " Default: ")
-		got = append(got, m[1]+" "+strings.TrimSuffix(value, "."))
+		text, value, _ := strings.Cut(m[2], " Default: ")
+		when := "live"
+		switch {
+		case strings.HasSuffix(text, " A change takes a restart."):
+			when = "restart"
+		case strings.HasSuffix(text, " A change counts from the next job on."):
+			when = "next job"
+		}
+		got = append(got, m[1]+" "+strings.TrimSuffix(value, ".")+" "+when)
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("gangd.toml.5 and docs/configuration.md differ (-config +page):\n%s", diff)

@@ -44,8 +44,10 @@ const (
 type checks struct {
 	ctx  context.Context
 	file text
-	at   map[string]int // lines of keys
+	set  map[string]string // overrides
+	at   map[string]int    // lines of keys
 	list finding.List
+	keys []string // of what is found, as long as list
 }
 
 // place is where a key stands, or the key where it does not.
@@ -62,15 +64,24 @@ func (c *checks) add(id, key, format string, args ...any) {
 	if place != key {
 		format = key[strings.LastIndexByte(key, '.')+1:] + ": " + format
 	}
-	c.list.Add(id, place, format, args...)
+	c.found(id, key, place, format, args...)
+}
+
+func (c *checks) found(id, key, subject, format string, args ...any) {
+	c.list.Add(id, subject, format, args...)
+	c.keys = append(c.keys, key)
 }
 
 // begin reads the file; what can't be read is a finding.
-func begin(ctx context.Context, path string) *checks {
-	c := &checks{ctx: ctx}
+func begin(ctx context.Context, path string, set []string) *checks {
+	c := &checks{ctx: ctx, set: map[string]string{}}
+	for _, kv := range set {
+		key, value, _ := strings.Cut(kv, "=")
+		c.set[strings.TrimSpace(key)] = value
+	}
 	var err error
 	if c.file, err = readText(path); err != nil {
-		c.list.Add("config-unreadable", path, "%s", strings.TrimPrefix(err.Error(), "configuration: "))
+		c.found("config-unreadable", "", path, "%s", strings.TrimPrefix(err.Error(), "configuration: "))
 	}
 	return c
 }
@@ -88,7 +99,7 @@ func (c *checks) refused(err error) {
 			id = "config-syntax"
 		}
 		subject, text := c.cut(err.Error())
-		c.list.Add(id, subject, "%s", text)
+		c.found(id, "", subject, "%s", text)
 	}
 }
 
@@ -106,19 +117,31 @@ func (c *checks) cut(text string) (place, rest string) {
 
 // CheckController finds what is wrong with a configuration of gangd, and with what it names on this host.
 func CheckController(ctx context.Context, path string, set []string) finding.List {
-	c := begin(ctx, path)
+	c, _ := checkController(ctx, path, set)
+	return c.list
+}
+
+// checkController is nil beside what it has found where the file can't be used.
+func checkController(ctx context.Context, path string, set []string) (*checks, *Controller) {
+	c := begin(ctx, path, set)
 	if c.list != nil {
-		return c.list
+		return c, nil
 	}
 	cfg, err := controllerOf(c.file, set)
 	if err != nil {
 		c.refused(err)
-		return c.list
+		return c, nil
 	}
+	c.controller(cfg)
+	return c, cfg
+}
+
+// controller looks at a configuration of gangd that can be read.
+func (c *checks) controller(cfg *Controller) {
 	c.at = keyLines(c.file.data)
 	for _, w := range cfg.Warnings {
 		subject, text := c.cut(w)
-		c.list.Add("config-cap", subject, "%s", text)
+		c.found("config-cap", "", subject, "%s", text)
 	}
 	for key, path := range map[string]string{"fence_hook": cfg.FenceHook, "idle_hook": cfg.IdleHook, "submit_rule": cfg.SubmitRule} {
 		c.program(key, path)
@@ -157,7 +180,6 @@ func CheckController(ctx context.Context, path string, set []string) finding.Lis
 			c.add("config-topology-nodes", "topology_file", "not among nodes: %s", strings.Join(missing, ", "))
 		}
 	}
-	return c.list
 }
 
 func belowSwitches(switches []api.Switch) []string {
@@ -181,15 +203,26 @@ func lacking(names, others []string) (out []string) {
 
 // CheckNode finds what is wrong with a configuration of gnoded, and with what it names on this host.
 func CheckNode(ctx context.Context, path, name string, set []string) finding.List {
-	c := begin(ctx, path)
+	c, _ := checkNode(ctx, path, name, set)
+	return c.list
+}
+
+func checkNode(ctx context.Context, path, name string, set []string) (*checks, *Node) {
+	c := begin(ctx, path, set)
 	if c.list != nil {
-		return c.list
+		return c, nil
 	}
 	cfg, err := nodeOf(c.file, name, set)
 	if err != nil {
 		c.refused(err)
-		return c.list
+		return c, nil
 	}
+	c.node(cfg)
+	return c, cfg
+}
+
+// node looks at a configuration of gnoded that can be read.
+func (c *checks) node(cfg *Node) {
 	c.at = keyLines(c.file.data)
 	c.joined(cfg)
 	for i := range cfg.Controllers {
@@ -200,7 +233,7 @@ func CheckNode(ctx context.Context, path, name string, set []string) finding.Lis
 	c.state(cfg.StateDir, 0o066) // users of ranks pass it
 	c.groups("groups", cfg.Groups)
 	if cfg.Login {
-		return c.list
+		return
 	}
 	c.program("health_program", cfg.HealthProgram)
 	hooks := map[string]string{"prolog": cfg.Prolog, "epilog": cfg.Epilog, "task_prolog": cfg.TaskProlog, "task_epilog": cfg.TaskEpilog}
@@ -224,7 +257,6 @@ func CheckNode(ctx context.Context, path, name string, set []string) finding.Lis
 	}
 	c.mounts(cfg.RequireMounts)
 	c.machine(cfg)
-	return c.list
 }
 
 // program looks at one that the daemon would run.

@@ -208,17 +208,7 @@ func (c *Controller) Policy() order.Policy {
 
 // check finds what no single key can show.
 func (c *Controller) check(src *source) []error {
-	var errs []error
-	if c.NodeTimeout <= c.Heartbeat {
-		errs = append(errs, src.wrong("node_timeout", fmt.Sprintf("want more than heartbeat (%v): a node would be lost between two beats",
-			c.Heartbeat)))
-	}
-	if c.RetryBackoffMax < c.RetryBackoff {
-		errs = append(errs, src.wrong("retry_backoff_max", fmt.Sprintf("want at least retry_backoff (%v)", c.RetryBackoff)))
-	}
-	if c.Lease != 0 && c.Lease <= c.Heartbeat {
-		errs = append(errs, src.wrong("lease", fmt.Sprintf("want off, or more than heartbeat (%v): beats renew it", c.Heartbeat)))
-	}
+	errs := c.checkTimes(src)
 	if c.TopologyFile != "" {
 		var err error
 		if c.Switches, err = readTopology(c.TopologyFile); err != nil {
@@ -230,6 +220,22 @@ func (c *Controller) check(src *source) []error {
 	errs = append(errs, checkPartitions(c.Partitions, c.Accounts, src)...)
 	errs = append(errs, c.checkPools(src)...)
 	return append(errs, checkAccounts(c.Accounts, src)...)
+}
+
+// checkTimes are the rules between keys of which some take a restart and some do not.
+func (c *Controller) checkTimes(src *source) []error {
+	var errs []error
+	if c.NodeTimeout <= c.Heartbeat {
+		errs = append(errs, src.wrong("node_timeout", fmt.Sprintf("want more than heartbeat (%v): a node would be lost between two beats",
+			c.Heartbeat)))
+	}
+	if c.RetryBackoffMax < c.RetryBackoff {
+		errs = append(errs, src.wrong("retry_backoff_max", fmt.Sprintf("want at least retry_backoff (%v)", c.RetryBackoff)))
+	}
+	if c.Lease != 0 && c.Lease <= c.Heartbeat {
+		errs = append(errs, src.wrong("lease", fmt.Sprintf("want off, or more than heartbeat (%v): beats renew it", c.Heartbeat)))
+	}
+	return errs
 }
 
 // checkWeb keeps sessions off a network that others can listen to.

@@ -40,7 +40,14 @@ const referenceHead = `# Configuration
 
 ` + "`gangd --config FILE`" + ` and ` + "`gnoded --config FILE [--name NAME]`" + ` read TOML. A key given with ` + "`--set key=value`" + `
 wins over the file, the file over the default. Unknown keys and bad values are refused at start, all of
-them at once, with file, line and the nearest valid key. Nothing is read again while a daemon runs.
+them at once, with file, line and the nearest valid key. ` + "`gctl reload`" + `, and SIGHUP to a daemon, read the file again: see
+"Change the configuration" in operations.md. The column *change* says when a change counts:
+
+| change | |
+|---|---|
+| live | at once |
+| next job | at once; a job that runs may keep what it started with |
+| restart | when the daemon is started again, which touches no job |
 
 | type | written |
 |---|---|
@@ -90,17 +97,17 @@ login = true
 `
 
 func writeRows(b *strings.Builder, rows []row, fields map[string]any) {
-	b.WriteString("| key | type | default | meaning |\n|---|---|---|---|\n")
+	b.WriteString("| key | type | default | change | meaning |\n|---|---|---|---|---|\n")
 	for _, r := range rows {
 		f := reflect.ValueOf(fields[r.key])
 		fallback := r.fallback
 		if fallback == "" {
-			fallback = "`" + shown(f) + "`"
+			fallback = "`" + asDefault(f) + "`"
 			if fallback == "``" {
 				fallback = ""
 			}
 		}
-		fmt.Fprintf(b, "| `%s` | %s | %s | %s |\n", r.key, typeName(f), fallback, r.text)
+		fmt.Fprintf(b, "| `%s` | %s | %s | %s | %s |\n", r.key, typeName(f), fallback, r.when, r.text)
 	}
 }
 
@@ -122,8 +129,8 @@ func typeName(f reflect.Value) string {
 	return "number"
 }
 
-// shown writes a default as a person would in the file.
-func shown(f reflect.Value) string {
+// asDefault writes a default as a person would in the file.
+func asDefault(f reflect.Value) string {
 	switch v := f.Interface().(type) {
 	case time.Duration:
 		if v > 0 && v%time.Minute == 0 {

@@ -147,6 +147,22 @@ func take(f *os.File, dir string) error {
 	}
 }
 
+// Holder is the process that has the lock of dir, 0 when nobody has.
+func Holder(dir string) (pid int, err error) {
+	f, err := os.Open(filepath.Join(dir, "lock"))
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	switch err := unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB); {
+	case err == nil: // given back with the file
+		return 0, nil
+	case !errors.Is(err, unix.EWOULDBLOCK):
+		return 0, fmt.Errorf("lock %s: %w", f.Name(), err)
+	}
+	return holder(f.Name()), nil
+}
+
 // holder is the process that wrote its number into the lock file, 0 when none did yet.
 func holder(name string) int {
 	b, err := os.ReadFile(name)
