@@ -48,13 +48,16 @@ func command() *cobra.Command {
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM, os.Interrupt)
 			defer stop()
+			hangups := lifesign.Hangups()
 			log := logger(os.Stderr, cfg.LogFormat)
-			lifesign.OutliveHangup(log)
 			paceGarbage()
 			return controller.Run(ctx, cfg, controller.Options{
 				Log:         log,
 				AcceptStore: accept,
 				Signs:       signs,
+				File:        file,
+				Set:         set,
+				Hangups:     hangups,
 			})
 		},
 	}

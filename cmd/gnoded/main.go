@@ -72,9 +72,9 @@ func command() *cobra.Command {
 			defer stop()
 			defer context.AfterFunc(ctx, signs.Stopping)()
 			log := logger(os.Stderr, cfg.LogFormat)
-			lifesign.OutliveHangup(log)
+			reload := &reload{file: file, name: name, set: set, hangups: lifesign.Hangups(), running: cfg, log: log, again: make(chan noded.Options)}
 			found := &findings{check: func(ctx context.Context) finding.List { return config.CheckNode(ctx, file, name, set) }}
-			return serve(ctx, cfg, signs, log, found)
+			return serve(ctx, cfg, signs, log, found, reload)
 		},
 	}
 	cmd.Flags().StringVar(&file, "config", "", "configuration `FILE` (TOML), see gnoded.toml(5)")
@@ -100,7 +100,8 @@ func probeCommand() *cobra.Command {
 	}
 }
 
-func serve(ctx context.Context, cfg *config.Node, signs *lifesign.Signs, log *slog.Logger, found *findings) error {
+func serve(ctx context.Context, cfg *config.Node, signs *lifesign.Signs, log *slog.Logger, found *findings,
+	reload *reload) error {
 	known := relay.OpenList(filepath.Join(cfg.StateDir, "relay"), cfg.Controllers, log)
 	way, err := reach(ctx, cfg, known, log)
 	if err != nil {
@@ -109,11 +110,13 @@ func serve(ctx context.Context, cfg *config.Node, signs *lifesign.Signs, log *sl
 	defer way.stop()
 	passOn := relay.Options{Socket: cfg.Socket, Controllers: known, TLS: way.tls, Log: log, Optional: !cfg.SocketAsked,
 		Private: cfg.Dir != "" || os.Geteuid() != 0 && !cfg.Login, Alone: cfg.Login}
+	group, ctx := errgroup.WithContext(ctx)
 	if cfg.Login {
 		passOn.Ready = signs.Ready
-		return relay.Run(ctx, passOn)
+		group.Go(func() error { return relay.Run(ctx, passOn) })
+		group.Go(func() error { reload.keep(ctx); return nil }) // which says that all of a login host takes a restart
+		return group.Wait()
 	}
-	group, ctx := errgroup.WithContext(ctx)
 	owned := make(chan struct{}) // the node's state directory is this process's: so is its place for the relay
 	if cfg.Socket != "" {
 		group.Go(func() error {
@@ -126,12 +129,20 @@ func serve(ctx context.Context, cfg *config.Node, signs *lifesign.Signs, log *sl
 		})
 	}
 	group.Go(func() error { found.keep(ctx); return nil })
-	group.Go(func() error { return serveNode(ctx, cfg, way, signs, log, found, func() { close(owned) }) })
+	group.Go(func() error { return serveNode(ctx, cfg, way, signs, log, found, reload, func() { close(owned) }) })
+	group.Go(func() error {
+		select {
+		case <-owned:
+			reload.keep(ctx)
+		case <-ctx.Done():
+		}
+		return nil
+	})
 	return group.Wait()
 }
 
 func serveNode(ctx context.Context, cfg *config.Node, way *way, signs *lifesign.Signs, log *slog.Logger, found *findings,
-	owned func()) error {
+	reload *reload, owned func()) error {
 	self, err := os.Executable()
 	if err != nil {
 		return err
@@ -143,20 +154,32 @@ func serveNode(ctx context.Context, cfg *config.Node, way *way, signs *lifesign.
 	if provider != nil {
 		defer provider.Close()
 	}
+	o, err := optionsOf(cfg, self)
+	if err != nil {
+		return err
+	}
+	reload.self = self
+	o.GPU, o.Log, o.Signs, o.TLS, o.Enrol = provider, log, signs, way.tls, way.enrol
+	o.Owned, o.Findings, o.Again = owned, found.now, reload.again
+	return noded.Run(ctx, *o)
+}
+
+// optionsOf are those of a configuration, for the gnoded at a path.
+func optionsOf(cfg *config.Node, self string) (*noded.Options, error) {
 	bin := filepath.Dir(self)
 	only, err := cpus.Parse(cfg.CPUList)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	limits, err := proc.JobLimits(cfg.JobLimits) // checked where they were read
 	if err != nil {
-		return err
+		return nil, err
 	}
-	o := noded.Options{Name: cfg.Name, StateDir: cfg.StateDir, Address: cfg.Address, Version: api.Version,
+	return &noded.Options{Name: cfg.Name, StateDir: cfg.StateDir, Address: cfg.Address, Version: api.Version,
 		// A cluster in one directory is one person's, whoever that is; without root there is
 		// no other user to become.
 		SingleUser: cfg.Dir != "" || os.Geteuid() != 0,
-		MinUID:     cfg.MinUID, Groups: cfg.Groups, CPUs: cfg.CPUs, Memory: cfg.Memory, Features: cfg.Features, GPU: provider,
+		MinUID:     cfg.MinUID, Groups: cfg.Groups, CPUs: cfg.CPUs, Memory: cfg.Memory, Features: cfg.Features,
 		Health: noded.Health{Program: sitehook.Program{Path: cfg.HealthProgram, Timeout: cfg.HealthTimeout}, Interval: cfg.HealthInterval},
 		Needs:  noded.Needs{Cards: cfg.ExpectCards, Memory: cfg.ExpectMemory, Mounts: cfg.RequireMounts, Names: cfg.RequireNames},
 		Containers: noded.Containers{On: cfg.Containers, Images: cfg.ContainerImages, Mounts: cfg.ContainerMounts, Within: cfg.ContainerDirs,
@@ -165,12 +188,11 @@ func serveNode(ctx context.Context, cfg *config.Node, way *way, signs *lifesign.
 		Private: noded.Private{Dirs: cfg.PrivateDirs, Path: cfg.PrivatePath, Size: cfg.PrivateSize},
 		Hooks: noded.Hooks{Prolog: cfg.Prolog, Epilog: cfg.Epilog, TaskProlog: cfg.TaskProlog, TaskEpilog: cfg.TaskEpilog,
 			Timeout: cfg.HookTimeout},
-		Shim: shimBeside(bin), BinDir: bin, Commands: cfg.Socket, Log: log, Signs: signs,
+		Shim: shimBeside(bin), BinDir: bin, Commands: cfg.Socket,
 		CPUSets: noded.CPUs{Bind: cfg.CPUBind == "cores" || cfg.CPUBind == "auto" && cfg.Dir == "", Must: cfg.CPUBind == "cores",
 			Near: cfg.MemoryNear, Only: only},
 		CgroupBase: cfg.Cgroup, JobLimits: limits, Processes: int64(cfg.Processes),
-		Controllers: cfg.Controllers, TLS: way.tls, Enrol: way.enrol, Owned: owned, Findings: found.now}
-	return noded.Run(ctx, o)
+		Controllers: cfg.Controllers}, nil
 }
 
 // way is how controllers are reached. Over TLS the certificate is kept renewed until stop.

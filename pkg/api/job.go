@@ -288,6 +288,9 @@ const (
 	EventNodeHealth EventType = "node_health"
 )
 
+// EventReconfigured is of the whole site: its configuration was read again, and Text says by whom and what is otherwise. Its JobID is 0.
+const EventReconfigured EventType = "reconfigured"
+
 // The event types of a reservation's story; their JobID is 0, and Text says the rest.
 const (
 	EventPartitionCreated   EventType = "partition_created"

@@ -21,6 +21,8 @@ const WitnessPath = "/v1/session/witness"
 const (
 	LinePath = "/v1/session/line"
 	WordPath = "/v1/session/word"
+	// FollowPath is where the controller that leads has another read its configuration.
+	FollowPath = "/v1/controllers/follow"
 )
 
 // ControllersHeader is with each answer of a leader of several: the version of the site's list, for relays,
@@ -41,9 +43,11 @@ type Frame struct {
 	Replies []StreamReply `json:"replies,omitempty"`
 	Notes   []MemberNote  `json:"notes,omitempty"`
 	// Controller to node.
-	Welcome *Welcome        `json:"welcome,omitempty"`
-	Desired *Desired        `json:"desired,omitempty"`
-	Streams []StreamRequest `json:"streams,omitempty"`
+	Welcome *Welcome `json:"welcome,omitempty"`
+	// Settings are the site's from now on, where they are others than those of the Welcome. Heartbeat and Lease are as they were.
+	Settings *Settings       `json:"settings,omitempty"`
+	Desired  *Desired        `json:"desired,omitempty"`
+	Streams  []StreamRequest `json:"streams,omitempty"`
 	// Both ways: pieces of calls, which the node opens (see [CallPiece]).
 	Calls   []CallPiece `json:"calls,omitempty"`
 	Lineage uint64      `json:"lineage,omitempty"` // with a Beat of the controller and with assignments: its newest commit

@@ -591,6 +591,11 @@ func (c *Client) Verify(ctx context.Context) (*api.VerifyReply, error) {
 	return reply[api.VerifyReply](ctx, c.last, "GET", "/v1/verify", nil)
 }
 
+// Reload has the controller read its configuration again. It answers when what has changed is on record and in force.
+func (c *Client) Reload(ctx context.Context) (*api.ReloadReply, error) {
+	return reply[api.ReloadReply](ctx, c.last, "POST", "/v1/reload", nil)
+}
+
 // Backup has the controller copy its state to a new directory on its host.
 func (c *Client) Backup(ctx context.Context, r *api.BackupRequest) (*api.BackupReply, error) {
 	return reply[api.BackupReply](ctx, c.last, "POST", "/v1/backup", r)

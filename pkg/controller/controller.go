@@ -21,6 +21,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -65,6 +66,11 @@ type Options struct {
 	Signs *lifesign.Signs // to the service manager; nil: there is none
 	// AcceptStore takes a store that is older than what nodes have seen, instead of holding.
 	AcceptStore bool
+	// File is what the configuration was read from, and Set what was put over it: both hold for a reload too.
+	File string
+	Set  []string
+	// Hangups has one for each SIGHUP; nil: nobody listens.
+	Hangups <-chan os.Signal
 }
 
 // runName is unlike that of any other process, of this store or a copy.
@@ -139,7 +145,9 @@ func Run(ctx context.Context, cfg *config.Controller, opt Options) error {
 	defer endEngine()
 	group.Go(func() error { return eng.Run(engCtx) })
 	group.Go(func() error { return p.sample(ctx, eng) })
+	group.Go(func() error { return p.readAgain(ctx, p.reconfigure) })
 	serveAll(group, listeners)
+	p.keepRunning()
 	opt.Log.Info("gangd is up", "version", api.Version, "socket", cfg.Socket, "listen", cfg.Listen, "lineage", st.Lineage())
 	opt.Signs.Ready()
 	group.Go(func() error {
@@ -159,7 +167,8 @@ func Run(ctx context.Context, cfg *config.Controller, opt Options) error {
 
 // process is what one gangd is made of, besides its store.
 type process struct {
-	cfg    *config.Controller
+	cfg    *config.Controller // of the start, for what takes a restart
+	opt    Options
 	log    *slog.Logger
 	m      *metrics.Metrics
 	parts  engine.Options
@@ -170,6 +179,9 @@ type process struct {
 	// standby is what /metrics says until this process leads; nil: there is one controller.
 	standby http.Handler
 	page    *page // nil: web_listen is not set
+	running atomic.Pointer[config.Controller]
+	reloads sync.Mutex
+	others  *front // nil: there is one controller
 	// Once there is an engine:
 	eng atomic.Pointer[engine.Engine]
 	hub atomic.Pointer[session.Hub]
@@ -188,37 +200,24 @@ func operator(cfg *config.Controller) string {
 
 // newProcess makes what does not need the store.
 func newProcess(cfg *config.Controller, opt Options, vault auth.Vault) (*process, error) {
-	p := &process{cfg: cfg, vault: vault, log: opt.Log, m: metrics.New(api.Version), guard: auth.NewGuard(cfg.SingleUser, cfg.Admins)}
+	p := &process{cfg: cfg, opt: opt, vault: vault, log: opt.Log, m: metrics.New(api.Version)}
+	p.guard = auth.NewGuard(cfg.SingleUser, func() []string { return p.running.Load().Admins })
 	p.parts = engine.Options{
-		Clock: engine.SystemClock(), Log: opt.Log, Settings: cfg.Settings, Record: p.m, Version: api.Version,
+		Clock: engine.SystemClock(), Log: opt.Log, Record: p.m, Version: api.Version,
 		NameOf: func(uid uint32) (string, bool) {
 			u, known := people.Here.Known(uid)
 			return u.Name, known
 		},
 		GroupsOf:    people.Here.GroupsAmong,
-		AcceptStore: opt.AcceptStore, Run: runName(),
-		Policy: cfg.Policy(), Sign: opt.Signs.Loop(), Operator: operator(cfg),
+		AcceptStore: opt.AcceptStore, Run: runName(), Sign: opt.Signs.Loop(),
 	}
-	p.parts.Policy.MaxStarts = maxStarts
-	if cfg.FenceHook != "" {
-		p.parts.Fence, p.parts.FenceRetry = sitehook.Program{Path: cfg.FenceHook, Timeout: cfg.FenceTimeout}.Fence, cfg.FenceTimeout
+	p.parts.Sender = &notify.Sender{Log: opt.Log, Record: p.m.Notified}
+	p.srv = &rpc.Server{Log: p.log, Version: api.Version, Started: time.Now(), Metrics: p.m.Handler(), Rates: rpc.NewRates(0, 0),
+		People: people.Here, Reload: p.reconfigure}
+	if _, err := p.conf(cfg); err != nil { // a start is refused for what a reload is refused for
+		return nil, err
 	}
-	if cfg.Archive != "" {
-		a, err := newArchive(cfg.Archive)
-		if err != nil {
-			return nil, err
-		}
-		p.parts.Archive = a.put
-	}
-	if cfg.IdleHook != "" {
-		p.parts.TellIdle = tellIdle(sitehook.Program{Path: cfg.IdleHook, Timeout: idleHookTime})
-	}
-	if cfg.SubmitRule != "" {
-		p.parts.Rule = submitRule(sitehook.Program{Path: cfg.SubmitRule, Timeout: cfg.SubmitRuleTimeout})
-	}
-	p.parts.Sender = &notify.Sender{Site: notifySite(cfg), Log: opt.Log, Record: p.m.Notified}
-	p.srv = &rpc.Server{Log: p.log, Version: api.Version, Started: time.Now(), Metrics: p.m.Handler(),
-		Rates: rpc.NewRates(cfg.UserRate, cfg.UserBurst), UserStreams: cfg.UserStreams, People: people.Here}
+	p.take(cfg)
 	p.guard.Vouches = func(node string, uid uint32) bool {
 		eng := p.eng.Load()
 		return eng != nil && eng.Vouches(node, uid)
@@ -270,6 +269,11 @@ func (p *process) engine(ctx context.Context, st store.Store, o session.Office) 
 		p.parts.Leads = o.Leads
 		p.parts.Sender.Leads = o.Leads
 	}
+	conf, err := p.conf(p.running.Load())
+	if err != nil {
+		return nil, err
+	}
+	p.parts.Conf = *conf
 	eng, err := engine.New(ctx, p.parts)
 	if err != nil {
 		return nil, err

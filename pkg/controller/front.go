@@ -34,7 +34,9 @@ type front struct {
 
 func newFront(p *process, o *leader.Office, by *standby) *front {
 	f := &front{p: p, office: o, by: by, lines: session.NewHub(nil, nil, p.log), own: http.NewServeMux(), others: toOthers(p)}
+	p.others = f
 	f.own.HandleFunc("GET "+api.WordPath, f.ofNode(f.word))
+	f.own.HandleFunc("POST "+api.FollowPath, f.answerLeader)
 	f.own.HandleFunc("GET "+api.LinePath, f.ofNode(func(w http.ResponseWriter, r *http.Request, node string) { f.lines.Line(w, r, node) }))
 	return f
 }

@@ -124,8 +124,8 @@ func newMember(ctx context.Context, st *pgstore.Store, cfg *config.Controller, o
 	return p, err
 }
 
-// reload takes in what another controller has changed of what they share.
-func (p *process) reload() error {
+// renewShared takes in what another controller has changed of what they share.
+func (p *process) renewShared() error {
 	if p.issuer == nil {
 		return nil
 	}
@@ -172,7 +172,9 @@ func runSeveral(ctx context.Context, cfg *config.Controller, opt Options) error 
 	serveAll(group, listeners)
 	opt.Log.Info("gangd stands by", "name", cfg.Name, "version", api.Version, "socket", cfg.Socket, "listen", cfg.Listen)
 	opt.Signs.Ready()
+	p.keepRunning()
 	group.Go(func() error { return f.stand(ctx, group) })
+	group.Go(func() error { return p.readAgain(ctx, f.reconfigure) })
 	group.Go(func() error {
 		<-ctx.Done()
 		opt.Signs.Stopping()
@@ -211,7 +213,7 @@ func (f *front) stand(ctx context.Context, group *errgroup.Group) error {
 			if err := f.by.follow(ctx); err != nil {
 				return err
 			}
-			return f.p.reload()
+			return f.p.renewShared()
 		})
 	}
 	if errors.Is(err, leader.ErrRemoved) {
@@ -223,7 +225,7 @@ func (f *front) stand(ctx context.Context, group *errgroup.Group) error {
 	}
 	// The seat is kept from here on: with many jobs an engine may take longer to make than it lasts.
 	group.Go(func() error { return f.office.Hold(ctx, f.nodes) })
-	if err := f.p.reload(); err != nil { // who led before may have changed it since
+	if err := f.p.renewShared(); err != nil { // who led before may have changed it since
 		return err
 	}
 	eng, err := f.p.engine(ctx, warm{f.by.st, f.by}, f.office)

@@ -43,9 +43,9 @@ esac
 	if err := os.WriteFile(path, []byte(script), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	eng, err := engine.New(t.Context(), engine.Options{Store: disk.Open(t), Clock: engine.SystemClock(), Log: slog.New(slog.DiscardHandler), Settings: api.DefaultSettings(),
-		Record: noRecord{}, Policy: order.Policy{Partitions: []api.Partition{{Name: "main", Default: true}}},
-		Rule: submitRule(sitehook.Program{Path: path, Timeout: ruleTime})})
+	eng, err := engine.New(t.Context(), engine.Options{Store: disk.Open(t), Clock: engine.SystemClock(), Log: slog.New(slog.DiscardHandler),
+		Record: noRecord{}, Conf: engine.Conf{Settings: api.DefaultSettings(), Policy: order.Policy{Partitions: []api.Partition{{Name: "main", Default: true}}},
+			Rule: submitRule(sitehook.Program{Path: path, Timeout: ruleTime})}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,7 @@ import (
 // account is the one that a user's job belongs to, when it asks for one or, "", for none. Where
 // the site names accounts there are no others: a slip of the fingers would be a way around caps.
 func (e *Engine) account(asked, user string) (string, error) {
-	all := e.opt.Policy.Accounts
+	all := e.policy().Accounts
 	if len(all) == 0 {
 		return asked, nil
 	}
@@ -46,8 +46,8 @@ func (e *Engine) account(asked, user string) (string, error) {
 // unknownAccount is the refusal of one that the site does not have.
 func (e *Engine) unknownAccount(asked string) error {
 	var names []string
-	for i := range e.opt.Policy.Accounts {
-		names = append(names, e.opt.Policy.Accounts[i].Name)
+	for _, a := range e.policy().Accounts {
+		names = append(names, a.Name)
 	}
 	err := api.Errorf(api.CodeInvalid, "no account %q", asked)
 	err.Hint = nearest.Hint(asked, names, "accounts here: "+strings.Join(names, ", "))
@@ -58,8 +58,8 @@ func (e *Engine) unknownAccount(asked string) error {
 func (e *Engine) noAccount(user, format string, args ...any) error {
 	err := api.Errorf(api.CodePermission, format, args...)
 	var mine []string
-	for i := range e.opt.Policy.Accounts {
-		if a := e.policy().Accounts[i]; a.OpenTo(user) {
+	for _, a := range e.policy().Accounts {
+		if a.OpenTo(user) {
 			mine = append(mine, a.Name)
 		}
 	}

@@ -21,7 +21,7 @@ import (
 // TestUpdateOf: what a request asks for is what the core is told, within what the site allows and its nodes have.
 func TestUpdateOf(t *testing.T) {
 	e := still()
-	e.opt.Policy.Partitions = []api.Partition{{Name: "main", Default: true, DefaultTime: time.Hour, MaxTime: 4 * time.Hour}, {Name: "night", MaxTime: 2 * time.Hour}, {Name: "day"}}
+	e.own.Policy.Partitions = []api.Partition{{Name: "main", Default: true, DefaultTime: time.Hour, MaxTime: 4 * time.Hour}, {Name: "night", MaxTime: 2 * time.Hour}, {Name: "day"}}
 	res := &cluster.Node{Name: "n1", Has: cluster.Amounts{cluster.CPUs: 8, cluster.Memory: 1 << 30}, Ready: true, Partitions: []string{"main", "night"}, Features: []string{"fast", "ib"}}
 	e.view.putNode(&gang.Node{Name: "n1", State: api.NodeUp, Res: res.Counted()})
 	admin := Caller{User: "root", Admin: true}
@@ -457,7 +457,7 @@ func TestLooksAtTheHistory(t *testing.T) {
 		{0, 0, noon, 0, time.Time{}, nil}, {time.Hour, 0, noon, 0, noon.Add(-time.Hour), nil}, {time.Hour, 5, noon.Add(-time.Minute), 0, noon.Add(-time.Minute), nil}, {time.Hour, 5, noon.Add(-2 * time.Hour), 0, noon.Add(-time.Hour), nil},
 		{0, 1, noon.Add(-time.Minute), time.Hour, noon.Add(-time.Hour), nil}, {time.Hour, 0, noon, 2 * time.Hour, noon.Add(-2 * time.Hour), nil}, {time.Hour, 1, noon, 0, noon.Add(-time.Hour), errUnread},
 	} {
-		e.opt.Settings.HistoryKeep, e.opt.Settings.HistoryJobs, e.opt.Settings.KeepEnded = c.keep, c.jobs, c.ended
+		e.own.Settings.HistoryKeep, e.own.Settings.HistoryJobs, e.own.Settings.KeepEnded = c.keep, c.jobs, c.ended
 		e.store = nthStore{at: c.nth, err: c.unbroken}
 		e.past.jobs = 4
 		if e.look(t.Context()); !e.past.before.Equal(c.want) || e.past.jobs != 0 {
@@ -466,7 +466,7 @@ func TestLooksAtTheHistory(t *testing.T) {
 	}
 	h := &e.past
 	h.texts = texts{}
-	e.opt.Settings.HistoryKeep, e.opt.Settings.HistoryJobs = 0, 0
+	e.own.Settings.HistoryKeep, e.own.Settings.HistoryJobs = 0, 0
 	now := e.opt.Clock.Now().Mono
 	for i, c := range []struct {
 		edit func()
@@ -475,7 +475,7 @@ func TestLooksAtTheHistory(t *testing.T) {
 	}{
 		{func() { h.looked, h.more, h.before = 0, false, time.Time{} }, now, true}, {func() { h.looked = 5 }, 0, false}, {func() { h.more = true }, now, true}, {func() { h.more, h.before = false, noon }, now, true},
 		{func() { h.before, h.texts.before = time.Time{}, noon }, now, true},
-		{func() { h.texts.before, e.opt.Settings.HistoryKeep = time.Time{}, 1 }, 5 + historyLook, true}, {func() { e.opt.Settings.HistoryKeep, e.opt.Settings.HistoryJobs = 0, 1 }, 5 + historyLook, true},
+		{func() { h.texts.before, e.own.Settings.HistoryKeep = time.Time{}, 1 }, 5 + historyLook, true}, {func() { e.own.Settings.HistoryKeep, e.own.Settings.HistoryJobs = 0, 1 }, 5 + historyLook, true},
 	} {
 		c.edit()
 		if at, ok := e.nextLook(); at != c.at || ok != c.ok {
@@ -513,7 +513,7 @@ func TestRecallable(t *testing.T) {
 	if u, ok := ev.(gang.Update); err != nil || !ok || len(u.Recalled) != 1 {
 		t.Errorf("%+v, %v", ev, err)
 	}
-	r.opt.Settings.HistoryKeep = 0
+	r.own.Settings.HistoryKeep = 0
 	if got, err := r.recallable(t.Context(), []*gang.Job{array(50)}); err != nil || len(got) != 1 {
 		t.Errorf("where nothing is forgotten %d are left, %v", len(got), err)
 	}

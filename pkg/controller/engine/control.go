@@ -42,7 +42,7 @@ func (e *Engine) stopping(id int64) *api.Stopping {
 		return nil
 	}
 	out := &api.Stopping{Signal: cmp.Or(j.Spec.StopSignal, "TERM"), Notice: j.Drain.Lead > 0,
-		EndsBy: j.Drain.Started.Add(j.Drain.Spent + j.Drain.Lead + max(cmp.Or(j.Spec.Grace, e.opt.Settings.Grace), j.Spec.GraceMax))}
+		EndsBy: j.Drain.Started.Add(j.Drain.Spent + j.Drain.Lead + max(cmp.Or(j.Spec.Grace, e.conf().Settings.Grace), j.Spec.GraceMax))}
 	if out.Notice && j.Spec.Notice != nil {
 		out.Signal = j.Spec.Notice.Signal
 	}

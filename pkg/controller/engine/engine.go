@@ -14,7 +14,6 @@ import (
 	"gangd/pkg/controller/store"
 	"gangd/pkg/core/gang"
 	"gangd/pkg/core/sched"
-	"gangd/pkg/core/sched/order"
 	"gangd/pkg/wire/lifesign"
 )
 
@@ -69,14 +68,12 @@ type Recorder interface {
 
 // Options are the parts an engine is made of.
 type Options struct {
-	Store    store.Store
-	Clock    Clock
-	Log      *slog.Logger
-	Settings api.Settings
-	Policy   order.Policy
-	Record   Recorder
-	Version  string
-	Operator string // for [api.Site]
+	Store   store.Store
+	Clock   Clock
+	Log     *slog.Logger
+	Conf    // at the start; what holds later is [Engine.conf]
+	Record  Recorder
+	Version string
 	// Sign is told of each round: of the one loop that commits. nil: nobody watches.
 	Sign *lifesign.Loop
 	// Run names this process, unlike any other that had this store or a copy of it; empty: it
@@ -87,14 +84,7 @@ type Options struct {
 	// LineageKey proves commit numbers to this controller that it told nodes; empty: nodes are
 	// believed, as on a unix socket with one user.
 	LineageKey []byte
-	// Fence makes sure that nothing runs on a lost node; nil: the site has no such means.
-	Fence      func(ctx context.Context, node string) error
-	FenceRetry time.Duration // pause after a failure
-	// TellIdle tells the site of idle gangs; nil: it does not want to know.
-	TellIdle func(ctx context.Context, w IdleEvent) error
-	// Rule asks the site's rule for submissions, as package rule says, on behalf of a user. nil: the site has none.
-	Rule func(ctx context.Context, uid uint32, question []byte) (answer []byte, err error)
-	// Sender delivers letters, and says where to; nil: the site has nobody told.
+	// Sender delivers letters; nil: nobody does.
 	Sender *notify.Sender
 	// Leads says whether this controller leads at this moment, where it is one of several; nil: it is
 	// the only one. One that does not any more commits nothing, tells nothing and ends.
@@ -104,8 +94,6 @@ type Options struct {
 	NameOf func(uid uint32) (name string, known bool)
 	// GroupsOf says of which of some groups a user is; nil: of none. It has a deadline of its own.
 	GroupsOf func(ctx context.Context, uid uint32, among []string) ([]string, error)
-	// Archive takes ended jobs before they are forgotten, durably; nil: there is no archive.
-	Archive func(ctx context.Context, past []Past) error
 }
 
 // Engine runs the controller's state.
@@ -114,7 +102,9 @@ type Engine struct {
 	opt         Options
 	store       store.Store
 	world       *gang.World
-	partitions  atomic.Pointer[partitionView]
+	own         *Conf // that this round goes by
+	published   atomic.Pointer[inForce]
+	took        []func() // with the configuration of this round
 	log         *slog.Logger
 	hub         Hub
 	inbox       chan request
@@ -147,12 +137,14 @@ type request struct {
 	ev      gang.Event
 	inspect func()
 	reply   chan<- gang.Outcome // nil: nobody waits
+	reconf  *reconfiguration    // of a [gang.Reconfigure]
+	by      *Conf               // what the event was judged by: refused with errMoved where another is in force; nil: by none
 }
 
 // New loads the store. [Engine.SetHub] must follow before [Engine.Run].
 func New(ctx context.Context, opt Options) (*Engine, error) {
 	now := opt.Clock.Now()
-	saved, err := opt.Store.Load(ctx, now.Wall.Add(-opt.Settings.KeepEnded))
+	saved, err := opt.Store.Load(ctx, now.Wall.Add(-opt.Conf.Settings.KeepEnded))
 	if err != nil {
 		return nil, fmt.Errorf("load the store: %w", err)
 	}
@@ -160,9 +152,11 @@ func New(ctx context.Context, opt Options) (*Engine, error) {
 		return nil, fmt.Errorf("load the store: %w", err)
 	}
 	counted := &figures{Recorder: opt.Record}
-	opt.Record, opt.Policy.Pools = counted, opt.Settings.Pools()
+	own := opt.Conf
+	own.Policy.Pools = own.Settings.Pools()
+	opt.Record, opt.Conf = counted, Conf{}
 	e := &Engine{
-		opt: opt, figures: counted, store: opt.Store, log: opt.Log,
+		opt: opt, own: &own, figures: counted, store: opt.Store, log: opt.Log,
 		inbox:      make(chan request, inboxSize),
 		many:       make(chan struct{}, maxMany),
 		done:       make(chan struct{}),
@@ -170,18 +164,16 @@ func New(ctx context.Context, opt Options) (*Engine, error) {
 		oldReads:   make(chan struct{}, oldReaders),
 	}
 	e.groups.init()
-	e.world = gang.Restore(now, opt.Settings, saved)
-	e.world.SetPartitions(opt.Policy.Partitions)
-	e.setPolicy()
+	e.world = gang.Restore(now, own.Settings, saved)
+	e.world.SetPartitions(own.Policy.Partitions)
+	e.publishConf()
 	e.world.SetZones(zones())
-	e.world.SetPaths(sched.SwitchPath(opt.Policy.Switches))
+	e.world.SetPaths(sched.SwitchPath(own.Policy.Switches))
 	if err := e.initPlanning(ctx, now.Wall); err != nil {
 		return nil, fmt.Errorf("load the store: %w", err)
 	}
-	e.fencer.hook, e.fencer.retry = opt.Fence, opt.FenceRetry
-	e.idleHook.hook = opt.TellIdle
 	e.outbox = outbox{e: e, changed: make(chan struct{}, 1)}
-	e.past.archive, e.past.more = opt.Archive, true // what a crash may have left
+	e.past.more = true // what a crash may have left
 	e.view.init(e.world)
 	lineage := opt.Store.Lineage()
 	if err := e.beginRun(ctx); err != nil {
@@ -338,7 +330,7 @@ func (e *Engine) begin(ctx context.Context, batch []request) (*openBatch, error)
 		if err != nil {
 			return nil, err
 		}
-		r.outcomes[i] = e.step(now, ev)
+		r.outcomes[i] = e.step(now, &batch[i], ev)
 	}
 	e.planStarts(now)
 	r.ch = e.world.Take()
@@ -350,7 +342,11 @@ func (e *Engine) begin(ctx context.Context, batch []request) (*openBatch, error)
 // finish tells what is on disk: readers first, then callers, then nodes, and the log last: a line is a write, and who waits for a
 // start waits for none.
 func (e *Engine) finish(r *openBatch) {
+	all := e.took != nil
 	e.publish(&r.ch)
+	if all { // they are told the settings
+		e.hub.Wake(e.NodeNames())
+	}
 	e.fenceLost(r.ch.Events)
 	e.tellIdle(r.ch.Events)
 	e.outbox.tell(&r.ch)
@@ -382,9 +378,15 @@ func (e *Engine) reply(r *openBatch) {
 
 // step hands one event to the core. A submission that the disk has no room for is refused
 // before it is taken in: ends must still find room when acceptance has stopped.
-func (e *Engine) step(now gang.Instant, ev gang.Event) gang.Outcome {
-	if e.view.onHold() != "" {
+func (e *Engine) step(now gang.Instant, r *request, ev gang.Event) gang.Outcome {
+	switch {
+	case e.view.onHold() != "":
 		return gang.Outcome{Refused: errHold}
+	case r.by != nil && r.by != e.own:
+		return gang.Outcome{Refused: errMoved}
+	}
+	if r.reconf != nil {
+		e.reconfigured(r.reconf)
 	}
 	if _, submit := ev.(gang.Submit); submit {
 		if err := e.store.Room(); err != nil {
@@ -463,6 +465,9 @@ func (e *Engine) setAside(r request) {
 var errDiskFull = &api.Error{Code: api.CodeDiskFull, Message: "state disk full: the job could not be kept, so it was not accepted",
 	Hint: "free space on the controller's state directory, then submit again"}
 
+// errMoved is the answer to what was judged by a configuration that is not in force any more. Who judged it does so again.
+var errMoved = api.Errorf(api.CodeUnavailable, "the configuration of the controller was changed meanwhile")
+
 // Do hands in an event and waits until what it changed is on disk and published.
 func (e *Engine) Do(ctx context.Context, ev gang.Event) (gang.Outcome, error) {
 	return e.hand(ctx, ev)()
@@ -470,8 +475,13 @@ func (e *Engine) Do(ctx context.Context, ev gang.Event) (gang.Outcome, error) {
 
 // hand hands in an event, and gives what waits for it as Do does.
 func (e *Engine) hand(ctx context.Context, ev gang.Event) (wait func() (gang.Outcome, error)) {
+	return e.answered(ctx, request{ev: ev})
+}
+
+func (e *Engine) answered(ctx context.Context, r request) (wait func() (gang.Outcome, error)) {
 	reply := make(chan gang.Outcome, 1)
-	if err := e.send(ctx, request{ev: ev, reply: reply}); err != nil {
+	r.reply = reply
+	if err := e.send(ctx, r); err != nil {
 		return func() (gang.Outcome, error) { return gang.Outcome{}, err }
 	}
 	return func() (gang.Outcome, error) {

@@ -78,8 +78,8 @@ func newRigWith(t testing.TB, st store.Store, edit func(*Options)) *rig {
 	t.Helper()
 	r := &rig{t: t, rec: &nullRecorder{}, woke: make(chan string, 10000)}
 	opt := Options{Store: st, Clock: SystemClock(), Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
-		Settings: api.DefaultSettings(), Record: r.rec, Version: "test",
-		Policy: order.Policy{Partitions: []api.Partition{{Name: "main", Default: true}}, BackfillDepth: 1}}
+		Conf:   Conf{Settings: api.DefaultSettings(), Policy: order.Policy{Partitions: []api.Partition{{Name: "main", Default: true}}, BackfillDepth: 1}},
+		Record: r.rec, Version: "test"}
 	edit(&opt)
 	e, err := New(t.Context(), opt)
 	if err != nil {

@@ -12,15 +12,11 @@ import (
 // fencer runs the site's fence hook for nodes that keep a gang from starting, each in a
 // goroutine of its own: a hook may take a minute. They end with the engine.
 type fencer struct {
-	hook func(ctx context.Context, node string) error // nil: the site has none
-	// retry is the pause before a hook that failed is asked again: a power switch may be
-	// busy, or a network just coming back.
-	retry time.Duration
-	ctx   context.Context
-	end   context.CancelFunc
-	wg    sync.WaitGroup
-	mu    sync.Mutex
-	busy  map[string]bool
+	ctx  context.Context
+	end  context.CancelFunc
+	wg   sync.WaitGroup
+	mu   sync.Mutex
+	busy map[string]bool
 }
 
 func (f *fencer) init(ctx context.Context) {
@@ -35,7 +31,7 @@ func (f *fencer) close() {
 
 // fenceLost looks whether a node is to be fenced, when events say that one came or went.
 func (e *Engine) fenceLost(evs []api.Event) {
-	if e.fencer.hook == nil {
+	if e.conf().Fence == nil {
 		return
 	}
 	for i := range evs {
@@ -63,22 +59,27 @@ func (f *fencer) start(e *Engine, node string) {
 	})
 }
 
-// fence asks the hook until it succeeds or the node needs no fencing any more.
+// fence asks the hook until it succeeds or the node needs no fencing any more. After a failure it is asked again, for a power switch may
+// be busy, or a network just coming back.
 func (f *fencer) fence(e *Engine, node string) {
 	for {
+		conf := e.conf()
+		if conf.Fence == nil {
+			return // the site has none any more
+		}
 		e.log.Warn("fence hook started", "node", node)
-		err := f.hook(f.ctx, node)
+		err := conf.Fence(f.ctx, node)
 		if err == nil {
 			// Refused when the node came back meanwhile: then it has said itself what runs.
 			_, err = e.Do(f.ctx, gang.NodeFence{Node: node, By: "the fence hook"})
 			e.log.Warn("fence hook done", "node", node, "err", err)
 			return
 		}
-		e.log.Error("fence hook failed", "node", node, "again_in", f.retry, "err", err)
+		e.log.Error("fence hook failed", "node", node, "again_in", conf.FenceRetry, "err", err)
 		select {
 		case <-f.ctx.Done():
 			return
-		case <-time.After(f.retry):
+		case <-time.After(conf.FenceRetry):
 		}
 		if !e.stillFenceable(f.ctx, node) {
 			return

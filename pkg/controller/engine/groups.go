@@ -33,17 +33,14 @@ func (g *groups) partitionsMoved() {
 
 // toldGroups are those that users are of as far as the core knows, of those that partitions name.
 func (e *Engine) toldGroups() map[uint32][]string {
-	if p := e.partitions.Load(); p != nil {
-		return p.groups
-	}
-	return nil
+	return e.conf().groups
 }
 
 // namedGroups are those that some partition is for, sorted.
 func (e *Engine) namedGroups() []string {
 	var out []string
-	for i := range e.policy().Partitions {
-		out = append(out, e.policy().Partitions[i].AllowGroups...)
+	for _, p := range e.policy().Partitions {
+		out = append(out, p.AllowGroups...)
 	}
 	slices.Sort(out)
 	return slices.Compact(out)
@@ -88,8 +85,8 @@ func (e *Engine) keepGroups(ctx context.Context) {
 // regrouped are the users who wait in a partition that is for groups, and are of others than the core was told.
 func (e *Engine) regrouped(ctx context.Context) map[uint32][]string {
 	grouped := map[string]bool{}
-	for i := range e.policy().Partitions {
-		if p := &e.policy().Partitions[i]; len(p.AllowGroups) > 0 {
+	for _, p := range e.policy().Partitions {
+		if len(p.AllowGroups) > 0 {
 			grouped[p.Name] = true
 		}
 	}
@@ -122,7 +119,7 @@ func (e *Engine) regrouped(ctx context.Context) map[uint32][]string {
 
 // knownAccounts refuses accounts of a partition that there are none of.
 func (e *Engine) knownAccounts(r *api.PartitionRequest) error {
-	all := e.opt.Policy.Accounts
+	all := e.policy().Accounts
 	for _, list := range []*[]string{r.AllowAccounts, r.DenyAccounts} {
 		if list == nil || len(all) == 0 {
 			continue

@@ -32,12 +32,11 @@ type Past struct {
 // history is what forgetting keeps in mind. Only one goroutine forgets: that of
 // [Engine.keepHistory], or the driver's.
 type history struct {
-	archive func(ctx context.Context, past []Past) error // nil: what is forgotten is lost
-	before  time.Time                                    // jobs that ended before are to go
-	more    bool                                         // rows of forgotten jobs are left
-	looked  time.Duration                                // when it was last looked, of the driver's clock
-	jobs    int                                          // forgotten since the last look
-	texts   texts
+	before time.Time     // jobs that ended before are to go
+	more   bool          // rows of forgotten jobs are left
+	looked time.Duration // when it was last looked, of the driver's clock
+	jobs   int           // forgotten since the last look
+	texts  texts
 	// going are the jobs that are being forgotten; guarded by being the engine's goroutine's.
 	going map[int64]bool
 }
@@ -58,7 +57,7 @@ const textsBack = 10 * time.Minute
 // lookAtTexts says up to where is to be looked.
 func (e *Engine) lookAtTexts(ctx context.Context, now time.Time) error {
 	t := &e.past.texts
-	left := e.opt.Settings.KeepEnded + textsLeft
+	left := e.conf().Settings.KeepEnded + textsLeft
 	if t.seen == (store.End{}) {
 		last, err := e.store.EndedNth(ctx, 1)
 		if err != nil || last.IsZero() {
@@ -106,7 +105,7 @@ func (e *Engine) keepHistory(ctx context.Context) {
 
 // nextLook is when the driver has a piece to do; ok is false where history is not bounded.
 func (e *Engine) nextLook() (mono time.Duration, ok bool) {
-	h, set := &e.past, &e.opt.Settings
+	h, set := &e.past, &e.conf().Settings
 	switch {
 	case h.looked == 0 || h.more || !h.before.IsZero() || !h.texts.before.IsZero():
 		return e.opt.Clock.Now().Mono, true
@@ -132,7 +131,7 @@ func (e *Engine) historyTurn(ctx context.Context) {
 
 // look finds from when on jobs are kept.
 func (e *Engine) look(ctx context.Context) {
-	set, now := &e.opt.Settings, e.opt.Clock.Now().Wall
+	set, now := &e.conf().Settings, e.opt.Clock.Now().Wall
 	h := &e.past
 	h.before, h.jobs = time.Time{}, 0
 	if set.HistoryKeep > 0 {
@@ -235,7 +234,8 @@ func (e *Engine) claim(ctx context.Context, ids []int64) ([]int64, error) {
 // archive hands jobs out before they are forgotten. After a crash between the two they are
 // handed out again.
 func (e *Engine) archive(ctx context.Context, ids []int64) error {
-	if e.past.archive == nil {
+	put := e.conf().Archive
+	if put == nil { // what is forgotten is lost
 		return nil
 	}
 	past := make([]Past, 0, len(ids))
@@ -254,7 +254,7 @@ func (e *Engine) archive(ctx context.Context, ids []int64) error {
 		}
 		past = append(past, Past{JobDetail: *d, Events: evs})
 	}
-	if err := e.past.archive(ctx, past); err != nil {
+	if err := put(ctx, past); err != nil {
 		return fmt.Errorf("archive: %w", err)
 	}
 	return nil
@@ -264,7 +264,7 @@ func (e *Engine) archive(ctx context.Context, ids []int64) error {
 // forgotten since they were read: the core says then that there is no such job. The jobs
 // of one array are there together or not at all.
 func (e *Engine) recallable(ctx context.Context, jobs []*gang.Job) ([]*gang.Job, error) {
-	if len(jobs) == 0 || e.opt.Settings.HistoryKeep == 0 && e.opt.Settings.HistoryJobs == 0 {
+	if len(jobs) == 0 || e.conf().Settings.HistoryKeep == 0 && e.conf().Settings.HistoryJobs == 0 {
 		return jobs, nil
 	}
 	lost := map[int64]bool{}

@@ -38,9 +38,9 @@ type pastRig struct {
 func newPastRig(t *testing.T, st store.Store, edit func(*Options)) *pastRig {
 	t.Helper()
 	r := &pastRig{t: t, clock: &handClock{gang.Instant{Wall: time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC), Mono: time.Hour}}}
-	opt := Options{Store: st, Clock: r.clock, Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Settings: api.DefaultSettings(),
-		Record: &nullRecorder{}, Policy: order.Policy{Partitions: []api.Partition{{Name: "main", Default: true}}, BackfillDepth: 1}}
-	opt.Settings.KeepEnded = time.Second
+	opt := Options{Store: st, Clock: r.clock, Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Record: &nullRecorder{},
+		Conf: Conf{Settings: api.DefaultSettings(), Policy: order.Policy{Partitions: []api.Partition{{Name: "main", Default: true}}, BackfillDepth: 1}}}
+	opt.Conf.Settings.KeepEnded = time.Second
 	edit(&opt)
 	var err error
 	if r.Engine, err = New(t.Context(), opt); err != nil {

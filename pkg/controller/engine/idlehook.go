@@ -15,7 +15,6 @@ const tellQueue = 256
 // idleHook runs the site's idle hook, one word at a time, in a goroutine that ends with the
 // engine.
 type idleHook struct {
-	hook  func(ctx context.Context, w IdleEvent) error // nil: the site has none
 	words chan IdleEvent
 	end   context.CancelFunc
 	wg    sync.WaitGroup
@@ -30,9 +29,6 @@ type IdleEvent struct {
 }
 
 func (t *idleHook) init(ctx context.Context, e *Engine) {
-	if t.hook == nil {
-		return
-	}
 	ctx, t.end = context.WithCancel(ctx)
 	t.words = make(chan IdleEvent, tellQueue)
 	t.wg.Go(func() {
@@ -41,7 +37,11 @@ func (t *idleHook) init(ctx context.Context, e *Engine) {
 			case <-ctx.Done():
 				return
 			case w := <-t.words:
-				if err := t.hook(ctx, w); err != nil {
+				hook := e.conf().TellIdle
+				if hook == nil {
+					continue // the site has none any more
+				}
+				if err := hook(ctx, w); err != nil {
 					e.log.Error("idle hook failed", "job", w.Job, "what", w.What, "err", err)
 				}
 			}
@@ -50,15 +50,13 @@ func (t *idleHook) init(ctx context.Context, e *Engine) {
 }
 
 func (t *idleHook) close() {
-	if t.hook != nil {
-		t.end()
-		t.wg.Wait()
-	}
+	t.end()
+	t.wg.Wait()
 }
 
 // tellIdle passes on what committed events say of idle gangs.
 func (e *Engine) tellIdle(evs []api.Event) {
-	if e.idleHook.hook == nil {
+	if e.conf().TellIdle == nil {
 		return
 	}
 	for i := range evs {

@@ -406,7 +406,7 @@ func (e *Engine) awaitBack(ctx context.Context, node string, since int64, final 
 	if n := e.view.node(node); n == nil || n.State == api.NodeLost {
 		return gone
 	}
-	if time.Since(away) > e.opt.Settings.NodeTimeout || wait() != nil {
+	if time.Since(away) > e.conf().Settings.NodeTimeout || wait() != nil {
 		return gone
 	}
 	return nil

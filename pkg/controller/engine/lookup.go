@@ -277,7 +277,7 @@ func (v *view) whole(id int64) []*gang.Job {
 
 // noJob is the answer for a reference that names no job in memory and, with past, none in the history either.
 func (e *Engine) noJob(n *named, past bool) *api.Error {
-	ref, set := n.ref, &e.opt.Settings
+	ref, set := n.ref, &e.conf().Settings
 	err := &api.Error{Code: api.CodeNotFound, Message: fmt.Sprintf("no job %s", ref), Hint: "list jobs with gqueue, ended ones with gacct"}
 	limits := ""
 	if set.HistoryKeep > 0 {
@@ -298,7 +298,7 @@ func (e *Engine) noJob(n *named, past bool) *api.Error {
 	case !past || limits == "" || ref.ID <= 0 || ref.ID >= e.view.next() || n.lacks:
 	default:
 		err.Message, err.Hint = fmt.Sprintf("no job %s any more: %s", ref, limits), ""
-		if e.past.archive != nil {
+		if e.conf().Archive != nil {
 			err.Hint = "its line may be in the archive of the site"
 		}
 	}

@@ -110,8 +110,8 @@ func (e *Engine) RetryOutbox(ctx context.Context) error {
 
 // notifySite is where the site delivers to.
 func (e *Engine) notifySite() *notify.Site {
-	if e.opt.Sender == nil {
-		return &notify.Site{}
+	if site := e.conf().Notify; site != nil {
+		return site
 	}
-	return e.opt.Sender.Site
+	return &notify.Site{}
 }

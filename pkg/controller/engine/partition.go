@@ -9,31 +9,7 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
 	"gangd/pkg/core/gang"
-	"gangd/pkg/core/sched/order"
 )
-
-// partitionView is what readers see of the partitions: the site's policy with those that hold,
-// and what of them was changed at run time. Immutable.
-type partitionView struct {
-	policy  order.Policy
-	changes []api.PartitionChange
-	groups  map[uint32][]string
-}
-
-// setPolicy makes the world's partitions those that readers see.
-func (e *Engine) setPolicy() {
-	p := &partitionView{policy: e.opt.Policy, changes: e.world.PartitionChanges(), groups: e.world.Groups()}
-	p.policy.Partitions = e.world.Partitions()
-	e.partitions.Store(p)
-}
-
-// policy is the site's, with the partitions that hold; not to be written to.
-func (e *Engine) policy() *order.Policy {
-	if p := e.partitions.Load(); p != nil {
-		return &p.policy
-	}
-	return &e.opt.Policy
-}
 
 // PutPartition makes a partition; with change it changes the one of that name.
 func (e *Engine) PutPartition(ctx context.Context, req *api.PartitionRequest, change bool, who Caller) error {

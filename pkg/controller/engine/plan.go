@@ -190,7 +190,7 @@ func (e *Engine) planStarts(now gang.Instant) {
 	}
 	began := e.opt.Clock.Now().Mono
 	e.plan.queue.Refresh(now.Wall)
-	plan := e.plan.planner.Make(now.Wall, e.schedView(), e.policy())
+	plan := e.plan.planner.Make(now.Wall, e.schedView(), e.roundPolicy())
 	e.opt.Record.Plan(e.opt.Clock.Now().Mono-began, now.Wall)
 	e.plan.last = plan
 	for _, s := range plan.Starts {
@@ -201,7 +201,8 @@ func (e *Engine) planStarts(now gang.Instant) {
 	}
 	e.requeue()
 	// A plan cut short by its bound goes on in the next round, after others had theirs.
-	e.plan.again = e.opt.Policy.MaxStarts > 0 && len(plan.Starts) >= e.opt.Policy.MaxStarts
+	most := e.own.Policy.MaxStarts
+	e.plan.again = most > 0 && len(plan.Starts) >= most
 	// A gang that is stopped before it has started waits again at once, and may start elsewhere.
 	e.plan.again = e.plan.again || len(plan.Stops) > 0
 	if e.plan.next = 0; !plan.Next.IsZero() {

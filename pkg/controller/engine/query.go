@@ -405,13 +405,13 @@ func (e *Engine) Wait(ctx context.Context, j *gang.Job) (*gang.Job, error) {
 }
 
 // preempts is who may be preempted, written out.
-func (e *Engine) preempts() string { return string(cmp.Or(e.opt.Policy.Preempt, order.PreemptOff)) }
+func (e *Engine) preempts() string { return string(cmp.Or(e.policy().Preempt, order.PreemptOff)) }
 
 func (e *Engine) site() *api.Site {
-	set := &e.opt.Settings
+	set := &e.conf().Settings
 	return &api.Site{Preempt: e.preempts(), PreemptMinRun: set.PreemptMinRun, Grace: set.Grace, DrainSlack: set.DrainSlack,
 		NodeTimeout: set.NodeTimeout, StartTimeout: set.StartTimeout, KeepEnded: set.KeepEnded, InvalidDependency: set.InvalidDependency,
-		SlurmVersion: set.SlurmVersion, Pools: set.Pools(), Operator: e.opt.Operator}
+		SlurmVersion: set.SlurmVersion, Pools: set.Pools(), Operator: e.conf().Operator}
 }
 
 // Ping says how the controller is; the caller adds who it is.

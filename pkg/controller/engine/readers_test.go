@@ -196,12 +196,12 @@ func TestPagesOfEvents(t *testing.T) {
 func TestPing(t *testing.T) {
 	e := still()
 	e.figures = &figures{f: api.Figures{Submitted: 3}}
-	e.opt.Operator, e.opt.Policy.Preempt = "root@x", order.PreemptService
+	e.own.Operator, e.own.Policy.Preempt = "root@x", order.PreemptService
 	e.view.hold, e.view.lineage = "HOLD", 42
 	for name, s := range map[string]api.NodeState{"n1": api.NodeUp, "n2": api.NodeLost, "n3": api.NodeUp} {
 		e.view.putNode(&gang.Node{Name: name, State: s})
 	}
-	set := e.opt.Settings
+	set := e.own.Settings
 	want := &api.PingReply{SchemaVersion: api.SchemaVersion, Hold: "HOLD", Nodes: 3, NodesUp: 2, Lineage: 42, Figures: &api.Figures{Submitted: 3}, Site: &api.Site{Preempt: "service", PreemptMinRun: set.PreemptMinRun, Grace: set.Grace,
 		DrainSlack: set.DrainSlack, NodeTimeout: set.NodeTimeout, StartTimeout: set.StartTimeout, KeepEnded: set.KeepEnded, InvalidDependency: set.InvalidDependency, SlurmVersion: set.SlurmVersion, Operator: "root@x"}}
 	differs(t, "ping", e.Ping(), want)
@@ -244,9 +244,9 @@ func TestNotFound(t *testing.T) {
 		{at(1), time.Hour, 3, true, "no job 1 any more: jobs are kept for 1 h after their end, and of all the 3 jobs that ended last are kept; its line may be in the archive of the site"},
 		{at(10), time.Hour, 3, true, "no job 10" + never}, {at(0), time.Hour, 3, true, "no job 0" + never}, {at(5), 0, 0, false, "no job 5" + never},
 	} {
-		e.opt.Settings.HistoryKeep, e.opt.Settings.HistoryJobs, e.past.archive = c.keep, c.jobs, nil
+		e.own.Settings.HistoryKeep, e.own.Settings.HistoryJobs, e.own.Archive = c.keep, c.jobs, nil
 		if c.archive {
-			e.past.archive = func(context.Context, []Past) error { return nil }
+			e.own.Archive = func(context.Context, []Past) error { return nil }
 		}
 		if err := e.noJob(&named{ref: c.ref}, true); err.Error() != c.want || err.Code != api.CodeNotFound {
 			t.Errorf("got %v\nwant %s", err, c.want)
@@ -368,7 +368,7 @@ func TestMeasuresOf(t *testing.T) {
 func TestViewOfChanges(t *testing.T) {
 	e := still()
 	e.opt.Record = &nullRecorder{}
-	e.world = gang.Restore(e.opt.Clock.Now(), e.opt.Settings, &gang.Snapshot{NextID: 1, NextSeq: 1})
+	e.world = gang.Restore(e.opt.Clock.Now(), e.own.Settings, &gang.Snapshot{NextID: 1, NextSeq: 1})
 	e.view.prepared, e.view.crontabs = map[int64]int{}, map[string]*api.Crontab{}
 	ended := make(chan struct{})
 	e.view.ended[7] = ended
@@ -414,7 +414,7 @@ func TestDesiredAndLineage(t *testing.T) {
 		t.Errorf("%d, %q", n, p)
 	}
 	w, err := e.welcome(nil)
-	differs(t, "welcome", w, &api.Welcome{Version: "v", Settings: e.opt.Settings, Lineage: 42, LineageProof: proof, Run: "one"})
+	differs(t, "welcome", w, &api.Welcome{Version: "v", Settings: e.own.Settings, Lineage: 42, LineageProof: proof, Run: "one"})
 	if w, err2 := e.welcome(refused); err != nil || w != nil || err2 != refused {
 		t.Errorf("%v; refused: %+v, %v", err, w, err2)
 	}
@@ -426,7 +426,7 @@ func TestDesiredAndLineage(t *testing.T) {
 		t.Errorf("on hold: %d, %q", n, p)
 	}
 	w, err = e.welcome(refused)
-	differs(t, "welcome on hold", w, &api.Welcome{Version: "v", Settings: e.opt.Settings})
+	differs(t, "welcome on hold", w, &api.Welcome{Version: "v", Settings: e.own.Settings})
 	if err != nil {
 		t.Error(err)
 	}

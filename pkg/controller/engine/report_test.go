@@ -13,7 +13,7 @@ import (
 // What a job used is written behind the output of its last attempt, as its user. A node that is away is tried again;
 // what the file says no to is final.
 func TestReport(t *testing.T) {
-	r := newRigWith(t, disk.Open(t), func(o *Options) { o.Sender = &notify.Sender{Site: &notify.Site{}, Log: o.Log} })
+	r := newRigWith(t, disk.Open(t), func(o *Options) { o.Sender = &notify.Sender{Log: o.Log} })
 	type call struct {
 		node string
 		a    api.LogAppend

@@ -60,7 +60,7 @@ func TestDriverTurns(t *testing.T) {
 	if at, ok := r.drv.Deadline(); !ok || at != r.clock.now.Mono+time.Minute {
 		t.Errorf("a plan is due in a minute, and a turn at %s, %t", at-r.clock.now.Mono, ok)
 	}
-	r.opt.Settings.HistoryKeep = time.Hour
+	r.own.Settings.HistoryKeep = time.Hour
 	if at, ok := r.drv.Deadline(); !ok || at != r.past.looked+historyLook && at != r.clock.now.Mono+time.Minute {
 		t.Errorf("a look is due at %s, and a turn at %s, %t", r.past.looked+historyLook, at, ok)
 	}
@@ -390,17 +390,17 @@ func TestStepOnHold(t *testing.T) {
 	s := spec(1)
 	submit := gang.Submit{Spec: &s, SpecHash: hashSpec(&s), Partition: "main", User: "ada"}
 	room.err = store.ErrFull
-	if out := r.step(r.clock.now, submit); out.Refused != errDiskFull {
+	if out := r.step(r.clock.now, &request{}, submit); out.Refused != errDiskFull {
 		t.Errorf("without room: %+v", out)
 	}
-	if out := r.step(r.clock.now, gang.Tick{}); out.Refused != nil {
+	if out := r.step(r.clock.now, &request{}, gang.Tick{}); out.Refused != nil {
 		t.Errorf("what is no submission: %+v", out)
 	}
 	room.err = nil
-	if out := r.step(r.clock.now, submit); out.Refused != nil || len(out.JobIDs) != 1 {
+	if out := r.step(r.clock.now, &request{}, submit); out.Refused != nil || len(out.JobIDs) != 1 {
 		t.Errorf("with room: %+v", out)
 	}
-	if r.view.setHold("HOLD"); r.step(r.clock.now, gang.Tick{}).Refused != errHold {
+	if r.view.setHold("HOLD"); r.step(r.clock.now, &request{}, gang.Tick{}).Refused != errHold {
 		t.Error("on hold a tick is taken")
 	}
 }
@@ -538,7 +538,7 @@ func TestIdleHook(t *testing.T) {
 	e.log = slog.New(slog.NewTextHandler(&out, nil))
 	e.tellIdle([]api.Event{{Type: api.EventIdleWarned}}) // the site has no hook
 	told := make(chan IdleEvent)
-	e.idleHook.hook = func(_ context.Context, w IdleEvent) error { told <- w; return errLeft }
+	e.own.TellIdle = func(_ context.Context, w IdleEvent) error { told <- w; return errLeft }
 	e.view.putJob(waitingJob(func(*gang.Job) {}))
 	e.idleHook.words = make(chan IdleEvent, 2)
 	evs := []api.Event{{Type: api.EventIdleWarned, JobID: 7, Text: "idles"}, {Type: api.EventDrainStarted, JobID: 7, Cause: api.CauseCrash}, {Type: api.EventDrainStarted, JobID: 8, Cause: api.CauseIdle}, {Type: api.EventIdleOver, JobID: 7}}
@@ -687,7 +687,7 @@ func TestRestartGoesOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.Crash()
-	e, err := New(t.Context(), Options{Store: d.Open(t), Clock: SystemClock(), Log: slog.New(slog.DiscardHandler), Settings: api.DefaultSettings(), Record: &nullRecorder{}, Policy: r.opt.Policy})
+	e, err := New(t.Context(), Options{Store: d.Open(t), Clock: SystemClock(), Log: slog.New(slog.DiscardHandler), Record: &nullRecorder{}, Conf: Conf{Settings: api.DefaultSettings(), Policy: r.own.Policy}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -761,7 +761,7 @@ func TestAwaitBack(t *testing.T) {
 			t.Errorf("of one that may be back without an event, final %v: %v", final, err)
 		}
 	}
-	if err := r.awaitBack(t.Context(), "n1", since, true, now.Add(-2*r.opt.Settings.NodeTimeout)); errText(err) != gone || api.CodeOf(err) != api.CodeConflict {
+	if err := r.awaitBack(t.Context(), "n1", since, true, now.Add(-2*r.own.Settings.NodeTimeout)); errText(err) != gone || api.CodeOf(err) != api.CodeConflict {
 		t.Errorf("of one that does not come: %v", err)
 	}
 	if err := r.awaitBack(t.Context(), "n1", 0, true, now); err != nil {

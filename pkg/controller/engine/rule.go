@@ -16,7 +16,7 @@ import (
 // understood, nothing is taken.
 func (e *Engine) ruled(ctx context.Context, r *api.SubmitRequest, who Caller) (*gang.Submit, []string, error) {
 	r.Spec.Ruled = nil
-	if e.opt.Rule == nil {
+	if e.conf().Rule == nil {
 		return e.resolve(ctx, r, who)
 	}
 	switch known, err := e.submitted(ctx, ownKey(who.UID, r.Key)); {
@@ -86,7 +86,11 @@ func (e *Engine) judge(ctx context.Context, q *rule.Question, s *api.Spec, who C
 	if err != nil {
 		return nil, "", fmt.Errorf("the question to the site's rule: %w", err)
 	}
-	text, err := e.opt.Rule(ctx, who.UID, question)
+	ask := e.conf().Rule
+	if ask == nil { // the site has none any more
+		return nil, "", nil
+	}
+	text, err := ask(ctx, who.UID, question)
 	switch {
 	case ctx.Err() != nil:
 		return nil, "", ctx.Err()
@@ -127,8 +131,9 @@ func unusable(err error) error {
 // refused: who asks is told what he may ask for. Of what comes out alike, as with elements of an array, it is asked once.
 func (c *change) ruled(ctx context.Context, j *gang.Job, ev *gang.Update) error {
 	e := c.e
-	if e.opt.Rule == nil || c.who.Admin || ev.Spec == nil && ev.Name == nil && ev.Partition == nil && ev.TimeLimit == nil && ev.Begin == nil &&
-		ev.Deadline == nil && ev.Constraint == nil && ev.Prefer == nil && ev.Comment == nil && ev.Nice == nil && ev.Priority == nil {
+	if e.conf().Rule == nil || c.who.Admin ||
+		ev.Spec == nil && ev.Name == nil && ev.Partition == nil && ev.TimeLimit == nil && ev.Begin == nil &&
+			ev.Deadline == nil && ev.Constraint == nil && ev.Prefer == nil && ev.Comment == nil && ev.Nice == nil && ev.Priority == nil {
 		return nil
 	}
 	whole, err := c.whole(ctx, j)

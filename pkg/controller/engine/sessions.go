@@ -34,13 +34,16 @@ func (e *Engine) welcome(err error) (*api.Welcome, error) {
 	}
 	e.view.mu.RLock()
 	defer e.view.mu.RUnlock()
-	w := &api.Welcome{Version: e.opt.Version, Settings: e.opt.Settings}
+	w := &api.Welcome{Version: e.opt.Version, Settings: e.conf().Settings}
 	if e.view.hold == "" { // else the node keeps what it knows better
 		w.Lineage, w.Run = e.view.lineage, e.run()
 		w.LineageProof = e.view.proof
 	}
 	return w, nil
 }
+
+// Settings are the site's, for nodes in session.
+func (e *Engine) Settings() *api.Settings { return &e.conf().Settings }
 
 // NodeReport queues what changed on a node. It blocks only while the inbox is full, which
 // holds the node's session back and nobody else's.

@@ -22,7 +22,7 @@ func (e *Engine) show(j *gang.Job, ranks bool) api.Job {
 	spec := j.Spec
 	grace := spec.Grace
 	if grace == 0 {
-		grace = e.opt.Settings.Grace
+		grace = e.conf().Settings.Grace
 	}
 	var out api.Job
 	now := e.opt.Clock.Now().Wall
@@ -31,7 +31,7 @@ func (e *Engine) show(j *gang.Job, ranks bool) api.Job {
 		_, out.Why = e.waits(j, now, true)
 	}
 	out.UID, out.StateCode, out.Launch = j.UID, out.State.Code(), spec.Launch
-	out.RestartCount, out.Budgets = j.Restarts, gang.Budgets(&e.opt.Settings, j)
+	out.RestartCount, out.Budgets = j.Restarts, gang.Budgets(&e.conf().Settings, j)
 	out.EligibleTime, out.GraceSeconds = j.Eligible, int64(grace/time.Second)
 	out.VRAMBytes, out.GPUsPerRank, out.CPUsPerRank, out.MemoryBytes = spec.VRAMBytes, spec.GPUsPerRank, spec.CPUsPerRank, spec.MemoryPerRank
 	out.NodeCPUs = nodeCPUs(j)
@@ -54,7 +54,7 @@ func (e *Engine) show(j *gang.Job, ranks bool) api.Job {
 	out.WorkDir, out.Command, out.SubmitHost = api.Shown(spec.WorkDir), spec.ScriptName, spec.SubmitHost
 	out.StdOut, out.StdErr, out.StdIn = api.Shown(outputPattern(spec)), api.Shown(spec.Error), api.Shown(spec.Input)
 	out.Dependency, out.Ranks = j.Waits, []api.Rank{}
-	rules := gang.WatchOf(&e.opt.Settings, j)
+	rules := gang.WatchOf(&e.conf().Settings, j)
 	out.StallTimeoutSeconds, out.GPUWatch = rules.StallTimeout.Seconds(), spec.GPUWatch
 	if n := spec.Notice; n != nil {
 		out.Notice = &api.NoticeView{Signal: n.Signal, LeadSeconds: int64(n.Lead / time.Second), Scope: n.Scope}
@@ -136,10 +136,10 @@ func importWords(parts []string) string {
 // safe is until when a running gang is not preempted, and by what; a zero time with a reason
 // is until it ends.
 func (e *Engine) safe(j *gang.Job, now time.Time) (until time.Time, by string) {
-	if gang.JobState(j) != api.JobRunning || !e.opt.Policy.Preempts() {
+	if gang.JobState(j) != api.JobRunning || !e.policy().Preempts() {
 		return time.Time{}, ""
 	}
-	what, until := e.opt.Policy.Protects(&order.Running{Start: j.Start, MinRun: j.Spec.MinRun, Done: gang.AnyDone(j)}, now)
+	what, until := e.policy().Protects(&order.Running{Start: j.Start, MinRun: j.Spec.MinRun, Done: gang.AnyDone(j)}, now)
 	return until, string(what)
 }
 
@@ -462,8 +462,8 @@ func attemptCode(r *gang.EpochRow) int {
 // ShowNodes is what ginfo prints.
 func (e *Engine) ShowNodes() *api.NodesReply {
 	out := &api.NodesReply{SchemaVersion: api.SchemaVersion, Nodes: []api.Node{}, Partitions: e.policy().Partitions,
-		Changes:  e.partitions.Load().changes,
-		Switches: e.opt.Policy.Switches, Preempt: e.preempts(), Pools: e.pools()}
+		Changes:  e.conf().changes,
+		Switches: e.policy().Switches, Preempt: e.preempts(), Pools: e.pools()}
 	out.Partitions = append([]api.Partition{}, out.Partitions...)
 	for i := range out.Partitions {
 		p := &out.Partitions[i]
@@ -494,7 +494,7 @@ func (e *Engine) showNodes(nodes []*gang.Node) (out []api.Node) {
 // pools are what the site has altogether, and what of it is held.
 func (e *Engine) pools() []api.PoolState {
 	var out []api.PoolState
-	for _, p := range e.opt.Settings.Pools() {
+	for _, p := range e.conf().Settings.Pools() {
 		out = append(out, api.PoolState{Pool: p})
 	}
 	if out == nil {

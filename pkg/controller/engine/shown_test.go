@@ -20,10 +20,10 @@ var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 // still is an engine that nobody runs, at noon: for what only looks at a state.
 func still() *Engine {
-	e := &Engine{log: slog.New(slog.DiscardHandler), done: make(chan struct{})}
+	e := &Engine{own: &Conf{}, log: slog.New(slog.DiscardHandler), done: make(chan struct{})}
 	e.opt.Clock = &handClock{gang.Instant{Wall: noon, Mono: time.Hour}}
-	e.opt.Settings = api.DefaultSettings()
-	e.opt.Policy.Partitions = []api.Partition{{Name: "main", Default: true}, {Name: "night"}}
+	e.own.Settings = api.DefaultSettings()
+	e.own.Policy.Partitions = []api.Partition{{Name: "main", Default: true}, {Name: "night"}}
 	e.view.nodes = map[string]*gang.Node{}
 	e.view.reservations = map[string]*api.Reservation{}
 	e.view.desired, e.view.ended = map[string][]api.Assignment{}, map[int64]chan struct{}{}
@@ -50,8 +50,8 @@ func waitingJob(edit func(*gang.Job)) *gang.Job {
 // TestShowsAllOfAJob: each field that people and tools read of a job is what the job has.
 func TestShowsAllOfAJob(t *testing.T) {
 	e := still()
-	e.opt.Policy.Preempt = order.PreemptTier
-	site := &e.opt.Settings
+	e.own.Policy.Preempt = order.PreemptTier
+	site := &e.own.Settings
 	two, three := 2, 3
 	s := &api.Spec{
 		Account: "vision", AsAsked: api.AsAsked{Comment: "first", Notify: []api.Notify{{To: "ada@x"}}, Report: true, Allocation: true}, Size: 2, Launch: api.LaunchRanks,
@@ -182,7 +182,7 @@ func TestReasonOfAJob(t *testing.T) {
 // TestWaits: what keeps a job, with the way out where there is one; the first that holds is said.
 func TestWaits(t *testing.T) {
 	e := still()
-	e.opt.Policy.Partitions = append(e.opt.Policy.Partitions, api.Partition{Name: "down", State: api.PartitionDown}, api.Partition{Name: "inactive", State: api.PartitionInactive})
+	e.own.Policy.Partitions = append(e.own.Policy.Partitions, api.Partition{Name: "down", State: api.PartitionDown}, api.Partition{Name: "inactive", State: api.PartitionInactive})
 	e.view.reservations["talk"] = &api.Reservation{Name: "talk", Start: noon.Add(time.Hour), End: noon.Add(2 * time.Hour), Nodes: []string{"n1", "n2"}, Users: []string{"ada"}, Accounts: []string{"vision"}}
 	e.view.reservations["now"] = &api.Reservation{Name: "now", Start: noon, End: noon.Add(2 * time.Hour), Nodes: []string{"n1"}, Users: []string{"ada"}}
 	reserved := func(name string) func(*gang.Job) {
@@ -293,7 +293,7 @@ func TestSafe(t *testing.T) {
 		"long enough by it": {order.Policy{Preempt: order.PreemptTier}, runs(func(j *gang.Job) { j.Spec.MinRun = time.Hour }), time.Time{}, ""},
 	} {
 		e := still()
-		e.opt.Policy = c.policy
+		e.own.Policy = c.policy
 		if until, by := e.safe(c.j, noon); !until.Equal(c.until) || by != c.by {
 			t.Errorf("%s: until %s by %q, want %s by %q", what, until, by, c.until, c.by)
 		}
@@ -416,24 +416,24 @@ func TestShowsAllOfANode(t *testing.T) {
 // TestShowNodes: nodes by name with how busy they are, and what holds for all.
 func TestShowNodes(t *testing.T) {
 	e := still()
-	e.opt.Policy.Switches = []api.Switch{{Name: "s1"}}
-	e.opt.Policy.Preempt = order.PreemptTier
+	e.own.Policy.Switches = []api.Switch{{Name: "s1"}}
+	e.own.Policy.Preempt = order.PreemptTier
 	changes := []api.PartitionChange{{Name: "night"}}
-	e.partitions.Store(&partitionView{policy: e.opt.Policy, changes: changes})
+	e.published.Store(&inForce{Conf: e.own, policy: e.own.Policy, changes: changes})
 	e.view.putNode(&gang.Node{Name: "n2", Res: &cluster.Node{Name: "n2"}})
 	e.view.putNode(&gang.Node{Name: "n1", Res: &cluster.Node{Name: "n1"}})
 	e.NodeLoad("n2", &api.NodeLoad{Hundredths: 150})
 	e.view.reservations["talk"] = &api.Reservation{Name: "talk", Start: noon, End: noon.Add(time.Hour), Nodes: []string{"n1"}}
 	got := e.ShowNodes()
-	if got.SchemaVersion != api.SchemaVersion || got.Preempt != "tier" || !reflect.DeepEqual(got.Switches, e.opt.Policy.Switches) || !reflect.DeepEqual(got.Changes, changes) || len(got.Partitions) != 2 {
+	if got.SchemaVersion != api.SchemaVersion || got.Preempt != "tier" || !reflect.DeepEqual(got.Switches, e.own.Policy.Switches) || !reflect.DeepEqual(got.Changes, changes) || len(got.Partitions) != 2 {
 		t.Errorf("%+v", got)
 	}
 	if len(got.Nodes) != 2 || got.Nodes[0].Name != "n1" || got.Nodes[0].Load != nil || got.Nodes[1].Load == nil || got.Nodes[1].Load.Hundredths != 150 || got.Nodes[0].Reservation == nil || got.Nodes[0].Reservation.Name != "talk" || got.Nodes[1].Reservation != nil {
 		t.Errorf("%+v", got.Nodes)
 	}
 	e = still()
-	e.opt.Policy.Partitions = nil
-	e.partitions.Store(&partitionView{policy: e.opt.Policy})
+	e.own.Policy.Partitions = nil
+	e.published.Store(&inForce{Conf: e.own, policy: e.own.Policy})
 	if got := e.ShowNodes(); got.Partitions == nil || got.Nodes == nil || got.Preempt != "off" {
 		t.Errorf("of nothing: %+v", got)
 	}

@@ -205,7 +205,7 @@ func TestRefs(t *testing.T) {
 // TestTimeLimit: what partitions make of the limit that is asked for: one of those that are named has to allow it.
 func TestTimeLimit(t *testing.T) {
 	e := still()
-	e.opt.Policy.Partitions = []api.Partition{{Name: "both", Default: true, DefaultTime: time.Hour, MaxTime: 2 * time.Hour}, {Name: "most", MaxTime: 2 * time.Hour}, {Name: "none"}}
+	e.own.Policy.Partitions = []api.Partition{{Name: "both", Default: true, DefaultTime: time.Hour, MaxTime: 2 * time.Hour}, {Name: "most", MaxTime: 2 * time.Hour}, {Name: "none"}}
 	for _, c := range []struct {
 		named       string
 		asked, want time.Duration
@@ -232,7 +232,7 @@ func TestTimeLimit(t *testing.T) {
 // TestPartition: a job is of the site's default one, or of those it names, of which the first decides.
 func TestPartition(t *testing.T) {
 	e := still()
-	e.opt.Policy.Partitions = []api.Partition{{Name: "main", Default: true}, {Name: "night"}, {Name: "drain", State: api.PartitionDrain}}
+	e.own.Policy.Partitions = []api.Partition{{Name: "main", Default: true}, {Name: "night"}, {Name: "drain", State: api.PartitionDrain}}
 	for asked, c := range map[string]struct{ first, all, err string }{
 		"": {"main", "main", ""}, "night": {"night", "night", ""}, "night,main": {"night", "night,main", ""},
 		"main,dya":   {"", "", `no partition "dya"; partitions here: main, night, drain`},
@@ -247,11 +247,11 @@ func TestPartition(t *testing.T) {
 	if _, _, err := e.partition(&api.Spec{Partition: "x"}); !errors.As(err, &refused) || refused.Reason != api.ReasonPartition || refused.Subject != "x" {
 		t.Errorf("%+v", refused)
 	}
-	e.opt.Policy.Partitions[0].State = api.PartitionDrain
+	e.own.Policy.Partitions[0].State = api.PartitionDrain
 	if _, _, err := e.partition(&api.Spec{}); errText(err) != "partition main takes no jobs: it is drain; ginfo -s lists the others" {
 		t.Errorf("the default one takes none: %v", err)
 	}
-	e.opt.Policy.Partitions = e.opt.Policy.Partitions[1:]
+	e.own.Policy.Partitions = e.own.Policy.Partitions[1:]
 	if _, _, err := e.partition(&api.Spec{}); errText(err) != "no partition was asked for and the site has no default one; name one with --partition; ginfo -s lists them" {
 		t.Errorf("without a default: %v", err)
 	}
@@ -281,10 +281,10 @@ func TestComponentPartitions(t *testing.T) {
 // TestSubmitWithinTheSite: what the site fills in, allows to some, and refuses; nothing of a refused one is kept.
 func TestSubmitWithinTheSite(t *testing.T) {
 	e := still()
-	e.opt.Policy.MaxMinRun = time.Hour
-	e.opt.Policy.Accounts = []order.Account{{Name: "vision", Users: []string{"ada"}}, {Name: "speech", Users: []string{"bob"}}}
-	e.opt.Policy.Partitions = []api.Partition{{Name: "main", Default: true, DefaultTime: time.Hour, MaxTime: 2 * time.Hour}, {Name: "night"}}
-	e.opt.Settings.Ports = "12000-12003"
+	e.own.Policy.MaxMinRun = time.Hour
+	e.own.Policy.Accounts = []order.Account{{Name: "vision", Users: []string{"ada"}}, {Name: "speech", Users: []string{"bob"}}}
+	e.own.Policy.Partitions = []api.Partition{{Name: "main", Default: true, DefaultTime: time.Hour, MaxTime: 2 * time.Hour}, {Name: "night"}}
+	e.own.Settings.Ports = "12000-12003"
 	root := Caller{UID: 0, User: "root", Admin: true}
 	const alone = "no node has joined this cluster yet: the job waits for the first one that fits"
 	for _, c := range []struct {
@@ -342,7 +342,7 @@ func TestSubmitWithinTheSite(t *testing.T) {
 			t.Errorf("%s: key %q, hash %q", c.what, ev.Key, ev.SpecHash)
 		}
 	}
-	e.opt.Policy.Switches = []api.Switch{{Name: "s1"}}
+	e.own.Policy.Switches = []api.Switch{{Name: "s1"}}
 	r := &api.SubmitRequest{Spec: spec(1)}
 	r.Spec.Switches = 1
 	if _, warnings, err := e.resolve(t.Context(), r, me); err != nil || !slices.Equal(warnings, []string{alone}) {

@@ -178,7 +178,7 @@ func (e *Engine) stepReply(id int64, s *gang.Step) (*api.StepReply, error) {
 	out := &api.StepReply{SchemaVersion: api.SchemaVersion, JobID: id, Epoch: j.Epoch, StepID: s.ID, Secret: s.Secret,
 		CPUsPerTask: max(1, s.Ask.CPUsPerTask), Ports: hostlist.Ranges(s.Ports), Allocation: e.allocation(j)}
 	out.Fail = j.Spec.Fail
-	if m := e.opt.Settings.MPIDefault; m != api.MPINone {
+	if m := e.conf().Settings.MPIDefault; m != api.MPINone {
 		out.MPIDefault = m
 	}
 	for i := range s.Parts {
@@ -201,7 +201,7 @@ func (e *Engine) stepReply(id int64, s *gang.Step) (*api.StepReply, error) {
 
 // allocation is what a client has to know of a job whose gate is open.
 func (e *Engine) allocation(j *gang.Job) api.Allocation {
-	grace := cmp.Or(j.Spec.Grace, e.opt.Settings.Grace)
+	grace := cmp.Or(j.Spec.Grace, e.conf().Settings.Grace)
 	a := api.Allocation{JobID: j.ID, Name: j.Name, User: j.User, UID: j.UID, GID: j.GID, Account: j.Spec.Account, Pools: j.Spec.Pools,
 		Partition: e.runsIn(j),
 		StartTime: j.Start, WorkDir: api.Shown(j.Spec.WorkDir), SubmitHost: j.Spec.SubmitHost, MasterPort: j.Members[0].Port, Grace: grace,

@@ -34,6 +34,17 @@ type Caller struct {
 // Submit checks a submission against the site, queues it, and answers when it is on disk.
 func (e *Engine) Submit(ctx context.Context, r *api.SubmitRequest, who Caller) (*api.SubmitReply, error) {
 	r.Spec.Cron = nil // which is for cron tables to say
+	for asked := *r; ; *r = asked {
+		reply, err := e.submit(ctx, r, who)
+		if err != errMoved {
+			return reply, err
+		}
+	}
+}
+
+// submit refuses with errMoved what was judged by a configuration that is not in force any more.
+func (e *Engine) submit(ctx context.Context, r *api.SubmitRequest, who Caller) (*api.SubmitReply, error) {
+	by := e.conf().Conf
 	ev, warnings, err := e.ruled(ctx, r, who)
 	if err != nil {
 		return nil, err
@@ -51,7 +62,7 @@ func (e *Engine) Submit(ctx context.Context, r *api.SubmitRequest, who Caller) (
 		return nil, err
 	}
 	ev.Warned = slices.Concat(r.Warned, warnings)
-	out, err := e.Do(ctx, *ev)
+	out, err := e.answered(ctx, request{ev: *ev, by: by})()
 	if err != nil {
 		return nil, err
 	}
@@ -105,7 +116,7 @@ func (e *Engine) resolve(ctx context.Context, r *api.SubmitRequest, who Caller) 
 	if err != nil {
 		return nil, nil, err
 	}
-	if most := e.opt.Policy.MaxMinRun; most > 0 && s.MinRun > most {
+	if most := e.policy().MaxMinRun; most > 0 && s.MinRun > most {
 		return nil, nil, &api.Error{Code: api.CodeInvalid, Message: fmt.Sprintf("the minimum run of %s is above the %s that this site allows",
 			when.Words(s.MinRun), when.Words(most)),
 			Hint: fmt.Sprintf("ask for --min-run=%d or less (seconds)", int(most.Seconds()))}
@@ -116,14 +127,14 @@ func (e *Engine) resolve(ctx context.Context, r *api.SubmitRequest, who Caller) 
 	if err := e.checkDeadline(s, ev.TimeLimit); err != nil {
 		return nil, nil, err
 	}
-	if err := gang.CheckPorts(&e.opt.Settings, s.Ports, fullest(s)); err != nil {
+	if err := gang.CheckPorts(&e.conf().Settings, s.Ports, fullest(s)); err != nil {
 		return nil, nil, err
 	}
-	if err := e.opt.Policy.AboveCap(s.Account, cluster.AskOf(s, parts)); err != nil {
+	if err := e.policy().AboveCap(s.Account, cluster.AskOf(s, parts)); err != nil {
 		return nil, nil, err
 	}
 	nodes := e.resources()
-	if s.Switches > 0 && len(e.opt.Policy.Switches) == 0 {
+	if s.Switches > 0 && len(e.policy().Switches) == 0 {
 		warnings = append(warnings, "--switches has no effect: the site names no switches")
 	}
 	if s.Reservation != "" {
@@ -577,7 +588,7 @@ func (e *Engine) wouldStart(ctx context.Context, ev *gang.Submit) (why string, o
 		Tier: tierOf(e.policy().Partitions, ev.Partition), Priority: ev.Priority, Nice: ev.Spec.Nice, Size: ev.Spec.Size,
 		Ask: cluster.AskIn(ev.Spec, in), User: ev.User,
 		Account:   ev.Spec.Account,
-		TimeLimit: ev.TimeLimit, TimeMin: ev.Spec.TimeMin, Deadline: ev.Spec.Deadline, Stop: cmp.Or(ev.Spec.Grace, e.opt.Settings.Grace)}}
+		TimeLimit: ev.TimeLimit, TimeMin: ev.Spec.TimeMin, Deadline: ev.Spec.Deadline, Stop: cmp.Or(ev.Spec.Grace, e.conf().Settings.Grace)}}
 	v.Queue.Insert(c)
 	now := e.opt.Clock.Now().Wall
 	first := waitsFirst(ev, now)

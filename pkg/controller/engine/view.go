@@ -202,8 +202,8 @@ func (e *Engine) publish(ch *gang.Changes) {
 			v.crontabs[r.User] = r.T
 		}
 	}
-	if len(ch.Partitions) > 0 || ch.Groups {
-		e.setPolicy()
+	if len(ch.Partitions) > 0 || ch.Groups || e.took != nil {
+		e.publishConf()
 		e.groups.partitionsMoved()
 	}
 	for _, name := range ch.Dirty {

@@ -283,7 +283,8 @@ func TestSender(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	over := make(chan struct{})
-	sender := &Sender{Site: &Site{Mail: s.site(), Burst: 1}, Log: quiet}
+	sender := &Sender{Log: quiet}
+	sender.Take(&Site{Mail: s.site(), Burst: 1})
 	go func() { sender.Run(ctx, b, b.changed); close(over) }()
 	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
 		b.mu.Lock()

@@ -55,11 +55,17 @@ type Batch struct {
 
 // newQueue of a site.
 func newQueue(s *Site) *queue {
-	q := &queue{burst: max(s.Burst, 1), lines: map[Address]*lineState{}, users: map[string]time.Time{}}
+	q := &queue{lines: map[Address]*lineState{}, users: map[string]time.Time{}}
+	q.bound(s)
+	return q
+}
+
+// bound has the budgets of users be as a site says from now on.
+func (q *queue) bound(s *Site) {
+	q.burst, q.rate = max(s.Burst, 1), 0
 	if s.Rate > 0 {
 		q.rate = time.Hour / time.Duration(s.Rate)
 	}
-	return q
 }
 
 // Set takes in the outbox as it stands. What is under way is left to its end.

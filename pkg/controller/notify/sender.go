@@ -1,6 +1,7 @@
 package notify
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -29,8 +30,7 @@ type Outbox interface {
 
 // Sender delivers what an outbox holds until its context ends.
 type Sender struct {
-	Site *Site
-	Log  *slog.Logger
+	Log *slog.Logger
 	// Leads says whether this controller leads, where it is one of several; nil: it is the only one.
 	Leads func() bool
 	// Record counts deliveries, by target; nil: nobody does.
@@ -38,8 +38,29 @@ type Sender struct {
 	// Post stands for the network in tests; nil: the network.
 	Post func(ctx context.Context, b *Batch) error
 
-	mu sync.Mutex
-	q  *queue
+	mu   sync.Mutex
+	site *Site
+	q    *queue
+}
+
+// Take has letters go where the site says from now on; nil: nowhere. What is under way goes where it went.
+func (s *Sender) Take(site *Site) {
+	if site == nil {
+		site = &Site{}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.site = site
+	if s.q != nil {
+		s.q.bound(site)
+	}
+}
+
+// where is the site of this moment.
+func (s *Sender) where() *Site {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return cmp.Or(s.site, &Site{})
 }
 
 // result of a delivery.
@@ -51,7 +72,7 @@ type result struct {
 // Run delivers. changed says that the outbox has changed.
 func (s *Sender) Run(ctx context.Context, box Outbox, changed <-chan struct{}) {
 	s.mu.Lock()
-	s.q = newQueue(s.Site)
+	s.q = newQueue(cmp.Or(s.site, &Site{}))
 	s.mu.Unlock()
 	results := make(chan result)
 	under := 0
@@ -123,12 +144,13 @@ func (s *Sender) send(ctx context.Context, box Outbox, b *Batch) error {
 	}
 	l := b.Letters[0]
 	if l.Target == "" {
-		if s.Site.Mail == nil {
+		mail := s.where().Mail
+		if mail == nil {
 			return errors.New("the site has no mail server any more")
 		}
-		return s.Site.Mail.Send(ctx, b.Letters)
+		return mail.Send(ctx, b.Letters)
 	}
-	t := s.Site.target(l.Target)
+	t := s.where().target(l.Target)
 	if t == nil {
 		return errors.New("the site has no such target any more: " + l.Target)
 	}

@@ -36,8 +36,8 @@ func busy(t *testing.T) (h http.Handler, e *engine.Engine, spent func() time.Dur
 	m := metrics.New("cost")
 	set := api.DefaultSettings()
 	set.UserJobs, set.MaxJobs = 0, 0
-	e, err := engine.New(t.Context(), engine.Options{Store: disk.Open(t), Clock: engine.SystemClock(), Log: quiet, Settings: set, Record: m, Version: "cost",
-		Policy: order.Policy{Partitions: []api.Partition{{Name: "main", Default: true}}, BackfillDepth: 1, MaxStarts: 100}})
+	e, err := engine.New(t.Context(), engine.Options{Store: disk.Open(t), Clock: engine.SystemClock(), Log: quiet, Record: m, Version: "cost",
+		Conf: engine.Conf{Settings: set, Policy: order.Policy{Partitions: []api.Partition{{Name: "main", Default: true}}, BackfillDepth: 1, MaxStarts: 100}}})
 	if err != nil {
 		t.Fatal(err)
 	}

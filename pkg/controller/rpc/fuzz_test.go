@@ -47,8 +47,8 @@ func small(t testing.TB) (h http.Handler, e *engine.Engine, end func()) {
 	quiet := slog.New(slog.DiscardHandler)
 	m := metrics.New("fuzz")
 	e, err := engine.New(t.Context(), engine.Options{Store: disk.Open(t), Clock: engine.SystemClock(), Log: quiet,
-		Settings: api.DefaultSettings(), Record: m, Version: "fuzz",
-		Policy: order.Policy{Partitions: []api.Partition{{Name: "main", Default: true}}, BackfillDepth: 1, MaxStarts: 100}})
+		Record: m, Version: "fuzz", Conf: engine.Conf{Settings: api.DefaultSettings(),
+			Policy: order.Policy{Partitions: []api.Partition{{Name: "main", Default: true}}, BackfillDepth: 1, MaxStarts: 100}}})
 	if err != nil {
 		t.Fatal(err)
 	}

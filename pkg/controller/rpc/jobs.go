@@ -268,6 +268,13 @@ func (s *Server) verify(r *http.Request, _ auth.Identity) (*api.VerifyReply, err
 	return &api.VerifyReply{SchemaVersion: api.SchemaVersion, Findings: append([]string{}, found...)}, err
 }
 
+func (s *Server) reload(r *http.Request, id auth.Identity) (*api.ReloadReply, error) {
+	if s.Reload == nil {
+		return nil, api.Errorf(api.CodeUnavailable, "this controller has no configuration to read again")
+	}
+	return s.Reload(r.Context(), caller(id).User)
+}
+
 func (s *Server) backup(r *http.Request, _ auth.Identity, req *api.BackupRequest) (*api.BackupReply, error) {
 	if s.Backup == nil {
 		return nil, api.Errorf(api.CodeNotFound, "this controller does not offer %s", r.URL.Path)

@@ -17,13 +17,13 @@ import (
 // Of each user one moment is kept: when his requests so far would be over if they came evenly,
 // at the pace that is allowed. As long as it lies less than a burst ahead he may call.
 type Rates struct {
-	perSecond, burst int
-	every            time.Duration
-	now              func() time.Time
+	now func() time.Time
 
-	mu   sync.Mutex
-	over map[uint32]time.Time
-	room int // when over has so many, those whose moment has passed are dropped
+	mu               sync.Mutex
+	perSecond, burst int // 0: no bound
+	every            time.Duration
+	over             map[uint32]time.Time
+	room             int // when over has so many, those whose moment has passed are dropped
 }
 
 // usersKept is how many users are remembered before anybody is looked for who needs not be.
@@ -32,11 +32,19 @@ const usersKept = 1024
 // NewRates lets each user make perSecond requests a second, and burst at once; 0 a second is
 // no bound.
 func NewRates(perSecond, burst int) *Rates {
-	if perSecond == 0 {
-		return nil
+	r := &Rates{now: time.Now, over: map[uint32]time.Time{}, room: usersKept}
+	r.Set(perSecond, burst)
+	return r
+}
+
+// Set has other bounds hold from now on. What users have made counts on.
+func (r *Rates) Set(perSecond, burst int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.perSecond, r.burst, r.every = perSecond, burst, 0
+	if perSecond > 0 {
+		r.every = time.Second / time.Duration(perSecond)
 	}
-	return &Rates{perSecond: perSecond, burst: burst, every: time.Second / time.Duration(perSecond), now: time.Now,
-		over: map[uint32]time.Time{}, room: usersKept}
 }
 
 // admit counts a call. It refuses a person's that comes too early; nodes, and who may end
@@ -45,6 +53,8 @@ func (r *Rates) admit(id auth.Identity) *api.Error {
 	if r == nil || id.Admin || id.Kind != auth.KindUser && id.Kind != auth.KindRelay && id.Kind != auth.KindGuest {
 		return nil
 	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	wait := r.take(id.UID)
 	if wait == 0 {
 		return nil
@@ -58,8 +68,9 @@ func (r *Rates) admit(id auth.Identity) *api.Error {
 
 // take is 0 when a request of a user is taken, else how long until one is.
 func (r *Rates) take(uid uint32) time.Duration {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	if r.perSecond == 0 {
+		return 0
+	}
 	now := r.now()
 	over, known := r.over[uid]
 	if !known && len(r.over) >= r.room {

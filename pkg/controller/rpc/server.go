@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"gangd/pkg/api"
@@ -53,11 +54,12 @@ type Server struct {
 	RemoveController func(ctx context.Context, name string) error
 	Day              *day.Day // how cards stood; nil: nobody keeps it
 	Backup           func(ctx context.Context, path string) (*api.BackupReply, error)
-	Rates            *Rates // nil: users may call as often as they like
+	Reload           func(ctx context.Context, by string) (*api.ReloadReply, error) // of the configuration's file
+	Rates            *Rates                                                         // nil: users may call as often as they like
 	// People knows whom admins name; nil: nobody is asked.
 	People *people.Directory
 	// UserStreams is how many streams a user may follow at a time. 0: no bound.
-	UserStreams int
+	UserStreams atomic.Int64
 
 	lists   turns.Turns
 	bodies  turns.Turns
@@ -129,6 +131,7 @@ func (s *Server) routes() []route {
 		{"GET /v1/ping", auth.OpPing, answer(s.ping)},
 		{"GET /v1/verify", auth.OpVerify, answer(s.verify)},
 		{"POST /v1/backup", auth.OpBackup, call(s.backup)},
+		{"POST /v1/reload", auth.OpReload, answer(s.reload)},
 		{"POST /v1/tokens", auth.OpToken, wrap(s.Tokens)},
 		{"POST /v1/revoke", auth.OpToken, wrap(s.Revoke)},
 		{"GET /v1/controllers", auth.OpControllers, answer(s.controllers)},

@@ -27,10 +27,10 @@ const (
 
 // stream takes room for one more; done gives it back.
 func (s *Server) stream(r *http.Request, id auth.Identity) (done func(), err error) {
-	if s.UserStreams == 0 || id.Admin {
+	most := int(s.UserStreams.Load())
+	if most == 0 || id.Admin {
 		return func() {}, nil
 	}
-	most := s.UserStreams
 	st := &s.streams
 	st.mu.Lock()
 	defer st.mu.Unlock()
@@ -40,8 +40,9 @@ func (s *Server) stream(r *http.Request, id auth.Identity) (done func(), err err
 	guest := id.Kind == auth.KindGuest
 	at := auth.PeerNetwork(r.RemoteAddr)
 	if guest {
+		each := max(1, most/guestShare)
 		most *= guestsAll
-		if each := max(1, s.UserStreams/guestShare); st.from[at] >= each {
+		if st.from[at] >= each {
 			return nil, &api.Error{Code: api.CodeTooMany, Hint: "close some of the pages, or log in: gctl web",
 				Message: fmt.Sprintf("guests from %s follow %d streams, the most that one address may", at, each)}
 		}

@@ -10,7 +10,8 @@ import (
 )
 
 func TestStreamsAreBounded(t *testing.T) {
-	s := &Server{UserStreams: 2}
+	s := &Server{}
+	s.UserStreams.Store(2)
 	ada, bob := auth.Identity{UID: 1, User: "ada"}, auth.Identity{UID: 2, User: "bob"}
 	take := func(id auth.Identity) (end func()) {
 		t.Helper()
@@ -37,7 +38,8 @@ func TestStreamsAreBounded(t *testing.T) {
 
 // TestGuestsStreams: guests are one user to the controller, and one of them does not take the streams of all.
 func TestGuestsStreams(t *testing.T) {
-	s := &Server{UserStreams: 16}
+	s := &Server{}
+	s.UserStreams.Store(16)
 	guest := auth.Identity{Kind: auth.KindGuest, UID: 65534, User: "guest"}
 	from := func(address string) (func(), error) {
 		return s.stream(&http.Request{RemoteAddr: address}, guest)

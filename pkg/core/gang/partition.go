@@ -32,6 +32,15 @@ type DropPartition struct{ Name, By string }
 // partition that was made at run time goes too, unless jobs are of it.
 type ResetPartitions struct{ By string }
 
+// Reconfigure has the world go by another configuration, all of it from this step on. Text says what is otherwise.
+type Reconfigure struct {
+	Settings   api.Settings
+	Partitions []api.Partition
+	Paths      map[string]string // see [World.SetPaths]
+	Text       string
+}
+
+func (Reconfigure) event()     {}
 func (PutPartition) event()    {}
 func (DropPartition) event()   {}
 func (ResetPartitions) event() {}

@@ -41,6 +41,19 @@ func (si *site) configure(file []api.Partition) {
 	})
 }
 
+// reconfigure takes what the configuration says otherwise: everything that waits is judged again.
+func (si *site) reconfigure(ev Reconfigure) Outcome {
+	si.nodes.paths = ev.Paths
+	si.configure(ev.Partitions)
+	for _, id := range slices.Sorted(maps.Keys(si.jobs.byID)) {
+		if e := si.jobs.byID[id]; blocked(e.job) {
+			si.queue.touch(e)
+		}
+	}
+	si.record.emit(api.Event{Type: api.EventReconfigured, Text: ev.Text})
+	return applied()
+}
+
 func (si *site) putPartition(ev PutPartition) Outcome {
 	name := ev.Ask.Name
 	old := si.partitions.find(name)

@@ -143,6 +143,9 @@ func (w *World) Step(now Instant, ev Event) Outcome {
 		return w.watchdogs.watched(ev)
 	case Ready:
 		return w.launches.saidReady(ev)
+	case Reconfigure:
+		w.set = ev.Settings // of which each part has the address
+		return w.site.reconfigure(ev)
 	case PutPartition:
 		return w.site.putPartition(ev)
 	case DropPartition:

@@ -13,6 +13,7 @@ type agent struct {
 
 func (agent) Hello() *api.Hello         { return &api.Hello{Node: "n1"} }
 func (agent) Welcome(*api.Welcome)      {}
+func (agent) Settings(*api.Settings)    {}
 func (agent) Report() *api.Actual       { return nil }
 func (agent) Samples() []api.CardSample { return nil }
 func (agent) Notes() []api.MemberNote   { return nil }

@@ -147,6 +147,9 @@ func (d *daemon) Welcome(w *api.Welcome) {
 	d.settings = w.Settings
 }
 
+// Settings implements [session.Agent].
+func (d *daemon) Settings(s *api.Settings) { d.settings = *s }
+
 // Lineage implements [session.Agent].
 func (d *daemon) Lineage(n uint64, proof string) {
 	if n > 0 && n >= d.m.disk.lineage {

@@ -98,8 +98,8 @@ func (g *gangd) lead() {
 	r.starts++
 	name := fmt.Sprintf("run-%d", r.starts)
 	r.onCopy[name] = r.disk.onOld
-	g.eng, err = engine.New(r.ctx, engine.Options{Store: g.store, Clock: clock{r}, Log: slog.New(slog.DiscardHandler), Settings: r.set,
-		Policy: policy, Record: noRecord{}, Version: "sim", Run: name,
+	g.eng, err = engine.New(r.ctx, engine.Options{Store: g.store, Clock: clock{r}, Log: slog.New(slog.DiscardHandler),
+		Conf: engine.Conf{Settings: r.set, Policy: policy}, Record: noRecord{}, Version: "sim", Run: name,
 		// Who puts the newest store back after a copy was written to says that it is that one.
 		AcceptStore: !r.disk.onOld && r.disk.forked, Leads: g.leads()})
 	if err != nil {

@@ -87,9 +87,10 @@ func begin(t testing.TB, first int64, rows ...*gang.Changes) *Site {
 	s.clock.now = Begun
 	mail := &notify.Site{Mail: &notify.Mail{Domain: "uni.example", Domains: []string{"uni.example"}},
 		Targets: []*notify.Webhook{{Name: "chat"}}}
-	s.opt = engine.Options{Sender: &notify.Sender{Site: mail, Log: slog.New(slog.DiscardHandler),
+	s.opt = engine.Options{Sender: &notify.Sender{Log: slog.New(slog.DiscardHandler),
 		Post: func(context.Context, *notify.Batch) error { return nil }},
-		Clock: &s.clock, Log: slog.New(slog.DiscardHandler), Settings: set, Policy: policy, Record: metrics.New("1.2.3"), Version: "1.2.3"}
+		Clock: &s.clock, Log: slog.New(slog.DiscardHandler), Conf: engine.Conf{Settings: set, Policy: policy, Notify: mail},
+		Record: metrics.New("1.2.3"), Version: "1.2.3"}
 	s.Restart(first, rows...)
 	t.Cleanup(s.Close)
 	return s
@@ -133,7 +134,7 @@ func (s *Site) Restart(next int64, rows ...*gang.Changes) {
 // Set is a site that has set something else, and has begun its controller anew.
 func (s *Site) Set(change func(*api.Settings)) {
 	s.t.Helper()
-	change(&s.opt.Settings)
+	change(&s.opt.Conf.Settings)
 	s.Restart(0)
 }
 

@@ -64,6 +64,14 @@ func (d *daemon) Welcome(w *api.Welcome) {
 	d.log.Info("session opened", "controller", w.Name, "term", w.Term, "version", w.Version)
 }
 
+// Settings implements [session.Agent].
+func (d *daemon) Settings(s *api.Settings) {
+	d.mu.Lock()
+	d.settings = *s
+	d.mu.Unlock()
+	d.log.Info("the site has other settings")
+}
+
 // Lineage implements [session.Agent].
 func (d *daemon) Lineage(n uint64, proof string) {
 	if err := d.state.sawLineage(n, proof); err != nil {
@@ -239,7 +247,7 @@ const appendTime = 10 * time.Second
 
 // asUser is gshim as a user, for something about a file of theirs.
 func (d *daemon) asUser(ctx context.Context, user string, uid, gid uint32, args ...string) (*exec.Cmd, error) {
-	acc, refusal := d.accounts.resolve(user, uid, gid)
+	acc, refusal := d.now().accounts.resolve(user, uid, gid)
 	if refusal != nil {
 		return nil, api.Errorf(api.CodePermission, "%s", refusal.Text)
 	}

@@ -129,6 +129,8 @@ func (c *controller) hear(m api.MemberActual) {
 
 func (c *controller) NodeLoad(string, *api.NodeLoad) {}
 
+func (c *controller) Settings() *api.Settings { return nil }
+
 func (c *controller) NodeSample(_ string, s []api.CardSample) {
 	c.update(func() {
 		for _, x := range s {

@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -26,32 +27,33 @@ func maxStarts() int { return 2*runtime.NumCPU() + 2 }
 
 // daemon is a running node daemon.
 type daemon struct {
-	opts      Options
-	log       *slog.Logger
-	state     *stateDir
-	cgroups   proc.Cgroups // what members are held by
-	processes int64        // that a member may have, 0: any number
-	board     *Board
-	notes     *notes
-	ports     *ports
-	accounts  *accounts
-	cards     *cards
-	cpus      *cpuPool
-	logins    *proc.LoginLimits
-	devices   string // whether members are kept from the cards of others
-	watch     *watcher
-	meters    meters
-	fitness   fitness
-	owed      owed
-	private   *shim.Private // of each member; nil: none
-	tmp       int64         // temporary space for members, in bytes
-	tmpEach   int64         // taken by each that asks for no more
-	images    *images       // that were imported; nil: nothing is
-	hosts     *hostReader
-	starts    chan struct{} // holds a token for each start under way
-	client    *session.Client
-	enrolled  enrolled
-	shims     *shim.Pool
+	opts        Options
+	log         *slog.Logger
+	state       *stateDir
+	cgroups     proc.Cgroups // what members are held by
+	processes   int64        // that a member may have, 0: any number
+	board       *Board
+	notes       *notes
+	ports       *ports
+	rules       atomic.Pointer[rules]
+	healthAgain chan struct{} // holds one: the health program is another
+	cards       *cards
+	cpus        *cpuPool
+	logins      *proc.LoginLimits
+	devices     string // whether members are kept from the cards of others
+	watch       *watcher
+	meters      meters
+	fitness     fitness
+	owed        owed
+	private     *shim.Private // of each member; nil: none
+	tmp         int64         // temporary space for members, in bytes
+	tmpEach     int64         // taken by each that asks for no more
+	images      *images       // that were imported; nil: nothing is
+	hosts       *hostReader
+	starts      chan struct{} // holds a token for each start under way
+	client      *session.Client
+	enrolled    enrolled
+	shims       *shim.Pool
 
 	ctx     context.Context // ends the members' goroutines, not the members
 	running sync.WaitGroup
@@ -129,6 +131,7 @@ func Run(ctx context.Context, opts Options) error {
 		d.log.Warn("not every limit of jobs is enforced here", "memory", l.Memory, "processes", l.Processes, "cpus", l.CPUs, "reason", l.Reason)
 	}
 	d.running.Go(func() { d.keepEnrolling(members) })
+	d.running.Go(func() { d.readAgain(members) })
 	d.watchHealth(members)
 	d.watchNeeds(members)
 	d.every(members, inventoryEvery, d.takeFound)
@@ -150,8 +153,8 @@ func newDaemon(opts Options, state *stateDir) *daemon {
 		settings: api.DefaultSettings(), starts: make(chan struct{}, maxStarts()),
 		logins: proc.NewLoginLimits(groupNumber), cpus: &cpuPool{}, owed: owed{record: map[api.MemberKey]*hookRecord{},
 			failed: map[api.MemberKey]string{}},
-		meters:   meters{now: mono, members: map[api.MemberKey]*meter{}},
-		accounts: &accounts{single: opts.SingleUser, minUID: opts.MinUID, allow: opts.Groups}}
+		meters: meters{now: mono, members: map[api.MemberKey]*meter{}}, healthAgain: make(chan struct{}, 1)}
+	d.rules.Store(rulesOf(&d.opts))
 	d.board, d.notes = NewBoard(d.wake), newNotes(d.wake)
 	d.meters.usage = d.usageOf
 	if state.lease >= 0 {

@@ -1,6 +1,7 @@
 package noded
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -22,7 +23,11 @@ type Health struct {
 const sickInterval = 10 * time.Second
 
 func (d *daemon) checkHealth(ctx context.Context) (sick bool) {
-	v := d.opts.Health.Check(ctx, d.opts.Name)
+	h := d.now().Health
+	if h.Path == "" { // or not any more
+		return d.fitness.say(d, func(f *fitness) { f.program = "" })
+	}
+	v := h.Check(ctx, d.opts.Name)
 	return d.fitness.say(d, func(f *fitness) {
 		if v.Known {
 			f.program = v.Sick
@@ -65,18 +70,22 @@ func (f *fitness) failedTrial() bool {
 // watchHealth runs the health program until ctx ends. The first look comes before the first
 // session: a node that is not fit takes no work at all.
 func (d *daemon) watchHealth(ctx context.Context) {
-	if d.opts.Health.Path == "" {
-		return
-	}
 	sick := d.checkHealth(ctx)
 	d.running.Go(func() {
 		for ctx.Err() == nil {
-			pause := d.opts.Health.Interval
+			pause := cmp.Or(d.now().Health.Interval, sickInterval)
 			if sick {
 				pause = min(pause, sickInterval)
 			}
-			sleep(ctx, pause)
-			sick = d.checkHealth(ctx)
+			t := time.NewTimer(pause)
+			select {
+			case <-ctx.Done():
+			case <-d.healthAgain:
+			case <-t.C:
+			}
+			if t.Stop(); ctx.Err() == nil {
+				sick = d.checkHealth(ctx)
+			}
 		}
 	})
 }

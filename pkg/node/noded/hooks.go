@@ -182,7 +182,7 @@ func (d *daemon) payDebts(ctx context.Context) {
 
 // prolog runs the site's prolog for a member that is being prepared. ok is false when the daemon ends.
 func (m *member) prolog(ctx context.Context, s *shim.Spec, body *api.AssignmentBody) (refusal *api.Refusal, ok bool) {
-	d, h := m.d, &m.d.opts.Hooks
+	d, h := m.d, &m.d.now().Hooks
 	if h.Prolog == "" && h.Epilog == "" {
 		return nil, true
 	}
@@ -220,7 +220,7 @@ func (d *daemon) epilog(ctx context.Context, k api.MemberKey) (ran []api.HookRun
 	if r == nil {
 		return nil, true
 	}
-	err := d.hook(ctx, "epilog", d.opts.Hooks.Epilog, r)
+	err := d.hook(ctx, "epilog", d.now().Hooks.Epilog, r)
 	if ctx.Err() != nil {
 		return nil, false
 	}
@@ -231,7 +231,7 @@ func (d *daemon) epilog(ctx context.Context, k api.MemberKey) (ran []api.HookRun
 				if sleep(ctx, epilogAgain); ctx.Err() != nil {
 					return
 				}
-				if err = d.hook(ctx, "epilog", d.opts.Hooks.Epilog, r); ctx.Err() == nil {
+				if err = d.hook(ctx, "epilog", d.now().Hooks.Epilog, r); ctx.Err() == nil {
 					d.settle(k, err)
 				}
 			}
@@ -304,7 +304,7 @@ func (d *daemon) hook(ctx context.Context, which, path string, r *hookRecord) er
 	for _, p := range programs {
 		if err == nil {
 			var output string
-			if output, err = (sitehook.Program{Path: p, Timeout: d.opts.Hooks.Timeout, Start: d.startHook}).RunHook(ctx, env); output != "" {
+			if output, err = (sitehook.Program{Path: p, Timeout: d.now().Hooks.Timeout, Start: d.startHook}).RunHook(ctx, env); output != "" {
 				lines = append(lines, output)
 			}
 		}

@@ -278,7 +278,7 @@ func (d *daemon) importing(box *api.Container, user string, uid, gid uint32, dig
 	if r := d.mayUse(name); r != nil {
 		return nil, r
 	}
-	acc, r := d.accounts.resolve(user, uid, gid)
+	acc, r := d.now().accounts.resolve(user, uid, gid)
 	if r != nil {
 		return nil, r
 	}
@@ -739,7 +739,7 @@ func (i *importer) run(ctx context.Context, step container.Step) (string, error)
 	if !i.d.opts.SingleUser {
 		limits, nice := i.d.logins.Of(i.user, i.acc.uid, i.acc.groups)
 		as := shim.Login{Credentials: shim.Credentials{Switch: true, UID: i.acc.uid, GID: i.acc.gid, Groups: i.acc.groups},
-			Limits: proc.With(limits, i.d.opts.JobLimits), Nice: nice}
+			Limits: proc.With(limits, i.d.now().JobLimits), Nice: nice}
 		args = append([]string{i.d.opts.Shim}, as.Command(args)...)
 	}
 	cmd := sitehook.Command(ctx, args[0], append([]string{"HOME=" + i.acc.home, "USER=" + i.user, "LOGNAME=" + i.user,

@@ -78,10 +78,11 @@ func (n *Needs) unresolved(ctx context.Context) []string {
 func (d *daemon) checkNeeds(ctx context.Context) (lacks string) {
 	cards, why := d.cards.present()
 	memory := int64(0)
-	if d.opts.Needs.Memory > 0 {
+	needs := &d.now().Needs
+	if needs.Memory > 0 {
 		memory = proc.MemTotal()
 	}
-	lacks = d.opts.Needs.lacks(ctx, cards, why, memory)
+	lacks = needs.lacks(ctx, cards, why, memory)
 	if gone := d.cgroups.Gone(); gone != "" {
 		lacks = strings.TrimPrefix(lacks+"; "+gone+": limits of jobs do not hold any more", "; ")
 	}

@@ -50,6 +50,8 @@ type Options struct {
 	JobLimits  []proc.Rlimit // over those of a login
 	Processes  int64         // that a member may have; 0: a part of what the machine can have
 	Log        *slog.Logger
+	// Again gives the options of a configuration that was read again, of which those hold that can; nil: it is read once.
+	Again <-chan Options `json:"-"`
 	// Findings are what is wrong with the configuration and the host, looked up beside; nil: nobody looks.
 	Findings func() []api.DoctorFinding `json:"-"`
 	Signs    *lifesign.Signs            // to the service manager; nil: there is none

@@ -111,7 +111,7 @@ func (d *daemon) shimSpec(k api.MemberKey, dir string, body *api.AssignmentBody,
 	if node < 0 || len(body.Ranks) == 0 {
 		return nil, nodeFault("job %d epoch %d is not placed on node %s", k.Job, k.Epoch, d.opts.Name)
 	}
-	acc, refusal := d.accounts.resolve(body.User, body.UID, body.GID)
+	acc, refusal := d.now().accounts.resolve(body.User, body.UID, body.GID)
 	if refusal != nil {
 		return nil, refusal
 	}
@@ -135,7 +135,7 @@ func (d *daemon) shimSpec(k api.MemberKey, dir string, body *api.AssignmentBody,
 	}
 	if s.SwitchUser {
 		limits, nice := d.logins.Of(s.User, s.UID, s.Groups)
-		s.LoginLimits, s.Nice = proc.With(limits, d.opts.JobLimits), nice
+		s.LoginLimits, s.Nice = proc.With(limits, d.now().JobLimits), nice
 	}
 	s.Whole = len(body.Nodes) == 1
 	s.Batch = spec.Launch == api.LaunchBatch
@@ -158,7 +158,7 @@ func (d *daemon) shimSpec(k api.MemberKey, dir string, body *api.AssignmentBody,
 	if s.Private, refusal = d.privateOf(spec.WorkDir, spec.TmpPerNode); refusal != nil {
 		return nil, refusal
 	}
-	if s.TaskHooks, err = d.opts.Hooks.around(); err != nil {
+	if s.TaskHooks, err = d.now().Hooks.around(); err != nil {
 		return nil, nodeFault("%v", err)
 	}
 	d.contain(s, spec, image)

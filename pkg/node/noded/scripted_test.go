@@ -192,8 +192,9 @@ func newScriptedSite(t *testing.T, st store.Store, nodes, cards int) *site {
 	s := &site{t: t, pids: map[int]api.MemberKey{}, beat: 970 * time.Millisecond} // no look falls together with a script
 	quiet, m := slog.New(slog.DiscardHandler), metrics.New("test")
 	var err error
-	s.engine, err = engine.New(t.Context(), engine.Options{Store: st, Clock: s, Log: quiet, Settings: api.DefaultSettings(), Record: m, Version: "test",
-		Policy: queueorder.Policy{Partitions: []api.Partition{{Name: "main", Default: true}}, BackfillDepth: 1, MaxStarts: 1000}})
+	s.engine, err = engine.New(t.Context(), engine.Options{Store: st, Clock: s, Log: quiet, Record: m, Version: "test",
+		Conf: engine.Conf{Settings: api.DefaultSettings(),
+			Policy: queueorder.Policy{Partitions: []api.Partition{{Name: "main", Default: true}}, BackfillDepth: 1, MaxStarts: 1000}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -131,7 +131,7 @@ func groupNumber(name string) (gid uint32, ok bool) {
 
 // userGroups are those of the groups that may use this node, by which their users pass.
 func (d *daemon) userGroups() (gids []uint32) {
-	for _, name := range d.opts.Groups {
+	for _, name := range d.now().Groups {
 		if gid, ok := groupNumber(name); ok {
 			gids = append(gids, gid)
 		}

@@ -31,8 +31,8 @@ type Guard struct {
 	SingleUser bool
 	// Owner is who runs the controller.
 	Owner uint32
-	// Admins are names of users, who are admins by the kernel's word on this host alone.
-	Admins []string
+	// Admins are names of users, who are admins by the kernel's word on this host alone. It is asked at each call; nil: there are none.
+	Admins func() []string
 	// Revoked is asked about each certificate; nil where the controller has no TLS.
 	Revoked *Revocations
 	// Vouches says whether a compute node may speak for the user: who has a job there.
@@ -46,10 +46,14 @@ type Guard struct {
 	conns *conns
 }
 
+func (g *Guard) isAdmin(name string) bool {
+	return g.Admins != nil && slices.Contains(g.Admins(), name)
+}
+
 func (g *Guard) people() *people.Directory { return cmp.Or(g.People, people.Here) }
 
 // NewGuard is the guard of a controller that runs as the calling process.
-func NewGuard(singleUser bool, admins []string) *Guard {
+func NewGuard(singleUser bool, admins func() []string) *Guard {
 	return &Guard{SingleUser: singleUser, Owner: uint32(os.Geteuid()), Admins: admins, live: newCalls(), conns: newConns()}
 }
 
@@ -115,7 +119,7 @@ func (g *Guard) user(ctx context.Context, uid, gid uint32) Identity {
 		return refused("%v; try again", err)
 	}
 	return Identity{Kind: KindUser, UID: uid, GID: gid, User: name, Host: host,
-		Admin: host || slices.Contains(g.Admins, name)}
+		Admin: host || g.isAdmin(name)}
 }
 
 // Handler puts the identity of a TLS connection into its requests and passes on. It
@@ -223,7 +227,7 @@ func (g *Guard) vouched(ctx context.Context, by subject, claim string) Identity 
 		name = known
 	}
 	id := Identity{Kind: KindRelay, UID: uint32(uid), User: name, Node: by.name, Login: by.kind == loginKind}
-	if slices.Contains(g.Admins, name) {
+	if g.isAdmin(name) {
 		id.Why = "through a relay an admin is an ordinary user; use the controller's host"
 	}
 	return id

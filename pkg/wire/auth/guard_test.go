@@ -66,7 +66,7 @@ func TestPeerOfUnixSocket(t *testing.T) {
 	}{
 		{"single user", Guard{SingleUser: true, Owner: uid}, Identity{Kind: KindUser, UID: uid, User: name, Admin: true, Host: true}},
 		{"several users", Guard{Owner: uid}, Identity{Kind: KindUser, UID: uid, User: name, Admin: root, Host: root}},
-		{"admin by name", Guard{Owner: uid + 1, Admins: []string{name}}, Identity{Kind: KindUser, UID: uid, User: name, Admin: true, Host: root}},
+		{"admin by name", Guard{Owner: uid + 1, Admins: named(name)}, Identity{Kind: KindUser, UID: uid, User: name, Admin: true, Host: root}},
 	} {
 		got, ok := overSocket(t, &tt.guard)
 		tt.want.GID = uint32(os.Getegid())
@@ -155,7 +155,7 @@ func TestCut(t *testing.T) {
 }
 
 func TestSingleUserKnowsNobodyElse(t *testing.T) {
-	g := &Guard{SingleUser: true, Owner: 1000, Admins: []string{"4242"}}
+	g := &Guard{SingleUser: true, Owner: 1000, Admins: named("4242")}
 	if id := g.user(t.Context(), 4242, 4242); id != Nobody {
 		t.Errorf("another user: %+v", id)
 	}
@@ -178,8 +178,8 @@ func TestRelayNeverRootNorAdmin(t *testing.T) {
 		{"40001 ada", Guard{}, false},
 		{"40001 ada", Guard{Vouches: func(n string, uid uint32) bool { return n == "n2" || uid != 40001 }}, false},
 		{"40001 ada", Guard{Vouches: anyone, SingleUser: true}, false},
-		{"40001 ada", Guard{Vouches: anyone, Admins: []string{"ada"}}, true},   // a user like any other: see below
-		{"40001 ada", Guard{Vouches: anyone, Admins: []string{"40001"}}, true}, // a name of digits is not this uid's
+		{"40001 ada", Guard{Vouches: anyone, Admins: named("ada")}, true},   // a user like any other: see below
+		{"40001 ada", Guard{Vouches: anyone, Admins: named("40001")}, true}, // a name of digits is not this uid's
 		{"40001 root", Guard{Vouches: anyone}, false},
 		{"0 ada", Guard{Vouches: anyone}, false},
 		{"0 root", Guard{Vouches: anyone}, false},
@@ -245,3 +245,5 @@ func TestExpiredOnAnOpenConnection(t *testing.T) {
 		}
 	}
 }
+
+func named(names ...string) func() []string { return func() []string { return names } }

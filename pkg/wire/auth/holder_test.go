@@ -201,14 +201,14 @@ func TestOwnerOfAClusterOfMany(t *testing.T) {
 	}{
 		{Guard{Owner: 4242}, 4242, Identity{Kind: KindUser, UID: 4242, GID: 7, User: "4242"}},
 		{Guard{Owner: 4242, SingleUser: true}, 4242, Identity{Kind: KindUser, UID: 4242, GID: 7, User: "4242", Admin: true, Host: true}},
-		{Guard{Owner: 4242, Admins: []string{"4242"}}, 4242, Identity{Kind: KindUser, UID: 4242, GID: 7, User: "4242", Admin: true}},
+		{Guard{Owner: 4242, Admins: named("4242")}, 4242, Identity{Kind: KindUser, UID: 4242, GID: 7, User: "4242", Admin: true}},
 		{Guard{Owner: 4242}, 0, Identity{Kind: KindUser, GID: 7, User: nameOf(t, 0), Admin: true, Host: true}},
 	} {
 		if got := c.g.user(t.Context(), c.uid, 7); got != c.want {
 			t.Errorf("%+v: %+v", c.g, got)
 		}
 	}
-	if g := NewGuard(true, []string{"ada"}); !g.SingleUser || g.Owner != uint32(os.Geteuid()) || len(g.Admins) != 1 || g.live == nil || g.conns == nil {
+	if g := NewGuard(true, named("ada")); !g.SingleUser || g.Owner != uint32(os.Geteuid()) || !g.isAdmin("ada") || g.live == nil || g.conns == nil {
 		t.Errorf("%+v", g)
 	}
 }

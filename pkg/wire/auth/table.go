@@ -44,6 +44,7 @@ const (
 	OpOutbox      Op = "outbox"       // what the caller is to be told and was not yet
 	OpRetryOutbox Op = "retry-outbox" // try once more what was given up
 	OpVerify      Op = "verify"       // recount memory and store
+	OpReload      Op = "reload"       // have the configuration read again
 	OpBackup      Op = "backup"       // copy the state to a directory on the controller's host
 )
 
@@ -121,6 +122,7 @@ var table = map[Op]roles{
 	OpOutbox:      owners,
 	OpRetryOutbox: admins,
 	OpVerify:      admins,
+	OpReload:      admins,
 	OpBackup:      admins,
 }
 

@@ -73,6 +73,7 @@ var expected = map[Op]string{
 	OpNodeSet:     ". y y y . . . . . . . . . . . . .",
 	OpCrontab:     "y y y y . . . . y . . y . . . . .",
 	OpReserve:     ". y y y . . . . . . . . . . . . .",
+	OpReload:      ". y y y . . . . . . . . . . . . .",
 	OpBackup:      ". y y y . . . . . . . . . . . . .",
 	"":            ". . . . . . . . . . . . . . . . .",
 	"shutdown":    ". . . . . . . . . . . . . . . . .",

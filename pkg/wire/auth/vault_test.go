@@ -96,7 +96,7 @@ func TestTwoKeepOneVault(t *testing.T) {
 // A controller's word for its callers counts for root and admins too, makes nobody a node, and is not a node's to give.
 func TestControllerSpeaksForItsCallers(t *testing.T) {
 	c := start(t)
-	c.guard.Admins = []string{"daemon"}
+	c.guard.Admins = named("daemon")
 	speak := func(conf *http.Transport, id Identity) Identity {
 		got, err := ask(speaker{conf, id}, c.Address)
 		if err != nil {

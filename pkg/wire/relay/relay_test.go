@@ -264,7 +264,7 @@ func TestAdminsAreUsersHere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.guard.Admins = []string{name}
+	s.guard.Admins = func() []string { return []string{name} }
 	got := s.whoami(caller(), nil).ID
 	want := auth.Identity{Kind: auth.KindRelay, UID: caller(), User: name, Node: "login1", Login: true, Asker: here(t), Why: "through a relay an admin is an ordinary user; use the controller's host"}
 	if got != want {

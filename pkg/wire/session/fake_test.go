@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -30,20 +31,21 @@ const patience = 20 * time.Second
 
 // fakeHandler records what a controller hears and answers with what the test set.
 type fakeHandler struct {
-	mu      sync.Mutex
-	want    []api.Assignment
-	specs   map[string]*api.Spec
-	hold    bool
-	refuse  error
-	slow    bool // a hello is taken in, but not answered while the session lasts
-	hellos  chan *api.Hello
-	reports chan *api.Actual
-	samples chan []api.CardSample
-	loads   chan *api.NodeLoad
-	gone    chan string
-	asked   int // calls of Desired
-	notes   chan []api.MemberNote
-	call    func(ctx context.Context, c *api.Call, in io.Reader, out io.Writer) (*api.CallResult, error)
+	mu       sync.Mutex
+	want     []api.Assignment
+	specs    map[string]*api.Spec
+	hold     bool
+	refuse   error
+	slow     bool // a hello is taken in, but not answered while the session lasts
+	hellos   chan *api.Hello
+	reports  chan *api.Actual
+	samples  chan []api.CardSample
+	loads    chan *api.NodeLoad
+	settings atomic.Pointer[api.Settings]
+	gone     chan string
+	asked    int // calls of Desired
+	notes    chan []api.MemberNote
+	call     func(ctx context.Context, c *api.Call, in io.Reader, out io.Writer) (*api.CallResult, error)
 }
 
 func newFakeHandler() *fakeHandler {
@@ -70,6 +72,7 @@ func (h *fakeHandler) NodeHello(ctx context.Context, hello *api.Hello) (*api.Wel
 func (h *fakeHandler) NodeReport(_ string, a *api.Actual)      { h.reports <- a }
 func (h *fakeHandler) NodeSample(_ string, s []api.CardSample) { h.samples <- s }
 func (h *fakeHandler) NodeLoad(_ string, l *api.NodeLoad)      { h.loads <- l }
+func (h *fakeHandler) Settings() *api.Settings                 { return h.settings.Load() }
 func (h *fakeHandler) NodeGone(node string)                    { h.gone <- node }
 func (h *fakeHandler) NodeNotes(_ string, n []api.MemberNote)  { h.notes <- n }
 func (h *fakeHandler) NodeCall(ctx context.Context, node string, c *api.Call, in io.Reader, out io.Writer) (*api.CallResult, error) {
@@ -98,24 +101,25 @@ func (h *fakeHandler) Spec(hash string) (*api.Spec, error) {
 
 // fakeAgent records what a node hears.
 type fakeAgent struct {
-	node    string
-	stateID string
-	mu      sync.Mutex
-	report  *api.Actual
-	samples []api.CardSample
-	load    *api.NodeLoad
-	notes   []api.MemberNote
-	welcome chan *api.Welcome
-	desired chan *api.Desired
-	down    chan error
-	signals chan api.SignalOrder
-	lineage chan uint64
-	kept    Kept
-	readLog func(ctx context.Context, q api.LogRead, w io.Writer) error
+	node     string
+	stateID  string
+	mu       sync.Mutex
+	report   *api.Actual
+	samples  []api.CardSample
+	load     *api.NodeLoad
+	notes    []api.MemberNote
+	welcome  chan *api.Welcome
+	settings chan *api.Settings
+	desired  chan *api.Desired
+	down     chan error
+	signals  chan api.SignalOrder
+	lineage  chan uint64
+	kept     Kept
+	readLog  func(ctx context.Context, q api.LogRead, w io.Writer) error
 }
 
 func newFakeAgent(node, state string) *fakeAgent {
-	return &fakeAgent{node: node, stateID: state, welcome: make(chan *api.Welcome, 1024), desired: make(chan *api.Desired, 1024),
+	return &fakeAgent{node: node, stateID: state, welcome: make(chan *api.Welcome, 1024), settings: make(chan *api.Settings, 1024), desired: make(chan *api.Desired, 1024),
 		down: make(chan error, 1024), signals: make(chan api.SignalOrder, 16), lineage: make(chan uint64, 1024)}
 }
 
@@ -124,8 +128,9 @@ func (a *fakeAgent) Keep(k Kept) error { a.mu.Lock(); defer a.mu.Unlock(); a.kep
 func (a *fakeAgent) Hello() *api.Hello {
 	return &api.Hello{Node: a.node, StateID: a.stateID, Version: "test", BootID: "b"}
 }
-func (a *fakeAgent) Welcome(w *api.Welcome) { a.welcome <- w }
-func (a *fakeAgent) Desired(d *api.Desired) { a.desired <- d }
+func (a *fakeAgent) Settings(s *api.Settings) { a.settings <- s }
+func (a *fakeAgent) Welcome(w *api.Welcome)   { a.welcome <- w }
+func (a *fakeAgent) Desired(d *api.Desired)   { a.desired <- d }
 func (a *fakeAgent) Lineage(n uint64, _ string) {
 	select {
 	case a.lineage <- n:

@@ -29,6 +29,8 @@ type Handler interface {
 	// Lineage is the number of the newest commit and the proof of it. Nodes keep both, so that a store that went
 	// back in time is noticed.
 	Lineage() (n uint64, proof string)
+	// Settings are the site's now: others are another value. nil: those of the Welcome hold on.
+	Settings() *api.Settings
 	// Desired is the complete desired set of a node now; what it lists without a body the
 	// node shall say to be gone. ok false is "on hold": nothing is
 	// sent, and what was sent stays as it is. The result is not changed afterwards by
@@ -58,6 +60,8 @@ type Agent interface {
 	Hello() *api.Hello
 	// Welcome opens the session.
 	Welcome(w *api.Welcome)
+	// Settings are the site's from now on, instead of those of the Welcome.
+	Settings(s *api.Settings)
 	// Lineage is called with each beat and before each order that names the controller's newest commit.
 	Lineage(n uint64, proof string)
 	// Desired must not block long: it queues. Specs holds every spec that a body in d

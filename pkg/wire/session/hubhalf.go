@@ -2,6 +2,7 @@ package session
 
 import (
 	"iter"
+	"reflect"
 	"sync/atomic"
 	"time"
 
@@ -19,6 +20,7 @@ type hubHalf struct {
 	beaten  *atomic.Bool // a beat went out since the last heartbeat, with an echo
 	office  Office       // nil: the only controller
 	listed  uint64       // version of the list of controllers that was told
+	said    *api.Settings
 	clock   *meter
 	wall    func() time.Time
 }
@@ -69,6 +71,7 @@ func (h *hubHalf) welcome(w *api.Welcome) frames {
 	if h.office != nil {
 		w.Name, w.Term = h.office.Seat()
 	}
+	h.said = &w.Settings
 	return h.frames(&api.Frame{Welcome: w}, true)
 }
 
@@ -105,6 +108,12 @@ func (h *hubHalf) each(f *api.Frame, force bool, yield func(*api.Frame, error) b
 		if l := h.office.Controllers(); l.Version > h.listed {
 			f.Controllers, h.listed = l, l.Version
 		}
+	}
+	if now := h.handler.Settings(); now != nil && now != h.said {
+		if h.said == nil || !reflect.DeepEqual(*now, *h.said) {
+			f.Settings = now
+		}
+		h.said = now
 	}
 	o := &h.out
 	o.mu.Lock()
@@ -149,7 +158,8 @@ func (h *hubHalf) each(f *api.Frame, force bool, yield func(*api.Frame, error) b
 		}
 	}
 	// Nothing is told when it was woken for a change that was sent already.
-	if !told && (f.Controllers != nil || f.Echo != 0 || f.Beat != 0 || f.Welcome != nil || len(f.Streams) > 0 || len(f.Calls) > 0) {
+	if !told && (f.Controllers != nil || f.Settings != nil || f.Echo != 0 || f.Beat != 0 || f.Welcome != nil || len(f.Streams) > 0 ||
+		len(f.Calls) > 0) {
 		yield(f, nil)
 	}
 }

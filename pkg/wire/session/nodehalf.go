@@ -68,6 +68,9 @@ func (h *nodeHalf) desired(f *api.Frame) error {
 	if f.Lineage != 0 { // kept before what it brings about
 		h.agent.Lineage(f.Lineage, f.LineageProof)
 	}
+	if f.Settings != nil { // by which it carries the orders out
+		h.agent.Settings(f.Settings)
+	}
 	if f.Desired == nil {
 		return nil
 	}

@@ -1,0 +1,48 @@
+package noded
+
+import "context"
+
+// rules are what of the options may change while a daemon runs, as one: who looks at two of them looks at both of one.
+type rules struct {
+	*Options
+	accounts *accounts
+}
+
+// now are those that hold at this moment. What a member was prepared by stays its own.
+func (d *daemon) now() *rules {
+	if r := d.rules.Load(); r != nil {
+		return r
+	}
+	return rulesOf(&d.opts)
+}
+
+func rulesOf(o *Options) *rules {
+	return &rules{Options: o, accounts: &accounts{single: o.SingleUser, minUID: o.MinUID, allow: o.Groups}}
+}
+
+// takeRules goes by others from now on. What is told to the controller in a hello, or made at the start, stays as it is until the next
+// start: a prolog among it, without which a gang opens its own gate.
+func (d *daemon) takeRules(again *Options) {
+	o := d.opts
+	o.MinUID, o.Groups, o.Health, o.Needs, o.JobLimits = again.MinUID, again.Groups, again.Health, again.Needs, again.JobLimits
+	prolog := o.Hooks.Prolog
+	o.Hooks = again.Hooks
+	o.Hooks.Prolog = prolog
+	d.rules.Store(rulesOf(&o))
+	select {
+	case d.healthAgain <- struct{}{}:
+	default:
+	}
+}
+
+// readAgain takes what comes until ctx ends.
+func (d *daemon) readAgain(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case o := <-d.opts.Again:
+			d.takeRules(&o)
+		}
+	}
+}

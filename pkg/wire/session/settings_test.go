@@ -1,0 +1,39 @@
+package session
+
+import (
+	"testing"
+	"time"
+
+	"gangd/pkg/api"
+)
+
+// TestSettingsThatChange: a node in session is told once of settings that differ from those of the welcome, and of others not at all.
+func TestSettingsThatChange(t *testing.T) {
+	r := newRig(t, "")
+	a := newFakeAgent("n1", "x")
+	r.dial(a)
+	w := get(t, "welcome", a.welcome)
+	same := w.Settings
+	r.handler.settings.Store(&same)
+	r.hub.Wake([]string{"n1"})
+	other := w.Settings
+	other.Grace = 77 * time.Second
+	get(t, "full set", a.desired)
+	r.handler.set(map[string]*api.Spec{"a": {}}, assign(1, 1, "a"))
+	r.hub.Wake([]string{"n1"})
+	get(t, "a change of the set, by which nothing was said of settings that are the same", a.desired)
+	if n := len(a.settings); n != 0 {
+		t.Fatalf("told %d times of what it knows", n)
+	}
+	r.handler.settings.Store(&other)
+	r.hub.Wake([]string{"n1"})
+	if s := get(t, "settings", a.settings); s.Grace != other.Grace {
+		t.Errorf("grace %v, want %v", s.Grace, other.Grace)
+	}
+	r.handler.set(map[string]*api.Spec{"a": {}}, assign(2, 1, "a"))
+	r.hub.Wake([]string{"n1"})
+	get(t, "another change of the set", a.desired)
+	if n := len(a.settings); n != 0 {
+		t.Errorf("told %d times more", n)
+	}
+}
