@@ -39,7 +39,7 @@ func NewGctl() *cobra.Command {
 		newJobAction("hold", "keep waiting jobs from starting"),
 		newJobAction("release", "let held jobs start"),
 		newRequeue(),
-		newUpdate(), newRerun(), newEvents(), newStacks(), newOutbox(), newPing(), newDoctor(), newBundle(), newWeb(), newVersion())
+		newUpdate(), newRerun(), newEvents(), newStacks(), newOutbox(), newPing(), newReload(), newDoctor(), newBundle(), newWeb(), newVersion())
 	program.Each(root, func(c *cobra.Command) {
 		if !c.HasSubCommands() {
 			program.Coloured(c)

@@ -98,18 +98,44 @@ func examine(ctx context.Context, c *client.Client, f *finding.Facts) (finding.L
 	return finding.Cluster(f).Sorted(), nil
 }
 
-// NewCheck is the command check of a daemon, without its long text and examples: what find says of a configuration FILE.
-func NewCheck(find func(ctx context.Context, file string, set []string) finding.List) *cobra.Command {
+// Checker looks at the configuration of a daemon.
+type Checker struct {
+	// Find says what is wrong with it, and with what it names on this host.
+	Find func(ctx context.Context, file string, set []string) finding.List
+	// Against says what of it the running daemon does not go by.
+	Against func(file string, set []string) ([]api.ConfigChange, error)
+}
+
+// NewCheck is the command check of a daemon, without its long text and examples.
+func NewCheck(c Checker) *cobra.Command {
 	var set []string
 	var asJSON bool
+	var against string
 	cmd := &cobra.Command{
 		Use:   "check FILE",
 		Short: "find what is wrong with a configuration, and with what it names on this host",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return WriteFindings(cmd, find(cmd.Context(), args[0], set), finding.Looked(finding.OfConfig, finding.OfHost), asJSON)
+			looked := finding.Looked(finding.OfConfig, finding.OfHost)
+			switch against {
+			case "":
+				return WriteFindings(cmd, c.Find(cmd.Context(), args[0], set), looked, asJSON)
+			case "running":
+			default:
+				return Usagef("--against=%s: want running", against)
+			}
+			found := c.Find(cmd.Context(), args[0], set)
+			if slices.ContainsFunc(found, func(f api.DoctorFinding) bool { return f.Severity == api.SeverityError }) {
+				return WriteFindings(cmd, found, looked, asJSON)
+			}
+			changes, err := c.Against(args[0], set)
+			if err != nil {
+				return err
+			}
+			return writeAgainst(cmd, found, changes, asJSON)
 		},
 	}
+	cmd.Flags().StringVar(&against, "against", "", "`running`: say what the daemon that runs here does not go by, and when it would")
 	cmd.Flags().StringArrayVar(&set, "set", nil, "override one setting, `KEY=VALUE`; may be repeated")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "as JSON")
 	return cmd
@@ -132,4 +158,38 @@ func WriteFindings(cmd *cobra.Command, found finding.List, looked int, asJSON bo
 		err = &ExitError{Status: 1}
 	}
 	return err
+}
+
+// writeAgainst says what a reload would change, and what a restart would, where nothing is wrong.
+func writeAgainst(cmd *cobra.Command, found finding.List, changes []api.ConfigChange, asJSON bool) error {
+	reply := api.AgainstReply{SchemaVersion: api.SchemaVersion, Changes: []api.ConfigChange{}, Restart: []api.ConfigChange{},
+		Warnings: append([]api.DoctorFinding{}, found.Sorted()...)}
+	for _, c := range changes {
+		if c.When == api.ChangeRestart {
+			reply.Restart = append(reply.Restart, c)
+		} else {
+			reply.Changes = append(reply.Changes, c)
+		}
+	}
+	w := cmd.OutOrStdout()
+	if asJSON {
+		return WriteJSON(w, &reply)
+	}
+	if err := found.Sorted().Write(w); err != nil {
+		return err
+	}
+	if len(changes) == 0 {
+		_, err := fmt.Fprintln(w, "the running daemon goes by the same")
+		return err
+	}
+	if len(reply.Changes) > 0 {
+		fmt.Fprintln(w, "a reload would change:")
+		if err := WriteChanges(w, reply.Changes); err != nil {
+			return err
+		}
+	}
+	if len(reply.Restart) > 0 {
+		fmt.Fprintln(w, "a restart would change, and touch no job:")
+	}
+	return WriteChanges(w, reply.Restart)
 }

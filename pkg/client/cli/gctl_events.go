@@ -112,6 +112,9 @@ func eventLine(s *screen, ev *api.Event, before time.Time) string {
 	if ev.JobID == 0 { // of a node, or of its card
 		head = fmt.Sprintf("%s %s  node %s", clock, gap, ev.Node)
 	}
+	if ev.Type == api.EventReconfigured {
+		head = fmt.Sprintf("%s %s  gangd", clock, gap)
+	}
 	if ev.Epoch > 0 {
 		head += " epoch " + strconv.Itoa(ev.Epoch)
 	}
