@@ -237,7 +237,7 @@ func TestNothingEscapes(t *testing.T) {
 	}
 }
 
-// TestHangup: SIGHUP, which people send to have a configuration read again, ends no daemon.
+// TestHangup: SIGHUP, which people send to have a configuration read again and terminals when they close, ends no daemon.
 func TestHangup(t *testing.T) {
 	t.Parallel()
 	c := start(t, "--nodes=1")
@@ -250,7 +250,7 @@ func TestHangup(t *testing.T) {
 	for _, name := range []string{"gangd", "n1"} {
 		c.until(name+" says what it made of it", func() bool {
 			b, _ := os.ReadFile(filepath.Join(c.dir, "log", name+".log"))
-			return strings.Contains(string(b), "SIGHUP: the configuration is read at the start only")
+			return strings.Contains(string(b), "configuration read again")
 		})
 	}
 	c.wait(c.submit("-o", "/dev/null", "--wrap", "true"), api.JobCompleted)
