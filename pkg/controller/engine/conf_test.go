@@ -3,6 +3,10 @@ package engine
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -154,5 +158,27 @@ func TestNoCallSeesHalfAChange(t *testing.T) {
 	}
 	if n != reloads {
 		t.Errorf("%d reconfigurations on record", n)
+	}
+}
+
+// TestNobodyGoesByTheStart: what the engine was started with holds until the first reload, and nobody reads it behind [New].
+func TestNobodyGoesByTheStart(t *testing.T) {
+	var fields []string
+	for f := range reflect.TypeFor[Conf]().Fields() {
+		fields = append(fields, f.Name)
+	}
+	wrong := regexp.MustCompile(`\.opt\.(Conf|` + strings.Join(fields, "|") + `)\b`)
+	files, err := filepath.Glob("*.go")
+	if err != nil || len(files) < 20 {
+		t.Fatal(files, err)
+	}
+	for _, name := range files {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if found := wrong.Find(text); found != nil && !strings.HasSuffix(name, "_test.go") {
+			t.Errorf("%s has %s: want e.conf()", name, found)
+		}
 	}
 }
