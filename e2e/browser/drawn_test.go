@@ -60,6 +60,16 @@ var drawnFlows = []drawnFlow{
 		b.open("/admin")
 		b.until(`document.getElementById('sick').textContent.includes('No node has joined yet')`)
 	}},
+	{"what was not told yet is no zero", 5, 7, true, func(t *testing.T, s *invented, b *tab) {
+		s.mu.Lock()
+		s.silent = true
+		s.mu.Unlock()
+		b.open("/now")
+		b.until(`document.querySelectorAll('.tile').length === 4 && [...document.querySelectorAll('.tile .big')].every((e) => e.textContent === '–')`)
+		b.open("/queue")
+		b.until(`document.querySelector('[data-chip="state running"]')?.textContent === 'Running'`)
+		b.until(`document.getElementById('count').textContent === 'loading'`)
+	}},
 	{"four figures, the last day and what starts next", 24, 150, true, func(t *testing.T, s *invented, b *tab) {
 		b.until(`document.querySelectorAll('.tile').length === 4 && document.querySelector('#day svg')`)
 		var rows []string

@@ -94,8 +94,9 @@ func axe(t *testing.T, l *lab) {
 		t.Skip("no axe-core here: make axe brings it")
 	}
 	id := strconv.FormatInt(l.sleep("--size=2", "--gpus-per-rank=1"), 10)
+	waits := strconv.FormatInt(l.sleep("--size=12", "--gpus-per-rank=1"), 10)
 	b := l.logged(t, "/queue")
-	for _, path := range []string{"/queue", "/now", "/job/" + id, "/node/n1", "/me", "/admin"} {
+	for _, path := range []string{"/queue", "/now", "/job/" + id, "/job/" + waits, "/node/n1", "/me", "/admin"} {
 		b.open(path)
 		b.until(`document.getElementById('line').textContent === 'live'`)
 		b.until(`document.querySelector('main h1') && !document.querySelector('main').textContent.includes('loading')`)

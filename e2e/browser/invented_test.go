@@ -40,7 +40,8 @@ type invented struct {
 	day       api.DayReply
 	frames    chan string // told to who follows
 	admin     bool
-	followers int // how many follow now
+	silent    bool // who follows is told nothing yet
+	followers int  // how many follow now
 }
 
 const gib = int64(1) << 30
@@ -488,6 +489,12 @@ func (s *invented) follow(w http.ResponseWriter, r *http.Request) {
 		nodes = []byte("[]")
 	}
 	order, _ := json.Marshal(s.order)
+	if s.silent {
+		s.mu.Unlock()
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+		return
+	}
 	_, _ = io.WriteString(w, s.all()+"event: nodes\ndata: "+string(nodes)+"\n\nevent: order\ndata: "+string(order)+"\n\n")
 	s.mu.Unlock()
 	out := http.NewResponseController(w)

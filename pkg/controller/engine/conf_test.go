@@ -182,3 +182,29 @@ func TestNobodyGoesByTheStart(t *testing.T) {
 		}
 	}
 }
+
+// TestReconfigurationOrdersWhoWaits: everybody who waits is in the queue of the new policy, in its order.
+func TestReconfigurationOrdersWhoWaits(t *testing.T) {
+	r := newRigWith(t, disk.Open(t), func(o *Options) { o.Policy.Order = order.OrderFIFO })
+	r.node("n1", 2)
+	r.submit("runs", spec(2))
+	small, large := r.submit("a", spec(1)), r.submit("b", spec(2))
+	waits := func() (ids []int64) {
+		t.Helper()
+		if err := r.inspect(t.Context(), func() {
+			for _, c := range r.plan.queue.Slice() {
+				ids = append(ids, c.Job)
+			}
+		}); err != nil {
+			t.Fatal(err)
+		}
+		return ids
+	}
+	if got := waits(); !slices.Equal(got, []int64{small, large}) {
+		t.Fatalf("by submission %v wait", got)
+	}
+	r.reconfigure(func(c *Conf) { c.Policy.Order = order.OrderLargest })
+	if got := waits(); !slices.Equal(got, []int64{large, small}) {
+		t.Errorf("largest first %v wait, want %d, %d", got, large, small)
+	}
+}

@@ -40,6 +40,7 @@ function figures() {
 const tile = (id, name, big, parts, says, label) => h('div', { class: 'box tile', id }, h('span', { class: 'soft' }, name), h('b', { class: 'big' }, big), meter(parts, label), h('small', { class: 'soft' }, says));
 
 function tiles(f) {
+  if (!state.told || !state.nodes) return [['cards', 'Cards'], ['busy', 'Busy of given'], ['runs', 'Running'], ['waits', 'Waiting']].map(([id, name]) => tile('tile-' + id, name, '–', [], 'loading', 'not known yet'));
   const of = (n) => 100 * n / Math.max(1, f.cards), busy = f.known ? Math.round(f.busy / f.known) : -1;
   const outs = [f.nodesOut && count(f.nodesOut, 'node'), f.cardsOut && count(f.cardsOut, 'card')].filter(Boolean).join(', ');
   return [

@@ -162,13 +162,13 @@ export function queue(view) {
   }
 
   function filters(per, parts, people) {
-    const key = JSON.stringify([per, [...parts], [...people.keys()].sort(), look.state, look.part, look.user, look.mine]);
+    const key = JSON.stringify([state.told, per, [...parts], [...people.keys()].sort(), look.state, look.part, look.user, look.mine]);
     if (chips.drawn === key) return;
     chips.drawn = key;
     const focused = document.activeElement?.dataset?.chip;
     const chip = (id, label, on, set) => h('button', { type: 'button', 'data-chip': id, 'aria-pressed': String(on), onclick: () => { set(); anew(); } }, label);
     const names = [...parts.keys()].sort();
-    chips.replaceChildren(...states.filter(([k]) => k !== 'idle' || per.idle || look.state === 'idle').map(([k, label]) => chip('state ' + k, `${label} ${figure(per[k])}`, look.state === k, () => { look.state = k; })),
+    chips.replaceChildren(...states.filter(([k]) => k !== 'idle' || per.idle || look.state === 'idle').map(([k, label]) => chip('state ' + k, state.told ? `${label} ${figure(per[k])}` : label, look.state === k, () => { look.state = k; })),
       ...(names.length > 1 && names.length < 9 || look.part ? names.map((p) => chip('part ' + p, p, look.part === p, () => { look.part = look.part === p ? '' : p; })) : []),
       session.guest ? '' : chip('mine', 'Mine', look.mine, () => { look.mine = !look.mine; }));
     if (focused) [...chips.children].find((c) => c.dataset.chip === focused)?.focus();
