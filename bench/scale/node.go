@@ -79,6 +79,7 @@ func (n *node) Hello() *api.Hello {
 func (n *node) Welcome(*api.Welcome)   { n.seen.up.Add(1) }
 func (n *node) Down(error)             { n.seen.downs.Add(1); n.seen.up.Add(-1) }
 func (n *node) Lineage(uint64, string) {}
+func (n *node) Settings(*api.Settings) {}
 
 func (n *node) Desired(d *api.Desired) {
 	n.mu.Lock()
