@@ -65,6 +65,9 @@ func TestOptionsAreRead(t *testing.T) {
 func TestWhoReadsItsOwnLine(t *testing.T) {
 	var own []string
 	err := filepath.WalkDir("../../..", func(path string, d fs.DirEntry, err error) error {
+		if path == "../../../bin" { // what was built, and no part of the tree
+			return fs.SkipDir
+		}
 		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
 			return err
 		}
