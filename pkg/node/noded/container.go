@@ -122,6 +122,12 @@ func (d *daemon) container(c *api.Container, s *shim.Spec, image *image, dir str
 			out.Mounts = append(out.Mounts, shim.Mount{Source: p, Target: p, ReadOnly: true})
 		}
 	}
+	// Members may be in memory, by a link in the state directory. Where that is below what a container shows of the machine (/tmp, a
+	// home), the link leads to a place in the container that has to be there.
+	if members, err := filepath.EvalSymlinks(filepath.Dir(s.Dir)); err == nil && members != filepath.Dir(s.Dir) {
+		real := filepath.Join(members, filepath.Base(s.Dir))
+		out.Mounts = append(out.Mounts, shim.Mount{Source: real, Target: real, Maybe: true})
+	}
 	for i, dir := range ours {
 		if dir != "" && !slices.Contains(ours[:i], dir) {
 			out.Mounts = append(out.Mounts, shim.Mount{Source: dir, Target: dir, ReadOnly: i > 0 && dir != s.Dir, Maybe: i > 0})

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -568,5 +569,31 @@ func TestContainerElsewhere(t *testing.T) {
 	}
 	if f := c.hellos[0].Features; len(f) != 0 {
 		t.Errorf("features %v", f)
+	}
+}
+
+// TestMemberInMemoryHasItsPlace: the state directory leads to members in memory by a link, and is shown in containers where it is below /tmp,
+// say. Where the link leads to is a place of the container too, before the member's directory is looked up by it.
+func TestMemberInMemoryHasItsPlace(t *testing.T) {
+	memory, state := t.TempDir(), t.TempDir()
+	link := filepath.Join(state, "m")
+	if err := os.Symlink(memory, link); err != nil {
+		t.Fatal(err)
+	}
+	d := &daemon{opts: Options{Shim: "/opt/gangd/gshim", BinDir: "/opt/gangd"}}
+	for dir, want := range map[string][]string{
+		filepath.Join(link, "1.1"):   {filepath.Join(memory, "1.1"), filepath.Join(link, "1.1"), "/opt/gangd"},
+		filepath.Join(memory, "1.1"): {filepath.Join(memory, "1.1"), "/opt/gangd"},
+	} {
+		var got []string
+		for _, m := range d.container(&api.Container{Image: "/image"}, &shim.Spec{Dir: dir, WorkDir: "/"}, &image{}, "").Mounts {
+			if m.Source != m.Target {
+				t.Errorf("%+v", m)
+			}
+			got = append(got, m.Target)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: %q, want %q", dir, got, want)
+		}
 	}
 }
