@@ -137,6 +137,9 @@ func TestHeldCardIsNotGivenOn(t *testing.T) {
 	if card != "GPU-sim-n1-0" {
 		t.Fatal(card)
 	}
+	c.until("it has started", func() bool {
+		return slices.ContainsFunc(c.events(first), func(ev api.Event) bool { return ev.Type == api.EventStarted })
+	})
 	left := bystander(t)
 	c.steer("n1", fmt.Sprintf(`{"0":{"processes":[{"pid":%d,"used":"30G"}]}}`, left.Process.Pid))
 	c.until("its VRAM is seen", func() bool { return c.card("n1", 0).UsedBytes == 30<<30 })

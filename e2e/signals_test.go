@@ -190,7 +190,7 @@ func TestCtrlCBesideRanks(t *testing.T) {
 		if o.twice {
 			// Again and again: on a machine that stands still for a second the next one is a first one.
 			both("are ended", func(task string) bool {
-				if !hear("SIGTERM")(task) {
+				if !hear("SIGTERM")(task) || !hear("SIGINT")(task) {
 					// It may be gone: what counts is what the tasks hear.
 					if err := f.cmd.Process.Signal(syscall.SIGINT); err != nil && !errors.Is(err, os.ErrProcessDone) {
 						t.Fatalf("%s: %v", name, err)
