@@ -79,7 +79,7 @@ func (e *Engine) Reconfigure(ctx context.Context, conf *Conf, text string, took 
 	return err
 }
 
-// begin has this round go by another configuration. The queue and what the planner remembers are of the old one: all that waits is
+// reconfigured has this round go by another configuration. The queue and what the planner remembers are of the old one: all that waits is
 // given to a new queue by the step.
 func (e *Engine) reconfigured(r *reconfiguration) {
 	e.own = r.conf

@@ -2,50 +2,15 @@ package engine
 
 import (
 	"context"
-	"strconv"
 	"strings"
 	"time"
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/gang"
+	"gangd/pkg/core/hostlist"
 	"gangd/pkg/core/sched"
 	"gangd/pkg/core/sched/given"
 )
-
-// idRuns writes numbers of jobs, runs of them as 4-17.
-type idRuns struct {
-	b           strings.Builder
-	first, last int64 // of the run that is not written yet; 0: there is none
-}
-
-func (r *idRuns) add(id int64) {
-	if r.first > 0 && id == r.last+1 {
-		r.last++
-		return
-	}
-	r.end()
-	r.first, r.last = id, id
-}
-
-func (r *idRuns) end() {
-	if r.first == 0 {
-		return
-	}
-	if r.b.Len() > 0 {
-		r.b.WriteByte(',')
-	}
-	r.b.WriteString(strconv.FormatInt(r.first, 10))
-	if r.last > r.first {
-		r.b.WriteString("-" + strconv.FormatInt(r.last, 10))
-	}
-	r.first = 0
-}
-
-// String ends what was added.
-func (r *idRuns) String() string {
-	r.end()
-	return r.b.String()
-}
 
 // Order is the order of the queue, with when the first most of it are expected to start, and why the first whys of what
 // waits do. Times are cut to minutes: what moves by seconds is no news.
@@ -57,9 +22,9 @@ func (e *Engine) Order(ctx context.Context, most, whys int) (*api.QueueOrder, er
 	now := e.opt.Clock.Now().Wall
 	expected := sched.Forecast(now, v, e.policy())
 	out := &api.QueueOrder{Starts: []api.QueueStart{}}
-	var all idRuns
+	all := make([]int, v.Queue.Len())
 	for i, c := range v.Queue.Slice() {
-		all.add(c.Job)
+		all[i] = int(c.Job)
 		if x := expected[c.Job]; i < most && !x.At.IsZero() {
 			at := x.At.Truncate(time.Minute)
 			if !x.At.After(now) {
@@ -68,7 +33,7 @@ func (e *Engine) Order(ctx context.Context, most, whys int) (*api.QueueOrder, er
 			out.Starts = append(out.Starts, api.QueueStart{Job: c.Job, At: at, Sure: x.Sure})
 		}
 	}
-	out.Order, out.Whys = all.String(), e.whys(now, v, whys)
+	out.Order, out.Whys = hostlist.Ranges(all), e.whys(now, v, whys)
 	return out, nil
 }
 
@@ -76,15 +41,15 @@ func (e *Engine) Order(ctx context.Context, most, whys int) (*api.QueueOrder, er
 // together.
 func (e *Engine) whys(now time.Time, v *given.View, most int) (out []api.QueueWhy) {
 	var texts []string
-	of := map[string]*idRuns{}
+	of := map[string][]int{}
 	say := func(id int64, text string) {
 		if text, _, _ = strings.Cut(text, "\n"); text == "" {
 			return
 		}
 		if of[text] == nil {
-			of[text], texts = new(idRuns), append(texts, text)
+			texts = append(texts, text)
 		}
-		of[text].add(id)
+		of[text] = append(of[text], int(id))
 	}
 	queue := v.Queue.Slice()
 	for _, c := range queue[:min(most, len(queue))] {
@@ -97,7 +62,7 @@ func (e *Engine) whys(now time.Time, v *given.View, most int) (out []api.QueueWh
 		say(j.ID, text)
 	}
 	for _, text := range texts {
-		out = append(out, api.QueueWhy{Jobs: of[text].String(), Text: text})
+		out = append(out, api.QueueWhy{Jobs: hostlist.Ranges(of[text]), Text: text})
 	}
 	return out
 }

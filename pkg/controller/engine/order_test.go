@@ -10,25 +10,6 @@ import (
 	"gangd/pkg/lab/disk"
 )
 
-// TestIDRuns: numbers that follow each other are written as one, in the order in which they come.
-func TestIDRuns(t *testing.T) {
-	for want, ids := range map[string][]int64{
-		"":          nil,
-		"4":         {4},
-		"4-6":       {4, 5, 6},
-		"9,4-5,7":   {9, 4, 5, 7},
-		"3,2,1-2,4": {3, 2, 1, 2, 4},
-	} {
-		var r idRuns
-		for _, id := range ids {
-			r.add(id)
-		}
-		if got := r.String(); got != want {
-			t.Errorf("%v: %q, want %q", ids, got, want)
-		}
-	}
-}
-
 // TestOrderSaysWhy: the first of the queue, and of what can't start yet, are told with the reason that each has.
 func TestOrderSaysWhy(t *testing.T) {
 	r := newRig(t, disk.Open(t))

@@ -52,6 +52,13 @@ func TestWhoEndedTheEpoch(t *testing.T) {
 		ra.Signal = sigTerm
 		b.phase(id, "n2", api.PhaseStopped, ra)
 	}
+	boots := func(b *bench) {
+		b.must(NodeGone{Node: "n2"})
+		b.after(20 * time.Second)
+		h := helloOf("n2")
+		h.Hello.BootID = "boot-2"
+		b.must(h)
+	}
 	kills := func(before int) *api.MemoryKills {
 		return &api.MemoryKills{Count: before + 1, Before: before, Asked: 1 << 30, Used: 1 << 30}
 	}
@@ -79,11 +86,7 @@ func TestWhoEndedTheEpoch(t *testing.T) {
 		}, api.CauseNodeLost, 1, "node n2 is lost"},
 		{"its node has booted", func(b *bench, id int64) {
 			peers(b, id)
-			b.must(NodeGone{Node: "n2"})
-			b.after(20 * time.Second)
-			h := helloOf("n2")
-			h.Hello.BootID = "boot-2"
-			b.must(h)
+			boots(b)
 		}, api.CauseNodeLost, 1, "n2: the node rebooted"},
 		{"its machine goes down, and how it ended is told before", func(b *bench, id int64) {
 			peers(b, id)
@@ -95,11 +98,7 @@ func TestWhoEndedTheEpoch(t *testing.T) {
 		{"its machine boots, and how it ended is told before", func(b *bench, id int64) {
 			peers(b, id)
 			struck(b, id)
-			b.must(NodeGone{Node: "n2"})
-			b.after(20 * time.Second)
-			h := helloOf("n2")
-			h.Hello.BootID = "boot-2"
-			b.must(h)
+			boots(b)
 		}, api.CauseNodeLost, 1, "n2: the node rebooted"},
 		{"its machine goes down, and gangd starts again", func(b *bench, id int64) {
 			peers(b, id)

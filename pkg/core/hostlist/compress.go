@@ -127,7 +127,7 @@ func (g *group) write(b *strings.Builder) {
 	b.WriteString(g.suffix)
 }
 
-// Ranges writes numbers in rising order as 0-3,7.
+// Ranges writes numbers as 0-3,7, in the order in which they come.
 func Ranges(numbers []int) string {
 	var b strings.Builder
 	writeRanges(&b, numbers, 0)

@@ -122,7 +122,8 @@ func FuzzExpand(f *testing.F) {
 }
 
 func TestRanges(t *testing.T) {
-	for want, in := range map[string][]int{"": nil, "5": {5}, "1-2,4": {1, 2, 4}, "1,3-5,9": {1, 3, 4, 5, 9}} {
+	for want, in := range map[string][]int{"": nil, "5": {5}, "1-2,4": {1, 2, 4}, "1,3-5,9": {1, 3, 4, 5, 9},
+		"4": {4}, "4-6": {4, 5, 6}, "9,4-5,7": {9, 4, 5, 7}, "3,2,1-2,4": {3, 2, 1, 2, 4}} {
 		if got := Ranges(in); got != want {
 			t.Errorf("%v: %q, want %q", in, got, want)
 		}

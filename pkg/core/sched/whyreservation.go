@@ -57,11 +57,7 @@ func (wy *why) reservedText(c *order.Candidate, sh *fit.AskClass) string {
 		if names == nil {
 			continue
 		}
-		be := "are"
-		if len(names) == 1 {
-			be = "is"
-		}
-		parts = append(parts, fmt.Sprintf("%s %s %s for reservation %s", hosts(names), be, reserved(wy.Now, x), x.Name))
+		parts = append(parts, fmt.Sprintf("%s %s %s for reservation %s", hosts(names), isOrAre(len(names)), reserved(wy.Now, x), x.Name))
 		if left := x.ClearBy.Sub(wy.Now) - max(c.Stop, c.Ask.Spec.GraceMax); longest == 0 && left >= time.Minute {
 			longest = left
 		}
