@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -187,16 +186,19 @@ func TestCtrlCBesideRanks(t *testing.T) {
 		}
 		both("listen", func(task string) bool { return c.grown(filepath.Join(dir, "up."+task)) != "" })
 		send(syscall.SIGINT)
+		forced := func() bool { return strings.Contains(f.errs.String(), "the step is being ended already") }
 		if o.twice {
-			// Again and again: on a machine that stands still for a second the next one is a first one.
+			// Again, once the one before is answered: on a machine that stands still for a second the next one is a first
+			// one. One after grun ends the step ends it at once, and then a task may hear no TERM.
+			answered := 0
 			both("are ended", func(task string) bool {
-				if !hear("SIGTERM")(task) || !hear("SIGINT")(task) {
-					// It may be gone: what counts is what the tasks hear.
-					if err := f.cmd.Process.Signal(syscall.SIGINT); err != nil && !errors.Is(err, os.ErrProcessDone) {
-						t.Fatalf("%s: %v", name, err)
-					}
+				said := f.errs.String()
+				got := strings.Count(said, "once more within a second") + strings.Count(said, "sending Ctrl-C")
+				if got > answered && !strings.Contains(said, "grun: ending the step\n") {
+					answered = got
+					send(syscall.SIGINT)
 				}
-				return hear("SIGTERM")(task) && hear("SIGINT")(task)
+				return forced() || hear("SIGTERM")(task) && hear("SIGINT")(task)
 			})
 		} else {
 			if o.option == "-X" {
@@ -213,7 +215,7 @@ func TestCtrlCBesideRanks(t *testing.T) {
 		}
 		for _, task := range []string{"0", "1"} {
 			// How often, and which first, is not said: a second one is passed on while the tasks are ended.
-			if got := slices.Compact(slices.Sorted(slices.Values(heard(task)))); !slices.Equal(got, o.heard) {
+			if got := slices.Compact(slices.Sorted(slices.Values(heard(task)))); !slices.Equal(got, o.heard) && !forced() {
 				t.Errorf("%s: task %s heard %q, want %q", name, task, got, o.heard)
 			}
 		}
