@@ -280,8 +280,8 @@ func (e *Engine) each(ctx context.Context, verb string, q *api.JobQuery, who Cal
 	going := goingArrays(q, jobs, results)
 	for i, r := range results {
 		if r != nil {
-			if overAlready(r) && going[jobs[i].ArrayID] {
-				continue
+			if overAlready(r) && (!named || going[jobs[i].ArrayID]) {
+				continue // who chose those of a kind meant the ones that have not ended, and this one has just now
 			}
 			r.JobID, r.Ref = jobs[i].ID, jobs[i].Ref().String()
 			reply.Results = append(reply.Results, *r)

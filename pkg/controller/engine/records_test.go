@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"testing"
@@ -8,6 +9,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
+	"gangd/pkg/core/gang"
 	"gangd/pkg/lab/disk"
 )
 
@@ -226,5 +228,37 @@ func TestCancelWhatIsLeftOfAnArray(t *testing.T) {
 	}
 	if said := cancel(whole); len(said) != 3 {
 		t.Errorf("nothing is left: %q", said)
+	}
+}
+
+// TestEndedWhileOthersAreCancelled: a job of a selection that ended since it was looked for is no error, a named one is.
+func TestEndedWhileOthersAreCancelled(t *testing.T) {
+	r := newRig(t, disk.Open(t))
+	first, second := r.submit("a", spec(1)), r.submit("b", spec(1))
+	for name, c := range map[string]struct {
+		q    api.JobQuery
+		want []int64
+	}{
+		"chosen": {api.JobQuery{Users: []string{me.User}}, []int64{second}},
+		"named":  {api.JobQuery{Refs: []api.JobRef{{ID: first, Index: -1}, {ID: second, Index: -1}}}, []int64{first, second}},
+	} {
+		out, err := r.each(t.Context(), "cancel", &c.q, me, anyone, 0, func(_ context.Context, j *gang.Job, _ handFunc) waitFunc {
+			return func() (out api.CancelResult) {
+				if j.ID == first {
+					out.Error = api.AlreadyEnded(j.ID, api.JobCompleted)
+				}
+				return out
+			}
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []int64
+		for _, res := range out.Results {
+			got = append(got, res.JobID)
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: told of %d, want %d", name, got, c.want)
+		}
 	}
 }

@@ -321,8 +321,11 @@ func (c *scancel) act(ctx context.Context, j *api.Job, id, step string) {
 }
 
 // passed reports that a waiting element of an array was named with the whole array: a signal
-// is for those that run.
+// is for those that run. Or that one to be ended has ended since the queue was read.
 func (c *scancel) passed(j *api.Job, id string, err error) bool {
+	if api.CodeOf(err) == api.CodeAlreadyEnded && !c.signals() && c.verbose == 0 {
+		return true
+	}
 	return api.CodeOf(err) == api.CodeConflict && j.State == api.JobPending && j.ArrayIndex != nil && !c.elements[id]
 }
 
