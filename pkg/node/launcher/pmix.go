@@ -42,10 +42,11 @@ type pmixServer struct {
 	pieces map[uint32][]byte // what the nodes published, since the last fence
 }
 
-// pmixLibraries are where distributions have libpmix.
-func pmixLibraries() []string {
-	out, _ := filepath.Glob("/usr/lib/*-linux-gnu/libpmix.so.2")
-	for _, dir := range []string{"/usr/lib64", "/usr/lib", "/usr/local/lib64", "/usr/local/lib"} {
+// pmixLibraries are where distributions have libpmix. The pattern is of directories alone: one of files would have each step
+// read the names of all libraries of the machine.
+func pmixLibraries() (out []string) {
+	dirs, _ := filepath.Glob("/usr/lib/*-linux-gnu") // fails for a bad pattern alone
+	for _, dir := range append(dirs, "/usr/lib64", "/usr/lib", "/usr/local/lib64", "/usr/local/lib") {
 		if path := filepath.Join(dir, "libpmix.so.2"); unix.Access(path, unix.R_OK) == nil {
 			out = append(out, path)
 		}
