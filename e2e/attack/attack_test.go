@@ -35,7 +35,7 @@ func TestAttack(t *testing.T) {
 	all := os.Getenv("GANG_E2E_CHAOS") != ""
 	var tries []try
 	for _, of := range []func(*site) []try{
-		othersJobs, paths, mounts, draining, imports, starts, claims, numbers, sizes, connections, secrets, accounts, inside, trustedFiles, submissionKeys, bounds, doors, printed, second, page, outputs, texts, fields,
+		othersJobs, paths, mounts, draining, imports, starts, claims, numbers, sizes, connections, secrets, accounts, inside, trustedFiles, submissionKeys, bounds, doors, printed, second, page, outputs, texts, fields, memories,
 	} {
 		tries = append(tries, of(s)...)
 	}

@@ -49,7 +49,7 @@ type daemon struct {
 	tmp         int64         // temporary space for members, in bytes
 	tmpEach     int64         // taken by each that asks for no more
 	images      *images       // that were imported; nil: nothing is
-	hosts       *hostReader
+	hosts       proc.Looks[api.MemberKey, proc.Usage]
 	starts      chan struct{} // holds a token for each start under way
 	client      *session.Client
 	enrolled    enrolled
@@ -83,7 +83,7 @@ func Run(ctx context.Context, opts Options) error {
 	if _, err := os.Stat(opts.Shim); err != nil {
 		return fmt.Errorf("gshim: %w", err)
 	}
-	d.watch, d.hosts = newWatcher(d.notes.putWatch, d.stacks), newHostReader()
+	d.watch = newWatcher(d.notes.putWatch, d.stacks)
 	d.cgroups = proc.Detect(opts.CgroupBase)
 	d.limitProcesses()
 	d.client = session.NewClient(session.Options{Controllers: opts.Controllers, TLS: opts.TLS, Agent: d, Log: d.log, Kept: d.state.kept,

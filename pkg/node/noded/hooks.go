@@ -134,7 +134,7 @@ func (d *daemon) endHooks() {
 	if d.cgroups.Kind == proc.Group {
 		pids, _ := proc.All()
 		for _, pid := range pids {
-			if v := environment(pid, hookMarker); strings.HasPrefix(v, d.state.id+".") {
+			if v := proc.Variable(pid, hookMarker); strings.HasPrefix(v, d.state.id+".") {
 				left = append(left, proc.Place{Kind: proc.Group, Marker: hookMarker + "=" + v})
 			}
 		}

@@ -2,8 +2,6 @@ package noded
 
 import (
 	"bytes"
-	"os"
-	"strconv"
 	"sync"
 	"time"
 
@@ -26,7 +24,7 @@ func (d *daemon) sight(k api.MemberKey) watchdog.Sight {
 			return r
 		},
 		Host: sync.OnceValue(func() watchdog.Host {
-			u := d.hosts.read(func() proc.Usage { return d.usageOf(k) })
+			u := d.readUsage(k, d.usageOf)
 			return watchdog.Host{MemoryBytes: u.MemoryBytes, IOBytes: u.IOBytes}
 		}),
 	}
@@ -48,45 +46,18 @@ func (d *daemon) usageOf(k api.MemberKey) proc.Usage {
 // takesStacks: a child of a shim is the one that looks at its ranks before a stop, debuggers
 // and all. What that moves is not the gang's, and it runs while the gang is judged.
 func takesStacks(s proc.Stat) bool {
-	b, err := os.ReadFile("/proc/" + strconv.Itoa(s.PID) + "/cmdline")
-	return err == nil && bytes.HasPrefix(b, []byte("gshim\x00dump\x00"))
+	return bytes.HasPrefix(proc.CommandLine(s.PID), []byte("gshim\x00dump\x00"))
 }
 
 // hostWait is how long a reading of processes may take. The kernel can make it wait for a
 // process that hangs in the middle of an exec, and this daemon's other work must not.
 const hostWait = time.Second
 
-// hostReader takes one reading at a time. One that does not come back is unknown, and so are
-// all others until it does.
-type hostReader struct {
-	turn chan struct{} // holds the right to read
-	wait time.Duration
-}
-
-func newHostReader() *hostReader {
-	h := &hostReader{turn: make(chan struct{}, 1), wait: hostWait}
-	h.turn <- struct{}{}
-	return h
-}
-
-func (h *hostReader) read(look func() proc.Usage) proc.Usage {
-	select {
-	case <-h.turn:
-	default:
+// readUsage is what a reading of a member's processes gives, unknown where it does not come.
+func (d *daemon) readUsage(k api.MemberKey, of func(api.MemberKey) proc.Usage) proc.Usage {
+	u, ok := d.hosts.Take(k, hostWait, func() proc.Usage { return of(k) })
+	if !ok {
 		return proc.UnknownUsage
 	}
-	got := make(chan proc.Usage, 1)
-	go func() {
-		r := look()
-		h.turn <- struct{}{} // before the word: the next member is read at once
-		got <- r
-	}()
-	late := time.NewTimer(h.wait)
-	defer late.Stop()
-	select {
-	case r := <-got:
-		return r
-	case <-late.C:
-		return proc.UnknownUsage
-	}
+	return u
 }

@@ -163,29 +163,6 @@ func TestMarkedAbove(t *testing.T) {
 	}
 }
 
-// A reading that does not come back is unknown, and so are others until it does: nothing waits.
-func TestHostReaderThatHangs(t *testing.T) {
-	h := newHostReader()
-	h.wait = 10 * time.Millisecond
-	good := proc.Usage{MemoryBytes: 1, IOBytes: 2}
-	if got := h.read(func() proc.Usage { return good }); got != good {
-		t.Fatalf("%+v", got)
-	}
-	free := make(chan struct{})
-	if got := h.read(func() proc.Usage { <-free; return good }); got != proc.UnknownUsage {
-		t.Errorf("%+v", got)
-	}
-	if got := h.read(func() proc.Usage { t.Error("beside one that hangs"); return good }); got != proc.UnknownUsage {
-		t.Errorf("%+v", got)
-	}
-	close(free)
-	h.turn <- <-h.turn // it is back
-	h.wait = patience
-	if got := h.read(func() proc.Usage { return good }); got != good {
-		t.Errorf("after it came back: %+v", got)
-	}
-}
-
 func TestUsageOfNobody(t *testing.T) {
 	d := &daemon{jobs: map[int64][]*member{1: {{key: job(1)}}}}
 	for _, n := range []int64{1, 2} {

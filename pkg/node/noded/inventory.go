@@ -69,7 +69,7 @@ func (d *daemon) marked() []containment {
 	var found []containment
 	seen := map[string]bool{}
 	for _, pid := range pids {
-		value := environment(pid, rankenv.MarkerName)
+		value := proc.Variable(pid, rankenv.MarkerName)
 		name, ours := strings.CutPrefix(value, d.state.id+".")
 		k, ok := memberKey(name)
 		if st, alive := proc.ReadStat(pid); !ours || !ok || seen[name] || !alive || st.Dead() {

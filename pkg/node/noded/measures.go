@@ -127,7 +127,7 @@ func (d *daemon) measure() {
 		if now < x.next {
 			continue
 		}
-		u := d.hosts.read(func() proc.Usage { return d.meters.usage(k) })
+		u := d.readUsage(k, d.meters.usage)
 		done := d.meters.now()
 		x.next = now + min((done-now)*measureShare, measureMost)
 		s := measure.Sample{At: done - x.began, CPU: u.CPU, Memory: u.MemoryBytes, Peak: u.Peak, IO: u.IOBytes,

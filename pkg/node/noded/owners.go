@@ -1,7 +1,6 @@
 package noded
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"strconv"
@@ -111,24 +110,10 @@ func (o *owners) user(pid int) string {
 
 // rankOf reads the rank that a process was started in, -1 when it does not say.
 func rankOf(pid int) int {
-	if n, err := strconv.Atoi(environment(pid, "GANG_RANK")); err == nil {
+	if n, err := strconv.Atoi(proc.Variable(pid, "GANG_RANK")); err == nil {
 		return n
 	}
 	return -1
-}
-
-// environment reads one variable that a process was started with.
-func environment(pid int, name string) string {
-	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
-	if err != nil {
-		return ""
-	}
-	_, rest, ok := bytes.Cut(append([]byte{0}, b...), []byte("\x00"+name+"="))
-	if !ok {
-		return ""
-	}
-	value, _, _ := bytes.Cut(rest, []byte{0})
-	return string(value)
 }
 
 // inCgroup gives the member whose group a process is in: groups are named
@@ -147,7 +132,7 @@ func inCgroup(pid int, part string) (api.MemberKey, bool) {
 
 // hasMarker gives the member whose marker a process carries, when it begins with prefix.
 func hasMarker(pid int, prefix string) (api.MemberKey, bool) {
-	rest, ok := strings.CutPrefix(environment(pid, rankenv.MarkerName), prefix)
+	rest, ok := strings.CutPrefix(proc.Variable(pid, rankenv.MarkerName), prefix)
 	if !ok {
 		return api.MemberKey{}, false
 	}

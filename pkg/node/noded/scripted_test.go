@@ -172,7 +172,7 @@ func (n *scriptedNode) open() {
 		n.s.t.Fatal(err)
 	}
 	n.d = newDaemon(Options{Name: n.name, StateDir: dir, SingleUser: true, Memory: 512 << 30, CPUs: 64, GPU: n, Log: slog.New(slog.DiscardHandler)}, state)
-	n.d.hosts, n.d.client = newHostReader(), session.NewClient(session.Options{Agent: n.d, Log: n.d.log})
+	n.d.client = session.NewClient(session.Options{Agent: n.d, Log: n.d.log})
 	n.d.cards = newCards(n, newOwners(func(pid int) (api.MemberKey, bool) { k, ours := n.s.pids[pid]; return k, ours }), n.d.log)
 	n.d.cards.inventory(n.s.t.Context())
 	n.d.meters.now = func() time.Duration { return n.s.now }

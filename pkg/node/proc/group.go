@@ -1,6 +1,7 @@
 package proc
 
 import (
+	"fmt"
 	"syscall"
 	"unsafe"
 
@@ -38,12 +39,17 @@ func (g *group) members() ([]Stat, error) { return g.scan(passesMax, nil) }
 // scan calls found for each process with the marker at the moment it is seen.
 func (g *group) scan(passes int, found func(Stat)) ([]Stat, error) {
 	sc := scan{found: found, group: g, self: syscall.Getpid(), kthreadd: kernelParent(), want: []byte("\x00" + g.marker + "\x00"),
-		buf: make([]byte, environBuf), looks: map[int]int{}, children: map[int][]Stat{}}
+		looks: map[int]int{}, children: map[int][]Stat{}}
 	if err := sc.all(passes); err != nil {
 		return nil, err
 	}
+	if sc.marker != "" && processes.Full() { // marks were not looked for: nothing is proven
+		return nil, errHidden
+	}
 	return sc.close(), nil
 }
+
+var errHidden = fmt.Errorf("the environments of %d processes are not to be had", maxHanging)
 
 // A scan lists until a list has nothing new. One list is not enough: a chain of processes
 // each of which starts the next and ends is never where the list said, but its newest link
@@ -51,7 +57,7 @@ func (g *group) scan(passes int, found func(Stat)) ([]Stat, error) {
 type scan struct {
 	*group
 	self, kthreadd int
-	want, buf      []byte
+	want           []byte
 	found          func(Stat)
 	looks          map[int]int    // pid -> times looked at, done at looksMax
 	children       map[int][]Stat // by parent
@@ -97,7 +103,7 @@ func (sc *scan) look(pid int) {
 	}
 	found, empty := false, false
 	if sc.marker != "" && pid != sc.root {
-		found, empty = environ(pid, sc.want, sc.buf)
+		found, empty = environ(pid, sc.want)
 	}
 	if found {
 		sc.marked = append(sc.marked, s)

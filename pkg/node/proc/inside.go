@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"syscall"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -30,10 +29,9 @@ func inCall(pid int) (number int, args [2]int64) {
 	return number, args
 }
 
-// peek reads a process's memory; nil: not all of it, or not soon. A page of it may be that of a file system that a user
-// serves himself, and that never answers.
+// peek reads a process's memory; nil: not all of it, or not soon.
 func peek(pid int, at int64, size int) []byte {
-	return soon(func() []byte {
+	return soon(pid, peekTime, func() []byte {
 		fd, err := openRetry("/proc/"+strconv.Itoa(pid)+"/mem", syscall.O_RDONLY)
 		if err != nil {
 			return nil
@@ -45,34 +43,6 @@ func peek(pid int, at int64, size int) []byte {
 		}
 		return to
 	})
-}
-
-// peekTime is for how long a page of memory is waited for: it is there, or comes from a disk.
-const peekTime = 50 * time.Millisecond
-
-// unanswered bounds the looks that hang, each of which is a thread.
-var unanswered = make(chan struct{}, 4)
-
-// soon is what a look gives; nil: it takes longer than peekTime, or several have not come back.
-func soon(look func() []byte) []byte {
-	select {
-	case unanswered <- struct{}{}:
-	default:
-		return nil
-	}
-	got := make(chan []byte, 1)
-	go func() {
-		got <- look()
-		<-unanswered
-	}()
-	late := time.NewTimer(peekTime)
-	defer late.Stop()
-	select {
-	case b := <-got:
-		return b
-	case <-late.C:
-		return nil
-	}
 }
 
 // awaited are the signals that a process waits for in rt_sigtimedwait, which sigwait is made of.

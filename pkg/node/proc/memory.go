@@ -38,11 +38,11 @@ func residentOf(pid int) (n int64, ok bool) {
 	return int64(atoi(f[1])) * pageSize, true
 }
 
-// shareOf is a process's own pages and its share of others: "Pss:  1234 kB". What may not be
+// shareOf is a process's own pages and its share of others: "Pss:  1234 kB". What can't be
 // read counts in full.
 func shareOf(pid int) int64 {
-	b, err := readAll("/proc/" + strconv.Itoa(pid) + "/smaps_rollup")
-	if err != nil {
+	b := read(pid, "smaps_rollup", shareTime)
+	if b == nil {
 		n, _ := residentOf(pid)
 		return n
 	}

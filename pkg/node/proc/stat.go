@@ -108,41 +108,6 @@ func (s Signals) ToClean() bool {
 	return s.Caught&own == own
 }
 
-// Environ reports whether name=value stands in the environment that a process was started
-// with. Processes of other users that may not be read do not match.
-func Environ(pid int, entry string) bool {
-	found, _ := environ(pid, []byte("\x00"+entry+"\x00"), make([]byte, environBuf))
-	return found
-}
-
-const environBuf = 16 << 10 // most environments in one read
-
-// environ looks for want, which has a NUL on both sides, with a buffer of the caller's: a
-// scan of the machine reads hundreds. Empty is true when there was nothing to read: `env -i`,
-// or a process in the middle of an exec.
-func environ(pid int, want, buf []byte) (found, empty bool) {
-	fd, err := openRetry("/proc/"+strconv.Itoa(pid)+"/environ", syscall.O_RDONLY)
-	if err != nil {
-		return false, false
-	}
-	defer syscall.Close(fd)
-	buf[0] = 0 // makes the first entry like the others
-	have := 1
-	for {
-		n, err := syscall.Read(fd, buf[have:])
-		if n <= 0 || err != nil {
-			return false, have == 1 && err == nil
-		}
-		have += n
-		if bytes.Contains(buf[:have], want) {
-			return true, false
-		}
-		if keep := min(len(want), have); have > len(buf)/2 { // an entry may straddle two reads
-			have = copy(buf, buf[have-keep:have])
-		}
-	}
-}
-
 // All lists the pids of the machine as this process sees them.
 func All() ([]int, error) {
 	names, err := readNames("/proc")

@@ -265,7 +265,7 @@ func (s *Spec) rankOf(rank int) *RankSpec {
 // faulthandler sends a process the signal that it has named, if it has a handler for it just now, and reads what it then
 // writes to its error output. Where that is no file of its own nothing is sent.
 func (l *looker) faulthandler(p *leading, end time.Time) []stacks.Thread {
-	name := environ(p.PID, stacksSignal)
+	name := proc.Variable(p.PID, stacksSignal)
 	sig, ok := proc.Signal(name)
 	if name == "" || !ok || !proc.ReadSignals(p.PID).Catches(sig) {
 		return nil
@@ -298,17 +298,6 @@ func (l *looker) faulthandler(p *leading, end time.Time) []stacks.Thread {
 		size = len(b)
 	}
 	return threads
-}
-
-// environ is a variable that a process was started with.
-func environ(pid int, name string) string {
-	b, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
-	for v := range bytes.SplitSeq(b, []byte{0}) {
-		if value, ok := bytes.CutPrefix(v, []byte(name+"=")); ok {
-			return string(value)
-		}
-	}
-	return ""
 }
 
 // result is what there is.

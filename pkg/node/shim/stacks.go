@@ -76,7 +76,7 @@ func Dump(args []string) int {
 		st, _ := proc.ReadStat(p.PID)
 		p.parent, p.exe = st.PPID, exeOf(p.PID)
 		if p.Rank < 0 {
-			p.Task, _ = strconv.Atoi(environ(p.PID, "SLURM_PROCID"))
+			p.Task, _ = strconv.Atoi(proc.Variable(p.PID, "SLURM_PROCID"))
 		}
 	}
 	l := newLooker(&s, all)
@@ -266,8 +266,8 @@ func fromKernel(d *dumpTarget) string {
 
 // commandLine comes from the process itself: nothing in it may reach a terminal as a command.
 func commandLine(pid int) string {
-	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
-	if err != nil || len(b) == 0 {
+	b := proc.CommandLine(pid)
+	if len(b) == 0 {
 		return "(no command line)"
 	}
 	text := strings.TrimRight(string(bytes.ReplaceAll(b[:min(len(b), 1024)], []byte{0}, []byte{' '})), " ")
