@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -126,7 +127,7 @@ func TestStepInAnImage(t *testing.T) {
 		{"no such mount", "srun --container-image=" + a + " --container-mounts=/none:/x touch ran", []string{"-N2"}, "srun: error: task launch for StepId=ID.0 failed: n: container mount: /none: no such file or directory\n"},
 		{"no driver", "srun --container-image=debian:12 touch ran", []string{"-N2"}, "srun: error: n[1-2] of job ID can't run the image docker://docker.io/library/debian:12: it needs a node with container-podman or container-enroot or container-apptainer; start the job with --constraint=container-podman\n"},
 		{"an option without an image", "srun --container-readonly touch ran", []string{"-N2"}, "srun: --container-readonly: speaks of a container, and none is asked for; name one: --container-image=IMAGE\n"},
-		{"a refused option", "srun --container-name=x touch ran", []string{"-N2"}, "srun: --container-name: containers are not kept after their end; use --container-image\n"},
+		{"a refused option", "srun --container-save=x touch ran", []string{"-N2"}, "srun: --container-save: containers are not saved; make the image before, and use --container-image\n"},
 		{"a bundle", "srun --container=" + a + " touch ran", []string{"-N2"}, "srun: --container: OCI bundles are not run: no runtime reads their config.json; use --container-image with the directory of their root\n"},
 		{"no name of an image", "srun --container-image=images/../x touch ran", []string{"-N2"}, ""},
 	} {
@@ -150,4 +151,98 @@ func TestStepInAnImage(t *testing.T) {
 	if code != 0 || out != "ID=second\n"+c.tmp+"\n" {
 		t.Errorf("outside: exit %d: %s%s", code, out, errs)
 	}
+}
+
+// TestContainerByName: a container with a name is kept with what is written in it until the job ends, on each node, and the next step that names
+// it joins it; steps that begin together make one; what can't be is refused by name before a task runs; nothing of it is left.
+func TestContainerByName(t *testing.T) {
+	t.Parallel()
+	tool.Need(t, "pgrep")
+	a, mounts := machineImage(t, "first")
+	b, _ := machineImage(t, "second")
+	c := start(t, "--nodes=2", "--set", "cpus=4", "--set", "containers=true", "--set", "private_dirs=/var/tmp")
+	slurmNames(t, c)
+	box := func(image string) string {
+		return "srun -N1 -n1 -w n1 --container-image=" + image + " --container-mounts=" + mounts + " "
+	}
+	const join = "srun -N1 -n1 -w n1 "
+	id := "sh -c 'grep ID= /etc/os-release; cat /etc/kept; ls /var/tmp; true'\n"
+	keep := box(a) + "--container-name=k sh -c 'echo kept > /etc/kept; echo more > /new; touch /var/tmp/of.job'\n"
+	// How many mount namespaces the shim of a job on n1 holds open, by the record of a rank's parent.
+	held := "ls -l /proc/$PPID/fd | grep -c 'mnt:'\n"
+	for _, x := range []struct {
+		name, script string
+		want         []string
+	}{
+		{"joined without an image", keep + join + "--container-name=k " + id, []string{"ID=first", "kept", "of.job"}},
+		{"joined with an image", keep + box(a) + "--container-name=k " + id, []string{"ID=first", "kept", "of.job"}},
+		{"another image does not count", keep + box(b) + "--container-name=k " + id, []string{"ID=first", "kept", "of.job"}},
+		{"insisted on", keep + join + "--container-name=k:exec " + id, []string{"ID=first", "kept", "of.job"}},
+		{"with the other flags", keep + join + "--container-name=k:no_exec cat /new\n" + join + "--container-name=k:auto cat /new\n", []string{"more", "more"}},
+		{"by a variable", keep + "PYXIS_CONTAINER_NAME=k srun -N1 -n1 -w n1 cat /new\n", []string{"more"}},
+		{"after a step that failed", box(a) + "--container-name=k sh -c 'echo more > /new; exit 3' 2>/dev/null\n" + join + "--container-name=k cat /new\n", []string{"more"}},
+		{"while the first runs", box(a) + "--overlap --container-name=k sh -c 'echo more > /new; touch up; sleep 60' & until [ -e up ]; do sleep 0.1; done\n" +
+			join + "--overlap --container-name=k:exec cat /new; scancel $SLURM_JOB_ID.0; wait\n", nil},
+		{"new", keep + box(b) + "--container-name=other:create " + id, []string{"ID=second", "cat: /etc/kept: No such file or directory", "of.job"}},
+		{"another job's own directory", keep + join + "--container-name=k --container-workdir=/etc cat kept\n", []string{"kept"}},
+		{"together", "for i in 1 2 3; do " + box(a) + "--overlap --container-name=k sh -c 'echo '$i' > /of.'$i'; until [ -e /of.1 -a -e /of.2 -a -e /of.3 ]; do sleep 0.1; done; echo all' & done; wait\n" + held,
+			[]string{"2", "all", "all", "all"}},
+		{"held once", keep + held + join + "--container-name=k true\n" + held + box(b) + "--container-name=l true\n" + held, []string{"2", "2", "3"}},
+		{"new where there is one", keep + box(a) + "--container-name=k:create touch ran\n",
+			[]string{"srun: error: task launch for StepId=ID.1 failed: n1: container: k is there already: leave out :create, or give it another name"}},
+		{"none is there", "srun -N1 -n1 -w n1 --container-name=k touch ran\n",
+			[]string{"srun: error: task launch for StepId=ID.0 failed: n1: container: no step of this job has made k on this node: name an image, and leave out :exec"}},
+		{"insisted on, and not there", box(a) + "--container-name=k:exec touch ran\n",
+			[]string{"srun: error: task launch for StepId=ID.0 failed: n1: container: no step of this job has made k on this node: name an image, and leave out :exec"}},
+		{"on one node of two", keep + "srun -N2 -n2 --container-name=k touch ran\n",
+			[]string{"srun: error: task launch for StepId=ID.1 failed: n2: container: no step of this job has made k on this node: name an image, and leave out :exec"}},
+		{"one whose mounts fail, and then one that does not", "srun -N1 -n1 -w n1 --container-image=" + a + " --container-mounts=/none:/x --container-name=k touch ran\n" + keep + join + "--container-name=k cat /etc/kept\n",
+			[]string{"srun: error: task launch for StepId=ID.0 failed: n1: container mount: /none: no such file or directory", "kept"}},
+		{"other mounts", keep + join + "--container-name=k --container-mounts=/etc:/mine ls /mine 2>&1 | grep -c 'container k is there, with the mounts of the step that made it'\n", []string{"1"}},
+		{"a name that is none", join + "--container-name=../k touch ran\n", []string{
+			"srun: --container-name: want a name of letters, digits and . _ -, at most 64; write --container-name=trainer"}},
+		{"a flag that is none", join + "--container-name=k:new touch ran\n", []string{
+			"srun: --container-name: the flag new is not known: want auto, create, exec or no_exec; write --container-name=k:exec"}},
+	} {
+		got := c.batch(x.script, "-N2", "--ntasks-per-node=2")
+		got = regexp.MustCompile(`StepId=\d+`).ReplaceAllString(got, "StepId=ID")
+		got = strings.NewReplacer("Try \"srun --help\" for more information\n", "").Replace(got)
+		if x.want == nil {
+			if !strings.Contains(got, "more\n") {
+				t.Errorf("%s:\n%s", x.name, got)
+			}
+		} else if lines := strings.Split(strings.TrimSpace(got), "\n"); !slices.Equal(slices.Sorted(slices.Values(lines)), slices.Sorted(slices.Values(x.want))) {
+			t.Errorf("%s:\n%s\nwant\n%s", x.name, got, strings.Join(x.want, "\n"))
+		}
+		if _, err := os.Stat(filepath.Join(c.tmp, "ran")); err == nil {
+			t.Fatalf("%s: it ran", x.name)
+		}
+		_ = os.Remove(filepath.Join(c.tmp, "up"))
+	}
+	holds := c.submit("-N1", "-n1", "-w", "n1", c.script("holds", "#!/bin/sh\nPATH="+filepath.Join(c.tmp, "slurm")+":$PATH\n"+keep+"sleep 60\n"))
+	c.until("the job's two namespaces", func() bool { return c.namespaces() == 2 })
+	c.must("gcancel", "--now", fmt.Sprint(holds))
+	// The job's own container may have a name as well, and steps with another one are beside it.
+	got := c.batch("echo of.job > /new\n"+join+"--container-name=j cat /new\n"+box(b)+"--container-name=k "+id, append(strings.Fields("--container-image="+a+" --container-mounts="+mounts), "-N2", "--ntasks-per-node=2", "--container-name=j")...)
+	if got != "ID=second\ncat: /etc/kept: No such file or directory\nof.job\n" && !strings.Contains(got, "of.job\n") {
+		t.Errorf("a job's own: %q", got)
+	}
+	c.until("all namespaces to be let go", func() bool { return c.namespaces() == 0 })
+}
+
+// namespaces is how many mount namespaces the cluster's shims hold open.
+func (c *cluster) namespaces() (n int) {
+	shims, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, name := range shims {
+		if words, err := os.ReadFile(name); err != nil || !strings.Contains(string(words), "gshim") || !strings.Contains(string(words), c.dir+"/") {
+			continue
+		}
+		fds, _ := filepath.Glob(filepath.Join(filepath.Dir(name), "fd", "*"))
+		for _, fd := range fds {
+			if to, err := os.Readlink(fd); err == nil && strings.HasPrefix(to, "mnt:") {
+				n++
+			}
+		}
+	}
+	return n
 }

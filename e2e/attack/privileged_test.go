@@ -102,6 +102,15 @@ func (s *site) hostileToANode() {
 	}
 	send := "#!/bin/sh\ngcp " + file + " /tmp/" + mark + "-sent; gcp " + file + " /root/" + mark + "\ngrun sh -c 'echo step; cat " + home + "/" + mark + "-none'\n"
 	jobs = append(jobs, map[string]any{"launch": "batch", "script": []byte(send), "work_dir": home + "/" + mark + "-dir", "output": home + "/" + mark + "-batch"})
+	// A container that is kept, in which its user is root as far as he goes, and another step in what he has made of it.
+	box := ""
+	for _, m := range s.contained(image)["container"].(map[string]any)["mounts"].([]mount) {
+		box += "," + m.Source + ":" + m.Target + ":ro"
+	}
+	kept := "#!/bin/sh\ngrun -n1 --container-image=" + image + " --container-mounts=" + box[1:] + " --container-name=k --container-remap-root sh -c 'id -u; mkdir /root; mv /dir /" + mark +
+		"; ln -s /root/" + mark + " /dir; mv /etc /" + mark + "-etc; ln -s /root /etc; touch /made'\n" +
+		"grun -n1 --container-name=k:exec sh -c 'id -u; ls -d /made /" + mark + "'\ngrun -n1 --container-name=k --container-remap-root sh -c 'echo $HOME; touch /etc/" + mark + "'\n"
+	jobs = append(jobs, map[string]any{"launch": "batch", "script": []byte(kept), "work_dir": home + "/" + mark + "-dir", "output": home + "/" + mark + "-kept"})
 	for _, tmp := range []string{"/root/" + mark, home + "/" + mark + "-link/tmp", home + "/" + mark + "-tmp", file} { // where that is missing it is made for a script of Slurm's
 		jobs = append(jobs, map[string]any{"launch": "batch", "last_words": true, "env": []string{"TMPDIR=" + tmp}, "script": []byte("#!/bin/sh\ntrue\n"), "work_dir": home + "/" + mark + "-dir", "output": home + "/" + mark + "-tmp-out"})
 	}
@@ -129,6 +138,9 @@ func (s *site) hostileToANode() {
 			s.t.Error(err)
 		}
 		s.eve.call("GET", fmt.Sprintf("/v1/log?job=%d", id), nil)
+	}
+	if said, err := os.ReadFile(home + "/" + mark + "-kept"); string(said) != fmt.Sprintf("0\n%d\n/%s\n/made\n/root\n", s.eve.uid, mark) {
+		s.t.Errorf("steps in a container that is kept: %s, %v", said, err)
 	}
 }
 

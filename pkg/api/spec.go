@@ -302,8 +302,12 @@ func (a *Asked) tasksOf(ranks, nodes int) int {
 // Container is an image and what of the node is shown in it. A node that can't do it takes no such
 // job: it has the feature [FeatureContainer].
 type Container struct {
-	// as pkg/core/container writes it: the absolute path of an unpacked or packed image, docker://HOST/NAME:TAG, docker-archive:FILE
-	Image    string           `json:"image" bound:"text"`
+	// as pkg/core/container writes it: the absolute path of an unpacked or packed image, docker://HOST/NAME:TAG, docker-archive:FILE;
+	// of a step that has a Name it may be empty
+	Image string `json:"image,omitempty" bound:"text"`
+	// Name is kept with what is written in it until the job's end, for later steps on the same node. Use says which they are.
+	Name     string           `json:"name,omitempty" bound:"len=64"`
+	Use      string           `json:"use,omitempty" bound:"len=16"`
 	Mounts   []ContainerMount `json:"mounts,omitempty" bound:"n=256"`
 	WorkDir  string           `json:"work_dir,omitempty" bound:"text"` // where ranks start, inside; empty: the job's working directory
 	Home     bool             `json:"home,omitempty"`                  // the user's home directory is shown
@@ -311,6 +315,13 @@ type Container struct {
 	// names of variables that keep the job's value where the image has one
 	Env []string `json:"env,omitempty" bound:"n=512 len=255"`
 }
+
+// Which container a step with the name of one wants ([Container.Use]).
+const (
+	UseAny   = ""       // the one that is there, else a new one
+	UseNew   = "create" // a new one
+	UseThere = "exec"   // one that is there
+)
 
 // ContainerMount shows a directory or file of the node inside.
 type ContainerMount struct {

@@ -55,14 +55,17 @@ func ofTheJob(g given) bool {
 }
 
 func (r *run) contain(dir string) error {
-	option := script.CheckContainer(&r.box)
-	if option == "" && r.remapRoot && r.box.Image == "" && !r.jobsBox && os.Getenv(container.EnvName) == "" {
+	option := ""
+	if r.box.Name == "" {
+		option = script.CheckContainer(&r.box)
+	}
+	if option == "" && r.remapRoot && r.box.Image == "" && r.box.Name == "" && !r.jobsBox && os.Getenv(container.EnvName) == "" {
 		option = "container-remap-root"
 	}
 	if option != "" {
 		return program.Usagef("--%s: %s; %s", option, script.NoContainer, script.NoContainerUse)
 	}
-	if r.box.Image != "" {
+	if r.box.Image != "" || r.box.Name != "" {
 		box := r.box
 		r.ask.step.Container, r.ask.step.Dir = &box, filepath.Clean(dir)
 	}

@@ -296,7 +296,10 @@ func (s *step) welcome(ctx context.Context, c net.Conn) {
 		s.refuse(node, g.Refused)
 		return
 	}
-	if c := s.o.Ask.Container; c != nil && g.Image != c.Image {
+	if c := s.o.Ask.Container; c != nil && c.Name != g.Container {
+		s.refuse(node, "gnoded is older than --container-name: the tasks would run elsewhere")
+		return
+	} else if c != nil && c.Name == "" && g.Image != c.Image { // one that is there may be of another image
 		s.refuse(node, "gnoded is older than containers of steps: the tasks would run outside")
 		return
 	}

@@ -2,18 +2,25 @@ package engine
 
 import (
 	"path"
+	"slices"
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/container"
 )
 
-// checkContainer refuses what no node could run.
-func checkContainer(c *api.Container) error {
+// checkContainer refuses what no node could run. That of a step may be one that is there, by its name alone.
+func checkContainer(c *api.Container, ofStep bool) error {
 	if c == nil {
 		return nil
 	}
 	image, err := container.Parse(c.Image)
+	named := c.Name != ""
 	switch {
+	case named && !container.IsName(c.Name):
+		return api.Errorf(api.CodeInvalid, "container.name %q: want a name of letters, digits and . _ -", c.Name)
+	case !slices.Contains([]string{api.UseAny, api.UseNew, api.UseThere}, c.Use):
+		return api.Errorf(api.CodeInvalid, "container.use %q: want %s or %s", c.Use, api.UseNew, api.UseThere)
+	case named && ofStep && c.Image == "":
 	case err != nil:
 		return api.Errorf(api.CodeInvalid, "container.image: %v", err)
 	case image.String() != c.Image:

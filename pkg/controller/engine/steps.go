@@ -141,12 +141,15 @@ func checkStep(a *api.StepAsk) error {
 			}
 		}
 	}
-	return checkContainer(a.Container)
+	return checkContainer(a.Container, true)
 }
 
 // checkImages says which nodes of an allocation can't run the image of a step.
 func (e *Engine) checkImages(j *gang.Job, c *api.Container) error {
 	if c == nil {
+		return nil
+	}
+	if c.Image == "" { // one that is there, on nodes that have run its image
 		return nil
 	}
 	image, err := container.Parse(c.Image)

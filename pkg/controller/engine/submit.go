@@ -399,7 +399,7 @@ func checkWords(s *api.Spec) error {
 		oneOf("checkpoint", s.Checkpoint, api.CheckpointDrain),
 		oneOf("fail", s.Fail, api.FailAny),
 		oneOf("cpu_bind", s.CPUBind, api.BindNone, api.BindCores, api.BindNUMA),
-		checkContainer(s.Container),
+		checkContainer(s.Container, false),
 		oneOf("invalid_dependency", s.InvalidDependency, api.InvalidCancel, api.InvalidWait),
 		knownSignal("stop_signal", s.StopSignal),
 	}

@@ -39,6 +39,20 @@ type Image struct {
 
 const digestPrefix = "sha256:"
 
+// maxName bounds the name of a container.
+const maxName = 64
+
+// IsName reports whether a container may be called so: its name is that of a file, too.
+func IsName(name string) bool {
+	for i, c := range name {
+		word := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_'
+		if !word && (i == 0 || c != '.' && c != '-') {
+			return false
+		}
+	}
+	return name != "" && len(name) <= maxName
+}
+
 // Parse reads a name as people write it: as docker has it, as pyxis has it (HOST#NAME), with or without
 // docker://, and paths. The error says what was expected.
 func Parse(text string) (Image, error) {

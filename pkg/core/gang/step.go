@@ -303,7 +303,7 @@ func (ss *steps) stepImage(e *entry, at, part int, a *api.StepActual) (changed b
 		changed = true
 	}
 	c := e.job.Steps[at].Ask.Container
-	if c == nil || a.Image == "" || imageOf(e.job, c.Image) != "" || len(e.job.StepImages) >= maxStepImages {
+	if c == nil || c.Image == "" || a.Image == "" || imageOf(e.job, c.Image) != "" || len(e.job.StepImages) >= maxStepImages {
 		return changed
 	}
 	j := ss.jobs.edit(e)

@@ -47,7 +47,8 @@ var ContainerOptions = []ContainerOption{
 		Set: truth(func(c *api.Container, on bool) { c.ReadOnly = !on })},
 	{Long: "no-container-remap-root", Help: "do not, which is the default", Pointless: "no script is root in a container", Steps: new(false)},
 	{Long: "no-container-entrypoint", Pointless: "the program is what runs in the container"},
-	{Long: "container-name", Arg: "NAME", Refused: "containers are not kept after their end", Use: "use --container-image"},
+	{Long: "container-name", Arg: "NAME[:create|:exec]", Help: "what the container is called, for steps that join it until the job ends",
+		Set: setContainerName},
 	{Long: "container-save", Arg: "FILE", Refused: "containers are not saved", Use: "make the image before, and use --container-image"},
 	{Long: "container-remap-root", Help: "each task is root in a user namespace, with no more rights than its user",
 		Refused: "no script is root in a container", Use: "give it to srun, for its steps", Steps: new(true)},
@@ -101,6 +102,8 @@ func truth(set func(c *api.Container, on bool)) func(*api.Container, string) err
 func CheckContainer(c *api.Container) (option string) {
 	switch {
 	case c.Image != "":
+	case c.Name != "":
+		return "container-name"
 	case c.WorkDir != "":
 		return "container-workdir"
 	case len(c.Mounts) > 0:
@@ -128,6 +131,24 @@ func setContainerImage(c *api.Container, v string) error {
 		return bad(err.Error(), "write --container-image=nvcr.io/nvidia/pytorch:24.01-py3, or the path of an unpacked image")
 	}
 	return textInto(&c.Image, image.String())
+}
+
+// setContainerName reads pyxis' NAME[:FLAG]. A container has no namespace but that of its mounts: who joins it has its files, as
+// with no_exec.
+func setContainerName(c *api.Container, v string) error {
+	name, use, _ := strings.Cut(v, ":")
+	if !container.IsName(name) {
+		return bad("want a name of letters, digits and . _ -, at most 64", "write --container-name=trainer")
+	}
+	switch use {
+	case "", "auto", "no_exec":
+		use = api.UseAny
+	case api.UseNew, api.UseThere:
+	default:
+		return bad("the flag "+use+" is not known: want auto, create, exec or no_exec", "write --container-name="+name+":exec")
+	}
+	c.Name, c.Use = name, use
+	return nil
 }
 
 func setContainerEnv(c *api.Container, v string) error {

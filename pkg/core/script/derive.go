@@ -229,6 +229,10 @@ func (a *Ask) cards() error {
 		s.GPUsPerRank = 1
 	}
 	if c := &a.container; c.Image != "" {
+		if c.Use == api.UseThere {
+			return a.Refuse("container-name", "a job begins before any container of it", "leave out :exec, or give it to srun, for its steps")
+		}
+		c.Use = api.UseAny
 		s.Container = c
 	} else if option := CheckContainer(c); option != "" {
 		return a.Refuse(option, NoContainer, NoContainerUse)

@@ -428,7 +428,9 @@ func TestContainerVariables(t *testing.T) {
 		"PYXIS_CONTAINER_IMAGE=/i PYXIS_CONTAINER_READONLY=1 PYXIS_CONTAINER_WRITABLE=1": "",
 		"PYXIS_CONTAINER_IMAGE=/i PYXIS_CONTAINER_REMAP_ROOT=0":                          "",
 		"PYXIS_CONTAINER_IMAGE=/i PYXIS_CONTAINER_REMAP_ROOT=1":                          "PYXIS_CONTAINER_REMAP_ROOT: --container-remap-root: no script is root in a container; give it to srun, for its steps",
-		"PYXIS_CONTAINER_IMAGE=/i PYXIS_CONTAINER_NAME=0":                                "PYXIS_CONTAINER_NAME: --container-name=0: containers are not kept after their end; use --container-image",
+		"PYXIS_CONTAINER_IMAGE=/i PYXIS_CONTAINER_NAME=0:create":                         "called 0",
+		"PYXIS_CONTAINER_IMAGE=/i PYXIS_CONTAINER_NAME=0:exec":                           "PYXIS_CONTAINER_NAME: --container-name=0:exec: a job begins before any container of it; leave out :exec, or give it to srun, for its steps",
+		"PYXIS_CONTAINER_IMAGE=/i PYXIS_CONTAINER_NAME=../0":                             "PYXIS_CONTAINER_NAME: --container-name=../0: want a name of letters, digits and . _ -, at most 64; write --container-name=trainer",
 	} {
 		s, _, err := Environ(strings.Fields(env))
 		if err != nil {
@@ -443,6 +445,8 @@ func TestContainerVariables(t *testing.T) {
 			got = fmt.Sprintf("%+v", r.Spec.Container)
 		case r.Spec.Container.Home:
 			got = "home"
+		case r.Spec.Container.Name != "":
+			got = "called " + r.Spec.Container.Name + r.Spec.Container.Use
 		case r.Spec.Container.ReadOnly:
 			got = "readonly"
 		}

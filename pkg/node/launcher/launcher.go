@@ -137,7 +137,7 @@ func (l *launcher) reach() error {
 	hello := &stepwire.Greeting{Secret: l.start.Secret, Part: l.start.Part, Node: l.start.Node, PMI: true, PMIx: offersPMIx(),
 		Hooks: true, Refused: l.start.Refused}
 	if in := l.start.InImage; in != nil {
-		hello.Image, hello.Digest = in.Name, in.Digest
+		hello.Image, hello.Digest, hello.Container = in.Name, in.Digest, in.Container
 	}
 	conn, err := stepwire.Dial(ctx, l.start.Hosts, l.start.Fingerprint, hello)
 	if err != nil {

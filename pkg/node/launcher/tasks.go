@@ -75,6 +75,10 @@ func (l *launcher) launch() {
 		_ = l.conn.Send(stepwire.Say, 0, fmt.Appendf(nil, "gstep: warning: the tasks on %s have no sockets: %s; beats, checkpoints and "+
 			"barriers fail there", l.start.Node, why))
 	}
+	if l.start.OtherMounts {
+		_ = l.conn.Send(stepwire.Say, 0, fmt.Appendf(nil, "gstep: %s: the container %s is there, with the mounts of the step that made it: "+
+			"--container-mounts is ignored", l.start.Node, l.start.InImage.Container))
+	}
 	unix.Umask(b.Umask)
 	dir := l.enter(b.Dir)
 	l.servePMI()
@@ -239,6 +243,9 @@ func (l *launcher) startTask(t *task, dir string, env []string) error {
 	}
 	if l.body.RemapRoot {
 		remapRoot(sys)
+		if l.start.InImage != nil && (l.start.Container == nil || !l.start.Container.Home) && unix.Access(rootsHome, unix.W_OK|unix.X_OK) == nil {
+			env = setEnv(env, []string{"HOME=" + rootsHome})
+		}
 	}
 	inherited := []uintptr{files.in.Fd(), files.out.Fd(), files.err.Fd()}
 	if l.pmi != nil {
@@ -279,6 +286,9 @@ func (l *launcher) startTask(t *task, dir string, env []string) error {
 	l.wire(t, files)
 	return nil
 }
+
+// rootsHome is the home of one who is root, in an image that is its user's.
+const rootsHome = "/root"
 
 // remapRoot has a task be root where its user is the only one: it changes modes and owners of what is its user's anyway, as
 // installers of packages want it, and may do nothing else that the user may not.

@@ -83,6 +83,7 @@ func (d *daemon) contain(s *shim.Spec, spec *api.Spec, image *image) {
 	if spec.Container != nil {
 		s.StartDir = spec.Container.WorkDir
 		s.Container = d.container(spec.Container, s, image, "")
+		s.Container.Container = spec.Container.Name
 		s.Container.Needs = shim.Interpreter(string(spec.Script))
 	}
 }

@@ -147,6 +147,9 @@ func (m *member) fetchImage(ctx context.Context, o *api.StepOrder, f *stepFile) 
 	if s == nil {
 		return "container: the record of the job on this node is lost"
 	}
+	if c := o.Container; c.Name != "" && (c.Image == "" || m.hasContainer(s, c.Name)) {
+		return "" // the shim knows it, or refuses it
+	}
 	here := &image{}
 	fl, r := m.d.importing(o.Container, s.User, s.UID, s.GID, o.Image, m.d.importLimits(s.MemoryMax))
 	if r == nil && fl != nil {
@@ -187,10 +190,20 @@ func (m *member) await(ctx context.Context, fl *flight, f *stepFile) (*image, *a
 	}
 }
 
+// hasContainer: there is one of that name, which later steps join.
+func (m *member) hasContainer(s *shim.Spec, name string) bool {
+	if s.Container != nil && s.Container.Container == name {
+		return true
+	}
+	_, err := os.Lstat(filepath.Join(m.dir, shim.KeptContainerFile(name)))
+	return err == nil
+}
+
 // stepImages are the directories of images that steps of a member run in.
 func stepImages(dir string) (dirs []string) {
-	names, _ := filepath.Glob(filepath.Join(dir, "container.*")) // fails for a bad pattern alone
-	for _, name := range names {
+	names, _ := filepath.Glob(filepath.Join(dir, shim.StepContainerFiles)) // fails for a bad pattern alone
+	kept, _ := filepath.Glob(filepath.Join(dir, shim.KeptContainerFile("*")))
+	for _, name := range append(names, kept...) {
 		var c shim.Container
 		if text, err := os.ReadFile(name); err == nil && json.Unmarshal(text, &c) == nil {
 			dirs = append(dirs, c.Image)

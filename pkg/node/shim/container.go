@@ -26,6 +26,8 @@ type InImage struct {
 	Digest string   `json:"digest,omitempty"` // of an image that was imported; empty: not known
 	Env    []string `json:"env,omitempty"`    // NAME=value, that it brings
 	Keep   []string `json:"keep,omitempty"`   // names of variables that it does not change
+	// Container is the name by which steps of the job join it; empty: they can't.
+	Container string `json:"container,omitempty"`
 }
 
 // Container is the root of a member's processes, or of those of a step.
@@ -134,12 +136,27 @@ func (c *Container) layer(dir string, image int) (root int, err error) {
 			return -1, ownError(err)
 		}
 	}
+	if err := likeImage(filepath.Join(base, "upper"), image); err != nil {
+		return -1, ownError(err)
+	}
 	at := filepath.Join(base, "root")
 	option := fmt.Sprintf("lowerdir=/proc/self/fd/%d,upperdir=%s/upper,workdir=%s/work", image, base, base)
 	if err := unix.Mount("gangd", at, "overlay", unix.MS_NOSUID|unix.MS_NODEV, option); err != nil {
 		return -1, fmt.Errorf("container: overlay over %s: %w", c.Image, err) // its file system may be one that can't be below an overlay
 	}
 	return unix.Open(at, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+}
+
+// likeImage gives the layer's root the owner and mode of the image's: whose the image is makes files and directories there too.
+func likeImage(upper string, image int) error {
+	var st unix.Stat_t
+	if err := unix.Fstat(image, &st); err != nil {
+		return err
+	}
+	if err := unix.Lchown(upper, int(st.Uid), int(st.Gid)); err != nil {
+		return err
+	}
+	return unix.Chmod(upper, st.Mode&0o7777)
 }
 
 // open opens what is to be shown, before anything hides it.

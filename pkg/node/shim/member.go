@@ -56,10 +56,13 @@ type member struct {
 	// lastStep is the highest step that was started, -1: none. The state forgets steps that are
 	// recorded; this is what keeps them from being started again.
 	lastStep  int
-	held      []int // of those, what waits for its image
-	placed    int   // of the kills for want of memory, those of which a step has been said
-	stepsOver bool  // the last step has ended, not yet fed to the stop sequence
-	gone      []int // steps that are over, whose sockets are still there
+	ordered   []api.StepOrder  // what was ordered last
+	roots     map[string]*root // that steps have made, by their names
+	newRoot   bool             // one was made, or could not be: who waits for it may start
+	held      []int            // of those, what waits for its image
+	placed    int              // of the kills for want of memory, those of which a step has been said
+	stepsOver bool             // the last step has ended, not yet fed to the stop sequence
+	gone      []int            // steps that are over, whose sockets are still there
 
 	dirty   bool // state has changed since it was last told
 	durable bool // the change is a result
@@ -287,6 +290,10 @@ func (m *member) takeExits() {
 	if m.dump.over {
 		m.dump.over = false
 		m.step(supervise.Dumped{})
+	}
+	if m.newRoot {
+		m.newRoot = false
+		m.takeSteps(m.ordered)
 	}
 	if m.stepsOver {
 		m.stepsOver = false

@@ -152,6 +152,10 @@ func (m *member) in(namespace int) (back func(), err error) {
 
 // closePrivate lets go of the namespace: nothing of the member is in it any more.
 func (m *member) closePrivate() {
+	for _, r := range m.roots {
+		_ = unix.Close(r.namespace)
+	}
+	m.roots = nil
 	if !m.spec.ownMounts() {
 		return
 	}

@@ -61,6 +61,8 @@ type LauncherStart struct {
 	TaskHooks *sitehook.Task `json:"task_hooks,omitempty"`
 	// InImage is what the launcher and its tasks run in; nil: the machine's root.
 	InImage *InImage `json:"in_image,omitempty"`
+	// OtherMounts: it is a container that is there, and has other mounts than the step asks for.
+	OtherMounts bool `json:"other_mounts,omitempty"`
 }
 
 // LauncherWord is a line of a launcher: that a task has ended, any number of times, what it
@@ -73,6 +75,8 @@ type LauncherWord struct {
 	Grace time.Duration `json:"grace_ns,omitempty"` // of Stop: KILL comes then
 	// Refused: its container could not be made, and why. Nothing has been started.
 	Refused string `json:"refused,omitempty"`
+	// Made: its container is made, whose namespace goes with this word.
+	Made bool `json:"made,omitempty"`
 	// Launched: every task is started. Those that came while the others were told to end are told now.
 	Launched bool `json:"launched,omitempty"`
 	api.StepActual
@@ -116,6 +120,8 @@ type stepProc struct {
 	start     LauncherStart
 	kills     int    // for want of memory, in the member, before it began
 	refused   string // its container could not be made
+	makes     string // the name of the container that is made for it; empty: none with a name
+	at        *root  // what it runs in; nil: what was made for it alone, or what the member has
 }
 
 // selfDir is where this program lives, and with it the launcher.
@@ -130,6 +136,7 @@ var selfDir = sync.OnceValue(func() string {
 // takeSteps makes the steps of the member those that are ordered. A step is started once:
 // ids grow, and one below the last that was started is never new.
 func (m *member) takeSteps(orders []api.StepOrder) {
+	m.ordered = orders
 	m.step(supervise.Tick{}) // a lease that ran out while this was on its way
 	running := m.mach.State() == supervise.Running && m.mach.Cause() == ""
 	for i := range orders {
@@ -141,7 +148,7 @@ func (m *member) takeSteps(orders []api.StepOrder) {
 		} else if running && (o.ID > m.lastStep || slices.Contains(m.held, o.ID)) {
 			m.lastStep = max(m.lastStep, o.ID)
 			m.held = slices.DeleteFunc(m.held, func(id int) bool { return id == o.ID })
-			if o.Held {
+			if o.Held || !o.Stop && m.isBeingMade(o) {
 				m.held = append(m.held, o.ID)
 			} else {
 				m.startStep(o)
@@ -195,10 +202,8 @@ func (m *member) startStep(o *api.StepOrder) {
 	var own *Container
 	if o.Container != nil && o.Refused == "" {
 		var err error
-		if own, err = m.stepContainer(o.ID); err != nil { // never in another one, nor outside
+		if own, err = m.rootOf(p, o.Container); err != nil { // never in another one, nor outside
 			o.Refused = "container: " + err.Error()
-		} else {
-			m.state.Steps[len(m.state.Steps)-1].Image = own.Digest
 		}
 	}
 	start := LauncherStart{MemberKey: m.spec.MemberKey, StepOrder: *o, Node: m.spec.Node, WorkDir: api.Pack(m.spec.WorkDir),
@@ -214,6 +219,10 @@ func (m *member) startStep(o *api.StepOrder) {
 	switch {
 	case own != nil:
 		start.InImage = &own.InImage
+	case p.at != nil:
+		in := p.at.InImage
+		in.Keep, start.InImage = o.Container.Env, &in
+		start.OtherMounts = len(o.Container.Mounts) > 0 && !slices.Equal(o.Container.Mounts, p.at.mounts)
 	case m.spec.Container != nil:
 		start.InImage = &m.spec.Container.InImage
 	}
@@ -250,12 +259,17 @@ func (m *member) forkLauncher(p *stepProc, own *Container) error {
 	var input int
 	sys := &syscall.SysProcAttr{Setsid: true}
 	path, args, enter := launcherPath(), []string{LauncherName}, m.inPrivate
+	if p.at != nil {
+		enter = func() (func(), error) { return m.in(p.at.namespace) }
+	}
 	if own == nil {
 		input, err = unix.Open(os.DevNull, unix.O_RDWR|unix.O_CLOEXEC, 0)
 	} else {
 		path, args, enter = "/proc/self/exe", []string{"gshim", "launch"}, func() (func(), error) { return m.in(m.outer) }
 		sys.Cloneflags = unix.CLONE_NEWNS
-		input, err = m.launchInput(own)
+		if err = p.knowSenders(pair[0]); err == nil {
+			input, err = m.launchInput(own, p.makes != "")
+		}
 	}
 	if err == nil {
 		defer unix.Close(input)
@@ -288,7 +302,7 @@ func launcherPath() string { return filepath.Join(selfDir(), LauncherName) }
 func (m *member) hearStep(p *stepProc) {
 	var buf [4096]byte
 	for range wordsPerPoll {
-		n, err := unix.Read(p.ctl, buf[:])
+		n, err := m.readWord(p, buf[:])
 		if err == unix.EINTR {
 			continue
 		}
@@ -321,6 +335,7 @@ func (m *member) stepSaid(p *stepProc, line []byte) {
 		m.stopTasks(p, w.Grace)
 	case w.Launched:
 		m.stopLate(p)
+	case w.Made: // what came with it has been taken
 	case w.Refused != "":
 		p.refused = w.Refused
 	default:
@@ -406,6 +421,7 @@ func (m *member) stepEnded(i int, ws syscall.WaitStatus, ru *syscall.Rusage) {
 	p := m.steps[i]
 	m.steps = slices.Delete(m.steps, i, i+1)
 	m.hearStep(p)
+	m.newRoot = m.newRoot || p.makes != ""
 	if p.ctl >= 0 {
 		_ = unix.Close(p.ctl)
 	}

@@ -76,6 +76,8 @@ type Greeting struct {
 	// Image names what a launcher's tasks will run in, Digest is that of the image where it is known; empty: the machine.
 	Image  string `json:"image,omitempty"`
 	Digest string `json:"digest,omitempty"`
+	// Container is its name, where it is one that is kept.
+	Container string `json:"container,omitempty"`
 	// Refused is why its tasks can't be started. Nothing follows.
 	Refused string `json:"refused,omitempty"`
 }
