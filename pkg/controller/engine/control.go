@@ -277,10 +277,10 @@ func (e *Engine) each(ctx context.Context, verb string, q *api.JobQuery, who Cal
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	going := goingArrays(q, jobs, results)
+	going, ended := goingArrays(q, jobs, results), slices.ContainsFunc(q.States, api.JobState.Ended)
 	for i, r := range results {
 		if r != nil {
-			if overAlready(r) && (!named || going[jobs[i].ArrayID]) {
+			if overAlready(r) && (!named && !ended || going[jobs[i].ArrayID]) {
 				continue // who chose those of a kind meant the ones that have not ended, and this one has just now
 			}
 			r.JobID, r.Ref = jobs[i].ID, jobs[i].Ref().String()
