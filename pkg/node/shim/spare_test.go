@@ -1,6 +1,7 @@
 package shim
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -137,6 +138,9 @@ func TestRanksHaveOrdinaryTimers(t *testing.T) {
 	s := testSpec(t, 1)
 	c := startIn(t, p, s, "#!/bin/sh\ncat /proc/self/timerslack_ns\n")
 	own, err := os.ReadFile(fmt.Sprintf("/proc/%d/timerslack_ns", c.PID))
+	if errors.Is(err, os.ErrPermission) {
+		t.Skip("needs root to see the timers of another process: ", err)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -285,11 +289,11 @@ func TestFiftyInOne(t *testing.T) {
 		if st.Ranks[1].ExitCode != i || st.Stopping != "" {
 			t.Fatalf("member %d: %+v", i, st)
 		}
-		if i == 0 {
-			shim, fds = pid, countFDs(t, pid)
+		if _, err := os.Stat(fmt.Sprintf("/proc/%d/fd", pid)); err != nil {
+			shim = 0 // a leftover that died late makes the process go, and another one begin
+			continue
 		}
 		if pid != shim {
-			// A leftover that died late makes the process go, and another one begin.
 			shim, fds = pid, countFDs(t, pid)
 		}
 		if n := countFDs(t, pid); n != fds {
