@@ -41,12 +41,18 @@ func (r *run) outside() error {
 	if err != nil {
 		return err
 	}
+	if len(r.more) == 0 {
+		_, cpus := onNodes(a.job)
+		r.fillCPUs(cpus)
+	}
 	for i, c := range r.all() {
 		s := &c.step
 		if c.oneTask() {
 			s.Tasks = 1
 		}
-		s.NodeList, s.Exclude = nil, nil // the allocation is of these nodes alone
+		if s.Exclude = nil; s.Distribution != api.Arbitrary {
+			s.NodeList = nil // the allocation is of these nodes alone
+		}
 		if s.Exact = false; len(r.more) > 0 {
 			s.Group = &i
 		}
@@ -269,6 +275,11 @@ func (a *allocation) await() error {
 			}
 			a.job = &d.Job
 			go a.messages()
+			if r.name == "salloc" && len(r.more) > 0 && !said { // which Slurm plans apart from others
+				r.note("Pending job allocation %d", a.id)
+				r.note("job %d queued and waiting for resources", a.id)
+				said = true
+			}
 			if said {
 				hide()
 				r.note("job %d has been allocated resources", a.id)

@@ -1,10 +1,13 @@
 package grun
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"slices"
 	"strconv"
+	"strings"
+	"syscall"
 
 	"gangd/pkg/api"
 	"gangd/pkg/client/program"
@@ -25,16 +28,20 @@ func (a *ask) arbitrate(command string) error {
 			return string(b), err
 		})
 		if err != nil {
-			return failure("error: %s: %w", hostFile, err)
+			if no, ok := errors.AsType[syscall.Errno](err); ok {
+				text := no.Error()
+				err = errors.New(strings.ToUpper(text[:1]) + text[1:])
+			}
+			return failure("error: slurm_allocate_resources error opening file %s, %w\n%s: error: Failure getting NodeNames from hostfile",
+				path, err, command)
 		}
 		if n := a.step.Tasks; n > len(names) {
-			return failure("error: Too few NodeNames in Slurm Hostfile\n%s: error: Failure getting NodeNames from hostfile (%s has %d, %d tasks "+
-				"were asked for)", command, path, len(names), n)
+			return failure("error: Too few NodeNames in Slurm Hostfile\n%s: error: Failure getting NodeNames from hostfile", command)
 		} else if n > 0 {
 			names = names[:n]
 		}
 		a.step.NodeList, a.step.Distribution = names, api.Arbitrary
-		a.alloc = append(a.alloc, "--nodelist="+hostlist.Compress(names))
+		a.alloc = append(a.alloc, "--nodelist="+hostlist.Compress(once(names)))
 	}
 	if a.step.Distribution != api.Arbitrary {
 		a.step.NodeList = once(a.step.NodeList)

@@ -325,13 +325,17 @@ func setGres(a *ask, v string) error {
 		a.step.GPUs, a.step.GPUsPerTask, a.step.GPUsPerNode, a.step.NoGPUs = 0, 0, 0, true
 		return nil
 	}
-	total := 0
+	total, asked := 0, false
 	for _, part := range strings.Split(v, ",") {
 		name, rest, _ := strings.Cut(part, ":")
+		if _, count, _ := strings.Cut(rest, ":"); name != "gpu" && name != "gres/gpu" && (rest == "0" || count == "0") {
+			continue // none of something is asked for
+		}
 		if name != "gpu" && name != "gres/gpu" {
 			return fmt.Errorf("%q: only gpu is a resource here", part)
 		}
 		n := 1
+		asked = true
 		if rest != "" {
 			var err error
 			if n, err = gpuCount(rest); err != nil {
@@ -340,8 +344,10 @@ func setGres(a *ask, v string) error {
 		}
 		total += n
 	}
-	a.step.GPUs, a.step.GPUsPerTask, a.step.NoGPUs = 0, 0, total == 0
-	a.step.GPUsPerNode = total
+	if asked {
+		a.step.GPUs, a.step.GPUsPerTask, a.step.NoGPUs = 0, 0, total == 0
+		a.step.GPUsPerNode = total
+	}
 	return nil
 }
 

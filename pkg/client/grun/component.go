@@ -65,6 +65,9 @@ func (r *run) read(args []string) error {
 			if !c.nodesCmd { // variables speak of the whole allocation
 				c.step.MinNodes, c.step.MaxNodes = 0, 0
 			}
+			if inJob() && c.step.MinNodes == 0 && c.step.Tasks == 0 && c.step.TasksPerNode == 0 && len(c.step.NodeList) == 0 {
+				c.step.MinNodes, c.step.MaxNodes = 1, 1 // else the first had all that the job has
+			}
 		}
 	}
 	// A component without a program runs that of the next one.

@@ -83,7 +83,7 @@ func (r *run) inSlurmsWords(err error, job api.JobRef) error {
 		}
 		return fmt.Errorf("Unable to create step for job %s: %s: %w", job, word, err)
 	case api.CodeNotFound, api.CodeAlreadyEnded:
-		return fmt.Errorf("Unable to confirm allocation for job %s: %w", job, err)
+		return failure("error: Unable to confirm allocation for job %s: %w", job, err)
 	}
 	return err
 }
@@ -201,6 +201,7 @@ func (r *run) defaults() error {
 	case s.Tasks > 0 && s.GPUs == 0 && s.GPUsPerNode == 0:
 		s.GPUs = (s.Tasks + n - 1) / n
 	}
+	r.fillCPUs(api.FromPerNode(os.Getenv("SLURM_JOB_CPUS_PER_NODE")))
 	if s.Tasks > 0 && s.MinNodes > s.Tasks {
 		fmt.Fprintf(r.err, "%s: Warning: can't run %d processes on %d nodes, setting nnodes to %d\n", r.name, s.Tasks, s.MinNodes, s.Tasks)
 		s.MinNodes, s.MaxNodes = s.Tasks, s.Tasks
@@ -220,6 +221,25 @@ func (r *run) defaults() error {
 		s.MaxNodes = s.MinNodes
 	}
 	return r.fitRelative()
+}
+
+// fillCPUs makes of a number of CPUs for each task, where nobody says how many tasks, as many as the CPUs hold that the job has on the
+// nodes of the step, as srun does.
+func (r *run) fillCPUs(cpus []int) {
+	s := &r.ask.step
+	if !r.cpusSet || !r.slurms || s.Tasks > 0 || s.TasksPerNode > 0 || s.CPUsPerTask < 1 || s.Distribution == api.Arbitrary {
+		return
+	}
+	if n := max(s.MaxNodes, s.MinNodes); n > 0 {
+		cpus = cpus[:min(n, len(cpus))]
+	}
+	tasks := 0
+	for _, c := range cpus {
+		tasks += c / s.CPUsPerTask
+	}
+	if tasks > len(cpus) {
+		s.Tasks = tasks
+	}
 }
 
 // fitRelative refuses a step that begins at a node of its allocation behind which there are not as many as it asks for.
@@ -503,11 +523,11 @@ func (r *run) shared(letter byte, of api.JobRef, step int) (string, bool) {
 	case 'A':
 		return cmp.Or(os.Getenv("SLURM_ARRAY_JOB_ID"), job), true
 	case 'a':
-		return os.Getenv("SLURM_ARRAY_TASK_ID"), true
+		return cmp.Or(os.Getenv("SLURM_ARRAY_TASK_ID"), "4294967294"), true // Slurm's number for none
 	case 'u':
 		return people.Me(context.Background()), true
 	case 'x':
-		return cmp.Or(r.ask.name, os.Getenv("SLURM_JOB_NAME")), true
+		return cmp.Or(r.ask.name, os.Getenv("SLURM_JOB_NAME"), filepath.Base(strings.Join(r.args[:min(1, len(r.args))], ""))), true
 	case '%':
 		return "%", true
 	}

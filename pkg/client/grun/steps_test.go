@@ -90,6 +90,7 @@ func TestFileNames(t *testing.T) {
 		{"x.%j", "x.12", "x.12", "x.12"},
 		{"x.%J.%s", "x.12.%s", "x.12.3.3", "x.12.%s.%s"},
 		{"%u.%x.%A", me + ".n.12", me + ".n.12", me + ".n.12"},
+		{"%a", "4294967294", "4294967294", "4294967294"},
 		{"100%%.%t%%t", "100%.%t%t", "100%.%t%t", "100%%.%t%%t"},
 		{"%", "%", "%", "%"},
 	} {
@@ -124,5 +125,25 @@ func TestMPIIsTaken(t *testing.T) {
 	}
 	if a := taken(t, "-n1"); a.mpi != "" {
 		t.Errorf("nothing said: %q", a.mpi)
+	}
+}
+
+// As many tasks as the CPUs of the job's nodes hold, where CPUs of a task are asked for and nobody says how many tasks.
+func TestTasksOfCPUs(t *testing.T) {
+	for line, want := range map[string]int{
+		"-c2": 7, "-c4": 0, "-c8": 0, "-c16": 0, "": 0, "-c2 -n3": 3, "-c2 --ntasks-per-node=1": 0, "-c2 -N1": 4, "-c2 -N1-2": 6, "-c2 -N2": 6, "-c1 --exclusive": 14,
+		"-c2 --overlap": 7, "-c2 -m arbitrary -w n1": 1,
+	} {
+		r := &run{ask: taken(t, strings.Fields(line)...), name: "srun"}
+		if r.fillCPUs([]int{8, 4, 2}); r.ask.step.Tasks != want {
+			t.Errorf("%s: %d tasks, want %d", line, r.ask.step.Tasks, want)
+		}
+	}
+	r := &run{ask: taken(t, "-c2"), name: "grun"}
+	if r.ask.slurms = false; r.ask.step.Tasks != 0 {
+		t.Errorf("grun: %d tasks", r.ask.step.Tasks)
+	}
+	if r.fillCPUs([]int{8}); r.ask.step.Tasks != 0 {
+		t.Errorf("grun: %d tasks of 8 CPUs", r.ask.step.Tasks)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -151,6 +152,9 @@ func (s *submission) ask(flags []script.Setting, name string, text []byte) error
 		return err
 	}
 	if s.silent { // sbatch
+		if settings, err = taskNodes(settings); err != nil {
+			return err
+		}
 		settings = script.Listed(settings)
 	}
 	req, askWarn, err := script.Build(settings, time.Now())
@@ -174,6 +178,32 @@ func (s *submission) ask(flags []script.Setting, name string, text []byte) error
 		}
 	}
 	return nil
+}
+
+// said is an error of the kernel's as libc writes it.
+func said(err error) error {
+	if no, ok := errors.AsType[syscall.Errno](err); ok {
+		text := no.Error()
+		return errors.New(strings.ToUpper(text[:1]) + text[1:])
+	}
+	return err
+}
+
+// taskNodes reads the file that SLURM_HOSTFILE names, which has a node for each task.
+func taskNodes(settings []script.Setting) ([]script.Setting, error) {
+	path := os.Getenv("SLURM_HOSTFILE")
+	if path == "" {
+		return settings, nil
+	}
+	settings, err := script.Hostfile(settings, path, readText)
+	if err == nil {
+		return settings, nil
+	}
+	why := fmt.Sprintf("slurm_allocate_resources error opening file %s, %v", path, said(err))
+	if errors.Is(err, script.ErrFewHosts) {
+		why = "Too few NodeNames in Slurm Hostfile"
+	}
+	return nil, &program.ExitError{Status: 1, Err: errors.New(why + "\nsbatch: error: Failure getting NodeNames from hostfile")}
 }
 
 // fill adds what the words do not say: script, directory, environment, host.

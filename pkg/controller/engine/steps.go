@@ -78,7 +78,9 @@ func onMembers(j *gang.Job, a *api.StepAsk) error {
 		members[j.Members[i].Node] = true
 	}
 	narrow := func(c *api.StepComponent) error {
-		c.NodeList = unique(c.NodeList)
+		if c.Distribution != api.Arbitrary { // of which each place is a task's
+			c.NodeList = unique(c.NodeList)
+		}
 		for _, n := range c.NodeList {
 			if !members[n] && len(members) > 0 {
 				return api.Errorf(api.CodeUnsatisfiable, "node %s is not in the allocation of job %d", n, j.ID).About(api.ReasonOutside, n)

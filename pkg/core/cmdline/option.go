@@ -34,9 +34,11 @@ type Option[T any] struct {
 	Note    string // Partial: what differs. Refused: why
 	Use     string // Refused: what to use instead
 	Warn    bool   // Partial without effect: Note goes to stderr each time
-	OnLine  bool   // belongs on the command line only
-	Repeat  bool   // each occurrence in the closest source counts, not only the last
-	Alloc   bool   // of a step that makes its own job: it is passed on to the submission
+	// Heeded are values of such an option that have one; nil: none.
+	Heeded func(value string) bool
+	OnLine bool // belongs on the command line only
+	Repeat bool // each occurrence in the closest source counts, not only the last
+	Alloc  bool // of a step that makes its own job: it is passed on to the submission
 	// Set is nil where the option is refused, and where accepting it is all there is to do.
 	Set func(t *T, value string) error
 }

@@ -22,10 +22,29 @@ var aboutOneJob = map[string]bool{
 	"CUDA_VISIBLE_DEVICES": true, "GPU_DEVICE_ORDINAL": true, "ROCR_VISIBLE_DEVICES": true, "ZE_AFFINITY_MASK": true,
 }
 
+// askedOfSteps are variables by which the submitter asks something of srun in the script, as his login file or a launcher sets them. No
+// job sets one of these itself, so that none is left by an outer one.
+var askedOfSteps = setOf("ACCOUNT BCAST BCAST_EXCLUDE BITSTR_LEN BURST_BUFFER CLUSTERS COMPRESS CONSTRAINT CORE_SPEC DEBUG DELAY_BOOT " +
+	"DEPENDENCY DISABLE_STATUS EPILOG EXACT EXCLUSIVE EXIT_ERROR EXIT_IMMEDIATE GRES GRES_FLAGS HOSTFILE IMMEDIATE KILL_BAD_EXIT " +
+	"MPI_TYPE NETWORK NO_KILL OPEN_MODE OVERLAP PARTITION POWER PROLOG PROPAGATE QOS REMOTE_CWD REQ_SWITCH RESERVATION RESV_PORTS " +
+	"SEND_LIBS SIGNAL SPREAD_JOB SRUN_REDUCE_TASK_EXIT_MSG STDERRMODE STDINMODE STDOUTMODE STEP_KILLED_MSG_NODE_ID TASK_EPILOG " +
+	"TASK_PROLOG THREADS THREAD_SPEC TIMELIMIT TIME_FORMAT UNBUFFEREDIO USE_MIN_NODES WAIT WAIT4SWITCH WCKEY WHOLE")
+
+// AskedOfSteps reports that a variable of the submitter is for the srun in his script.
+func AskedOfSteps(name string) bool { return askedOfSteps[name] }
+
+func setOf(words string) map[string]bool {
+	set := map[string]bool{}
+	for name := range strings.FieldsSeq(words) {
+		set["SLURM_"+name] = true
+	}
+	return set
+}
+
 // inherited reports that a variable of the submitter is the job's too. What srun in it exports is asked
 // for at the submission.
 func inherited(name string) bool {
-	return name == "SLURM_EXPORT_ENV" || !aboutOneJob[name] && !strings.HasPrefix(name, rolePeers) && !strings.HasPrefix(name, "SLURM_") &&
+	return name == "SLURM_EXPORT_ENV" || askedOfSteps[name] || !aboutOneJob[name] && !strings.HasPrefix(name, rolePeers) && !strings.HasPrefix(name, "SLURM_") &&
 		!strings.HasPrefix(name, "SLURMD_")
 }
 

@@ -91,7 +91,7 @@ func (s *Step) allocation(e *env) {
 	for _, kv := range [][2]string{
 		{"SLURM_JOB_ID", id}, {"SLURM_JOBID", id}, {"SLURM_JOB_USER", a.User}, {"SLURM_JOB_UID", strconv.FormatUint(uint64(a.UID), 10)},
 		{"SLURM_JOB_GID", strconv.FormatUint(uint64(a.GID), 10)}, {"SLURM_JOB_PARTITION", a.Partition},
-		{"SLURM_JOB_NODELIST", list}, {"SLURM_JOB_NUM_NODES", strconv.Itoa(len(names))},
+		{"SLURM_JOB_NODELIST", list}, {"SLURM_NODELIST", list}, {"SLURM_JOB_NUM_NODES", strconv.Itoa(len(names))},
 		{"SLURM_JOB_CPUS_PER_NODE", api.PerNode(cpus)}, {"GANG_JOB_ID", id}, {"GANG_EPOCH", strconv.Itoa(s.Reply.Epoch)}, {"GANG_NODELIST", list},
 	} {
 		e.set(kv[0], kv[1])
@@ -133,7 +133,7 @@ func (s *Step) step(e *env) {
 	for _, kv := range [][2]string{
 		{"SLURM_STEP_ID", id}, {"SLURM_STEPID", id}, {"SLURM_STEP_NODELIST", list}, {"SLURM_STEP_NUM_NODES", nodes},
 		{"SLURM_STEP_NUM_TASKS", n}, {"SLURM_STEP_TASKS_PER_NODE", per}, {"SLURM_STEP_LAUNCHER_PORT", port},
-		{"SLURM_NTASKS", n}, {"SLURM_NPROCS", n}, {"SLURM_NNODES", nodes}, {"SLURM_NODELIST", list}, {"SLURM_TASKS_PER_NODE", per},
+		{"SLURM_NTASKS", n}, {"SLURM_NPROCS", n}, {"SLURM_NNODES", nodes}, {"SLURM_TASKS_PER_NODE", per},
 		{"SLURM_SRUN_COMM_HOST", s.Host}, {"SLURM_SRUN_COMM_PORT", port}, {"SLURM_LAUNCH_NODE_IPADDR", s.Host},
 		{"GANG_STEP_ID", id}, {"GANG_SIZE", n}, {"GANG_NNODES", nodes},
 	} {

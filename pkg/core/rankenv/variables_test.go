@@ -98,3 +98,33 @@ func TestEnvironmentOfARankInTheManual(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// TestAskedOfSteps: what a person asks of srun by a variable reaches the srun in his script, and none of those is one that a job or a
+// step sets itself, so that nothing of a job around comes by it.
+func TestAskedOfSteps(t *testing.T) {
+	m := member()
+	m.Spec.Env = []string{"SLURM_JOB_ID=3", "SLURM_NTASKS=9", "SLURM_LABELIO=1"}
+	before := map[string]bool{}
+	for _, kv := range m.Environ()[0] {
+		name, _, _ := strings.Cut(kv, "=")
+		before[name] = true
+	}
+	for name := range askedOfSteps {
+		if before[name] {
+			t.Errorf("a job sets %s itself", name)
+		}
+		m.Spec.Env = append(m.Spec.Env, name+"=x")
+	}
+	after := m.Environ()[0]
+	for name := range askedOfSteps {
+		if !slices.Contains(after, name+"=x") {
+			t.Errorf("%s does not travel", name)
+		}
+	}
+	if slices.Contains(after, "SLURM_NTASKS=9") || slices.Contains(after, "SLURM_LABELIO=1") {
+		t.Error("what an outer job was told travels")
+	}
+	if !AskedOfSteps("SLURM_KILL_BAD_EXIT") || AskedOfSteps("SLURM_NTASKS") || AskedOfSteps("PATH") {
+		t.Error("which are asked of steps")
+	}
+}

@@ -175,7 +175,7 @@ func checkEach(settings []Setting, now time.Time) ([]Warning, error) {
 				return nil, e
 			}
 		}
-		if o.Warn && !warned[o] {
+		if o.Warn && !warned[o] && (o.Heeded == nil || !o.Heeded(s.Value)) {
 			warned[o] = true
 			warn = append(warn, Warning{s.Pos, "--" + s.Name + " has no effect: " + o.Note})
 		}

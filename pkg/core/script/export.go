@@ -3,6 +3,8 @@ package script
 import (
 	"strconv"
 	"strings"
+
+	"gangd/pkg/core/rankenv"
 )
 
 const exportForms = "write --export=ALL, --export=NONE, --export=PATH,HOME or --export=ALL,SEED=3"
@@ -86,7 +88,7 @@ func ofOtherJob(name string) bool {
 		"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT":
 		return true
 	}
-	return strings.HasPrefix(name, "GANG_") || strings.HasPrefix(name, "SLURM_")
+	return strings.HasPrefix(name, "GANG_") || strings.HasPrefix(name, "SLURM_") && !rankenv.AskedOfSteps(name)
 }
 
 func setEnv(env []string, kv string) []string {

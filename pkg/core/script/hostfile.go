@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"gangd/pkg/api"
 	"gangd/pkg/core/hostlist"
 )
 
@@ -86,6 +87,40 @@ func Nodefiles(settings []Setting, read func(file string) (string, error)) error
 	}
 	return nil
 }
+
+// Hostfile adds what sbatch means by a file that has a node for each task: those nodes, and as many tasks, which srun in the script
+// puts there. Who lists nodes himself is not asked for more.
+func Hostfile(settings []Setting, path string, read func(file string) (string, error)) ([]Setting, error) {
+	won := decide(ofComponent(settings, 0))
+	if won[named("nodelist")] != nil {
+		return settings, nil
+	}
+	names, err := TaskNodes(path, read)
+	if err != nil {
+		return nil, err
+	}
+	add := func(long, value string) {
+		s := Setting{Source: FromFlag}
+		s.Option, s.Name, s.Value, s.Given = named(long), long, value, true
+		settings = append(settings, s)
+	}
+	tasks := won[named("ntasks")]
+	if tasks == nil {
+		add("ntasks", strconv.Itoa(len(names)))
+	} else if n, err := strconv.Atoi(tasks.Value); err == nil {
+		if n > len(names) {
+			return nil, ErrFewHosts
+		}
+		names = names[:max(n, 0)]
+	}
+	slices.Sort(names)
+	add("nodelist", strings.Join(slices.Compact(names), ","))
+	add("distribution", api.Arbitrary)
+	return settings, nil
+}
+
+// ErrFewHosts is that a file has fewer nodes than there are tasks.
+var ErrFewHosts = bad("it has fewer nodes than tasks are asked for", "")
 
 const nodefile = "nodefile"
 

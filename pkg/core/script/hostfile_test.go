@@ -1,6 +1,7 @@
 package script
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -68,6 +69,39 @@ func TestListed(t *testing.T) {
 		}
 		if got := [2]int{req.Spec.MinNodes, len(req.Spec.NodeList)}; got != want {
 			t.Errorf("%s: %d nodes at least of %d, want %v", args, got[0], got[1], want)
+		}
+	}
+}
+
+// TestHostfileOfSbatch: of a file with a node for each task a job has the nodes, and the tasks where nobody says how many; srun in the script is
+// told to put them there.
+func TestHostfileOfSbatch(t *testing.T) {
+	for args, want := range map[string]string{
+		"":          "n1,n3 3 SLURM_NTASKS=3 SLURM_NPROCS=3 SLURM_DISTRIBUTION=arbitrary SLURM_ARBITRARY_NODELIST=n[1,3]",
+		"-n2":       "n1,n3 2 SLURM_NTASKS=2 SLURM_NPROCS=2 SLURM_DISTRIBUTION=arbitrary SLURM_ARBITRARY_NODELIST=n[1,3]",
+		"-n1":       "n3 1 SLURM_NTASKS=1 SLURM_NPROCS=1 SLURM_DISTRIBUTION=arbitrary SLURM_ARBITRARY_NODELIST=n3",
+		"-n2 -w n2": "n2 2 SLURM_NTASKS=2 SLURM_NPROCS=2",
+		"-n4":       "it has fewer nodes than tasks are asked for",
+	} {
+		settings, _, err := Flags(append(strings.Fields(args), "--launch=batch"))
+		if err == nil {
+			settings, err = Hostfile(settings, "n3\nn1\nn1\n", asIs)
+		}
+		got := ""
+		if err == nil {
+			req, warn, e := Build(Listed(settings), time.Now())
+			if err = e; err == nil {
+				got = strings.Join(req.Spec.NodeList, ",") + " " + strconv.Itoa(req.Spec.Size) + " " + strings.Join(req.Spec.Asked.Told, " ")
+			}
+			if len(warn) > 0 {
+				t.Errorf("%s: %v", args, warn)
+			}
+		}
+		if err != nil {
+			got = err.Error()
+		}
+		if got != want {
+			t.Errorf("%q: %s, want %s", args, got, want)
 		}
 	}
 }

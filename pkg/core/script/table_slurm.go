@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"gangd/pkg/api"
 	"gangd/pkg/api/rlimit"
 	"gangd/pkg/core/cmdline"
 )
@@ -37,7 +38,8 @@ var hints = []Option{
 		}},
 	{Long: "distribution", Short: 'm', Env: []string{"SBATCH_DISTRIBUTION"}, Kind: Value, Arg: "TYPE", List: Partial, Warn: true,
 		Group: groupHints,
-		Note:  "ranks are numbered node by node (block)", Set: checkDistribution},
+		Note:  "ranks are numbered node by node (block)", Set: checkDistribution,
+		Heeded: func(v string) bool { return plainDistribution(v) == api.Arbitrary }}, // by srun in the script
 	{Long: "mem-bind", Kind: Value, Arg: "TYPE", List: Partial, Warn: true, Group: groupHints,
 		Note: "memory is not bound; use numactl in the script"},
 	{Long: "gpu-bind", Env: []string{"SBATCH_GPU_BIND"}, Kind: Value, Arg: "TYPE", List: Partial, Group: groupHints,

@@ -154,7 +154,7 @@ func TestPure(t *testing.T) {
 	if err != nil {
 		t.Skip("no go command")
 	}
-	allowed := strings.Fields("bytes fmt io slices sort strconv strings time unicode unicode/utf8 gangd/pkg/api gangd/pkg/core/hostlist gangd/pkg/core/nearest gangd/pkg/core/cmdline gangd/pkg/core/cmdline/when gangd/pkg/core/outpath gangd/pkg/core/container gangd/pkg/api/rlimit")
+	allowed := strings.Fields("bytes fmt io slices sort strconv strings time unicode unicode/utf8 gangd/pkg/api gangd/pkg/core/hostlist gangd/pkg/core/nearest gangd/pkg/core/cmdline gangd/pkg/core/cmdline/when gangd/pkg/core/outpath gangd/pkg/core/container gangd/pkg/core/rankenv gangd/pkg/api/rlimit")
 	for _, imp := range strings.Fields(string(out)) {
 		if !slices.Contains(allowed, imp) {
 			t.Errorf("imports %s: a pure package takes only %v", imp, allowed)

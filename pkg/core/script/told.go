@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"gangd/pkg/api"
+	"gangd/pkg/core/hostlist"
 )
 
 type word struct {
@@ -70,6 +71,11 @@ func (a *Ask) told() (out []string) {
 			value = w.as(value)
 		}
 		add(w.variable, value)
+	}
+	if d, list := a.By("distribution"), a.By("nodelist"); d != nil && list != nil && plainDistribution(d.Value) == api.Arbitrary {
+		if names, err := hostlist.Expand(list.Value); err == nil {
+			add("SLURM_ARBITRARY_NODELIST", hostlist.Compress(names))
+		}
 	}
 	if n := a.threads(); n > 0 {
 		add("SLURM_THREADS_PER_CORE", strconv.Itoa(n))

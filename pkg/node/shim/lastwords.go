@@ -59,7 +59,14 @@ func (m *member) lastWords() {
 // of its own: one that hangs keeps the file open, and so this process from being used again, and
 // nothing else.
 func (m *member) say(line string) {
-	if m.log <= 0 || len(m.ranks) == 0 || !m.ranks[0].live() {
+	if len(m.ranks) > 0 && m.ranks[0].live() {
+		m.write(line)
+	}
+}
+
+// write is say where nothing runs yet.
+func (m *member) write(line string) {
+	if m.log <= 0 {
 		return
 	}
 	fd, err := unix.FcntlInt(uintptr(m.log), unix.F_DUPFD_CLOEXEC, 3)

@@ -86,6 +86,9 @@ func (m *member) start() {
 	unix.Umask(0o077)
 	m.box.Leave()
 	m.keepLog()
+	if m.spec.Batch && len(m.ranks) > 0 && m.ranks[0].pid == 0 && m.state.Ranks[0].ExitCode == exitNotFound {
+		m.write("slurmstepd: error: execve(): bad interpreter(" + argv[0] + "): No such file or directory")
+	}
 	if _, after := m.spec.TaskHooks.After(); after == nil {
 		m.files = closeFiles(m.files)
 	}

@@ -103,13 +103,21 @@ func badValue(e *script.Error, s cmdline.Streams) error {
 		s.Errorf("sbatch", "Invalid --%s specification", name)
 		return unreadable
 	case "begin", "deadline":
-		_, err := when.Parse(value, time.Unix(0, 0), when.Future) // where it goes wrong is the same at all times
-		fmt.Fprintln(s.Err, cmp.Or(err, error(&when.Error{Text: value})))
+		if value != "" {
+			_, err := when.Parse(value, time.Unix(0, 0), when.Future) // where it goes wrong is the same at all times
+			fmt.Fprintln(s.Err, cmp.Or(err, error(&when.Error{Text: value})))
+		}
 		s.Errorf("sbatch", "Invalid --%s specification", name)
 		return unreadable
 	case "ntasks", "cpus-per-task", "ntasks-per-node", "cpus-per-gpu", "mincpus", "ntasks-per-core", "ntasks-per-socket", "ntasks-per-gpu",
 		"switches", "threads-per-core", "sockets-per-node", "cores-per-socket":
 		s.Errorf("sbatch", "Invalid numeric value \"%s\" for --%s.", value, name)
+		return cmdline.Status(1)
+	case "partition":
+		if value == "" {
+			value = "(null)"
+		}
+		s.Errorf("sbatch", "invalid partition specified: %s", value)
 		return cmdline.Status(1)
 	case "extra-node-info":
 		for i, part := range strings.Split(value, ":") {
