@@ -1,16 +1,14 @@
 package grun
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"slices"
 	"strconv"
-	"strings"
-	"syscall"
 
 	"gangd/pkg/api"
 	"gangd/pkg/client/program"
+	"gangd/pkg/core/cmdline"
 	"gangd/pkg/core/hostlist"
 	"gangd/pkg/core/script"
 )
@@ -28,12 +26,8 @@ func (a *ask) arbitrate(command string) error {
 			return string(b), err
 		})
 		if err != nil {
-			if no, ok := errors.AsType[syscall.Errno](err); ok {
-				text := no.Error()
-				err = errors.New(strings.ToUpper(text[:1]) + text[1:])
-			}
-			return failure("error: slurm_allocate_resources error opening file %s, %w\n%s: error: Failure getting NodeNames from hostfile",
-				path, err, command)
+			return failure("error: slurm_allocate_resources error opening file %s, %s\n%s: error: Failure getting NodeNames from hostfile",
+				path, cmdline.ErrnoText(err), command)
 		}
 		if n := a.step.Tasks; n > len(names) {
 			return failure("error: Too few NodeNames in Slurm Hostfile\n%s: error: Failure getting NodeNames from hostfile", command)

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -180,15 +179,6 @@ func (s *submission) ask(flags []script.Setting, name string, text []byte) error
 	return nil
 }
 
-// said is an error of the kernel's as libc writes it.
-func said(err error) error {
-	if no, ok := errors.AsType[syscall.Errno](err); ok {
-		text := no.Error()
-		return errors.New(strings.ToUpper(text[:1]) + text[1:])
-	}
-	return err
-}
-
 // taskNodes reads the file that SLURM_HOSTFILE names, which has a node for each task.
 func taskNodes(settings []script.Setting) ([]script.Setting, error) {
 	path := os.Getenv("SLURM_HOSTFILE")
@@ -199,7 +189,7 @@ func taskNodes(settings []script.Setting) ([]script.Setting, error) {
 	if err == nil {
 		return settings, nil
 	}
-	why := fmt.Sprintf("slurm_allocate_resources error opening file %s, %v", path, said(err))
+	why := fmt.Sprintf("slurm_allocate_resources error opening file %s, %s", path, cmdline.ErrnoText(err))
 	if errors.Is(err, script.ErrFewHosts) {
 		why = "Too few NodeNames in Slurm Hostfile"
 	}

@@ -9,6 +9,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"gangd/pkg/core/cmdline"
 )
 
 const tmpVariable = "TMPDIR="
@@ -34,9 +36,8 @@ func Temporary(env []string) (out []string, why string) {
 	}
 	out = slices.Clone(env)
 	out[at] = tmpVariable + "/tmp"
-	text := plainCause(err).Error()
 	return out, fmt.Sprintf("slurmstepd: error: Unable to create TMPDIR [%s]: %s\nslurmstepd: error: Setting TMPDIR to /tmp", dir,
-		strings.ToUpper(text[:1])+text[1:])
+		cmdline.ErrnoText(err))
 }
 
 // ownTemporary gives a script of Slurm's a TMPDIR that it can use, and says in its output what was wrong with its own.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"regexp"
 	"strings"
@@ -140,9 +139,8 @@ func badValue(e *script.Error, s cmdline.Streams) error {
 	case "nodefile":
 		if f, err := os.Open(value); err == nil {
 			f.Close()
-		} else if at, ok := errors.AsType[*fs.PathError](err); ok {
-			text := at.Err.Error()
-			s.Errorf("sbatch", "slurm_allocate_resources error opening file %s, %s", value, strings.ToUpper(text[:1])+text[1:])
+		} else {
+			s.Errorf("sbatch", "slurm_allocate_resources error opening file %s, %s", value, cmdline.ErrnoText(err))
 		}
 		s.Errorf("sbatch", "Invalid --nodefile node file")
 		return unreadable
