@@ -226,13 +226,19 @@ func (s *Site) Serve(dir string) {
 	l, err := auth.ListenUnix(s.path)
 	must(s.t, err)
 	calls := (&rpc.Server{Engine: s.Engine, Sessions: hub{s}, Log: s.opt.Log, Version: s.opt.Version, Started: s.began,
-		People: people.Here}).Handler()
+		People: people.Here, Reload: reread}).Handler()
 	server, served := &http.Server{Handler: s.between(calls)}, make(chan struct{})
 	go func() {
 		defer close(served)
 		_ = server.Serve(l) // always http.ErrServerClosed, by Die
 	}()
 	s.server, s.served = server, served
+}
+
+// reread is a reload: one key of the file waits for a restart.
+func reread(context.Context, string) (*api.ReloadReply, error) {
+	return &api.ReloadReply{SchemaVersion: api.SchemaVersion, Changes: []api.ConfigChange{}, Restart: []api.ConfigChange{{Key: "listen"}},
+		Warnings: []api.DoctorFinding{}}, nil
 }
 
 // Found is Serve where commands of this process look.

@@ -81,8 +81,8 @@ func init() { // help prints the table
 		{"quiet", 4, 0, cmdline.Exact, "as --quiet", nothing, 0},
 		{"quit", 4, 0, cmdline.Exact, "ends the prompt", nothing, 0},
 		{"reboot", 3, 1, cmdline.Refused, "gangd reboots no nodes", nil, 0},
-		{"reconfigure", 3, 0, cmdline.Partial, "what was changed of partitions and features at run time is as configured again; the files are " +
-			"read when gangd starts", (*call).reconfigure, 0},
+		{"reconfigure", 3, 0, cmdline.Partial, "gangd reads its file again (gctl reload), and partitions and features are as configured again; " +
+			"a node's file is read again by SIGHUP to its gnoded", (*call).reconfigure, 0},
 		{"release", 3, 1, cmdline.Exact, "let held jobs be started", (*call).release, 0},
 		{"requeue", 3, 1, cmdline.Exact, "queue jobs again, also those that ended a few minutes ago", (*call).requeue, 0},
 		{"requeuehold", 7, 1, cmdline.Exact, "as requeue, and held until somebody releases them; State=SpecialExit shows them so",

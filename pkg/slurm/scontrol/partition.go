@@ -182,10 +182,18 @@ func partitionWords(err error) string {
 	return slurm.Words(forOperators(err))
 }
 
-// reconfigure makes what is configured hold again; gangd reads the files when it starts.
+// reconfigure has the controller read its file again, and makes what that says of partitions and features hold in place of what was
+// changed at run time.
 func (c *call) reconfigure([]string) int {
-	if err := c.client.ResetPartitions(c.ctx); err != nil {
+	reply, err := c.client.Reload(c.ctx)
+	if err == nil {
+		err = c.client.ResetPartitions(c.ctx)
+	}
+	if err != nil {
 		return c.failed("slurm_reconfigure error", err)
+	}
+	for i := range reply.Restart {
+		c.say("%s takes a restart of gangd", reply.Restart[i].Key)
 	}
 	return 0
 }
