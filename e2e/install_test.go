@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"gangd/e2e/trial"
 )
 
 // What make install puts below a PREFIX is whole, and its names run.
@@ -35,5 +37,28 @@ func TestInstallBelowAPrefix(t *testing.T) {
 	out, err := exec.Command(filepath.Join(prefix, "lib/gangd/slurm/sbatch"), "--version").CombinedOutput()
 	if err != nil || !strings.HasPrefix(string(out), "slurm ") {
 		t.Errorf("sbatch: %v %s", err, out)
+	}
+}
+
+// What is installed runs jobs in each way: gstep lies in no directory of the PATH.
+func TestInstalledProgramsRunJobs(t *testing.T) {
+	t.Parallel()
+	prefix := t.TempDir()
+	if out, err := exec.Command("../scripts/install", prefix).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	dir, err := os.MkdirTemp("", "gi")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	c := &trial.Client{T: t, Bin: filepath.Join(prefix, "bin"), Dir: dir, Tmp: t.TempDir(), Env: []string{"PATH=" + filepath.Join(prefix, "bin") + ":/usr/bin:/bin"}}
+	t.Cleanup(func() { _, _, _ = c.Run("gangd", "dev", "--stop", "--dir="+dir) })
+	c.Must("gangd", "dev", "--detach", "--isolate=false", "--nodes=1", "--dir="+dir)
+	if out := c.Must("grun", "-n2", "echo", "step"); out != "step\nstep\n" {
+		t.Errorf("grun by itself: %q", out)
+	}
+	if out := c.Must("gsubmit", "-f", "-n2", "--wrap", "grun echo of a job"); out != "of a job\nof a job\n" && !strings.HasSuffix(out, "of a job\nof a job\n") {
+		t.Errorf("grun in a job: %q", out)
 	}
 }

@@ -129,8 +129,9 @@ func (a *ask) oneTask() bool {
 	return s.Tasks == 0 && s.MinNodes == 0 && len(s.NodeList) < 2 && s.TasksPerNode == 0 && s.GPUs < 2 && a.tasksPerGPU == 0
 }
 
-// holdScript is the job of an allocation: nothing but to be there.
-const holdScript = "#!/bin/sh\n# Holds an allocation for grun or salloc, and ends with it.\nexec gstep hold\n"
+// holdScript is the job of an allocation: nothing but to be there. The node says where its gstep is, which is in nobody's PATH.
+const holdScript = "#!/bin/sh\n# Holds an allocation for grun or salloc, and ends with it.\nexec \"${" + rankenv.ProgramsName + ":+$" +
+	rankenv.ProgramsName + "/}gstep\" hold\n"
 
 func (r *run) request(h *hold.Client, name string) (*api.SubmitRequest, error) {
 	flags, _, err := script.Flags(r.words())

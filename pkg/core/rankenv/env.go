@@ -12,7 +12,8 @@ import (
 // aboutOneJob are the GANG_ names that an outer job leaves in the environment of a job
 // submitted from inside it. What a person sets for the commands stays, GANG_DIR where the node has no relay.
 var aboutOneJob = map[string]bool{
-	MarkerName: true, "GANG_JOB_ID": true, "GANG_JOB_NAME": true, "GANG_EPOCH": true, "GANG_RESTART_COUNT": true, "GANG_RANK": true,
+	MarkerName: true, ProgramsName: true,
+	"GANG_JOB_ID": true, "GANG_JOB_NAME": true, "GANG_EPOCH": true, "GANG_RESTART_COUNT": true, "GANG_RANK": true,
 	"GANG_SIZE": true, "GANG_LOCAL_RANK": true, "GANG_LOCAL_SIZE": true, "GANG_NODE_RANK": true, "GANG_NNODES": true,
 	"GANG_NODELIST": true, "GANG_PORTS": true, container.EnvName: true, "GANG_PEERS": true, "GANG_ROLE": true, "GANG_ROLE_RANK": true,
 	"GANG_ROLE_SIZE": true, "GANG_ROLES": true, "GANG_CHECKPOINT_DIR": true, "GANG_CHECKPOINT_FILE": true,

@@ -15,6 +15,9 @@ import (
 // processes. The scan of a containment without cgroups looks for it.
 const MarkerName = "GANG_MEMBER"
 
+// ProgramsName is the variable that tells a batch script where the node keeps the programs that nobody starts by hand, gstep among them.
+const ProgramsName = "GANG_PROGRAMS"
+
 // defaultPath is what a submit environment without a PATH gets, as login(1) sets it.
 const defaultPath = "/usr/local/bin:/usr/bin:/bin"
 

@@ -142,11 +142,14 @@ func (m *member) startRank(i int, argv []string, sys syscall.SysProcAttr, err er
 // environ adds the rendezvous port, where reasons and checkpoints are, and the marker where the maker of the spec left it out:
 // without it a member whose shim dies could not be found.
 func (m *member) environ(r *RankSpec) []string {
-	env := make([]string, len(r.Env), len(r.Env)+4)
+	env := make([]string, len(r.Env), len(r.Env)+8)
 	copy(env, r.Env)
 	env = append(env, statusEnv+"="+filepath.Join(m.spec.Dir, StatusFile))
 	if m.spec.CheckpointDir != "" {
 		env = append(env, checkpointEnv+"="+m.spec.CheckpointDir)
+	}
+	if m.spec.Batch {
+		env = append(env, rankenv.ProgramsName+"="+selfDir())
 	}
 	if m.port > 0 {
 		env = append(env, "MASTER_PORT="+strconv.Itoa(m.port))
