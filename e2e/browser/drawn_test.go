@@ -85,14 +85,14 @@ var drawnFlows = []drawnFlow{
 	}},
 	{"why a job waits has links, a table of nodes, and what would start now", 24, 150, true, func(t *testing.T, s *invented, b *tab) {
 		b.open(fmt.Sprintf("/job/%d", s.order.Starts[0].Job))
-		b.until(`document.querySelector('#job-why h2')?.textContent === 'Why it waits: room for 6 of 8 ranks now, each needs 1 card and 8 CPUs'`)
+		b.until(`document.querySelector('#job-why h2')?.textContent === 'Why it waits: room for 0 of 8 ranks now, each needs 1 card and 8 CPUs'`)
 		var links []string
 		b.eval(`[...document.querySelectorAll('#job-why a')].map((a) => a.getAttribute('href') + ' ' + a.textContent)`, &links)
-		if want := []string{"/job/4102 4102", "/job/4101 4101", "/job/4104 4104"}; !slices.Equal(links, want) {
+		if want := []string{"/job/4104 4104", "/job/4102 4102", "/job/4104 4104", "/job/4105 4105"}; !slices.Equal(links, want) {
 			t.Errorf("links %q, want %q", links, want)
 		}
-		b.until(`document.querySelectorAll('#job-why tbody tr').length === 3 && document.querySelector('#job-why .tip').textContent === '--size=6 or --time=2:00:00 would start now'`)
-		b.until(`document.getElementById('why').textContent.includes('1st of 82 in the queue; room for 6 of 8')`)
+		b.until(`document.querySelectorAll('#job-why tbody tr').length === 3 && document.querySelector('#job-why .tip').textContent === 'the same without the card type h100 would start now'`)
+		b.until(`document.getElementById('why').textContent.includes('1st of 82 in the queue; room for 0 of 8')`)
 	}},
 	{"the queue says why each waits", 24, 150, true, func(t *testing.T, s *invented, b *tab) {
 		b.open("/queue")
@@ -212,6 +212,7 @@ var drawnFlows = []drawnFlow{
 		b.until(`document.getElementById('job-tips').textContent.includes('did next to nothing')`)
 		b.until(`document.getElementById('status').textContent === 'epoch 8, step 176' && document.getElementById('job-head').textContent.includes('last beat')`)
 		b.until(`document.querySelectorAll('#plots svg').length === 3`)
+		b.until(`document.querySelector('#job-script summary').textContent === 'Script train/sft.sh, 7 lines' && document.querySelector('#job-script pre').textContent.includes('python train.py')`)
 		b.shot("running.png")
 	}},
 	{"a waiting job: why, place, start", 24, 150, false, func(t *testing.T, s *invented, b *tab) {

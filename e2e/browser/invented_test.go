@@ -1,6 +1,7 @@
 package browser
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -214,10 +215,12 @@ func (s *invented) inventJobs(rnd *rand.Rand, n int) {
 			element = 0
 			if len(s.order.Starts) > 0 {
 				j.Reason = "Priority"
+			} else {
+				j.Partition = "h100,a100" // with --gpus=h100:8
 			}
 			parts = append(parts, strconv.FormatInt(j.JobID, 10))
 			if n := len(s.order.Starts); n < 100 {
-				why := fmt.Sprintf("room for %d of %d ranks now, each needs 1 card on %s", n%3, max(j.Cards, 1), j.Partition)
+				why := fmt.Sprintf("room for %d of %d ranks now, each needs 1 card and 8 CPUs", n%3, max(j.Cards, 1))
 				if n > 2 {
 					why = fmt.Sprintf("what is free is kept for jobs %s and %s", parts[n%3], parts[n%3+1])
 				}
@@ -379,10 +382,15 @@ func (s *invented) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case path == "/v1/history":
 		s.history(w, r)
 	case path == "/v1/logs":
-		s.logs(w)
+		j := s.find(r.URL.Query().Get("job"))
+		s.mu.Unlock()
+		s.logs(w, r, j)
+		s.mu.Lock()
 	case strings.HasSuffix(path, "/why"):
 		j := s.find(strings.Split(path, "/")[3])
-		say(api.WhyReply{SchemaVersion: 1, JobID: j.JobID, State: j.State, Reason: j.Reason, Why: "1st of 82 in the queue; room for 6 of 8 ranks now, each needs 1 card and 8 CPUs\nh[08-09] are kept for it; starts there at the latest at 10:05:00, by the time limits of what runs there, unless gangs that need less come before\njobs 4102 and 4101 are ahead and wait for the same cards\nh07: out of service: drained: fan noise, vendor on Monday\nh11: room for 3 ranks: 3 of 8 cards free, needs 1 on each; card 4 is set aside: ECC errors\nh[01-06]: 0 of 8 cards free, needs 1; held by job 4104, free at the latest at 23:40:00\n--size=6 or --time=2:00:00 would start now\n"})
+		say(api.WhyReply{SchemaVersion: 1, JobID: j.JobID, State: j.State, Reason: j.Reason, Why: s.why()})
+	case strings.HasSuffix(path, "/script"):
+		_, _ = io.WriteString(w, "#!/bin/bash\n#GANG --size=8 --gpus-per-rank=1 --vram=40G\n#GANG --time=12:00:00 --signal=USR1@120 --requeue\n\nexport NCCL_DEBUG=WARN\nsource ~/env/bin/activate\npython train.py --config conf/sft.yaml --resume auto \"$@\"\n")
 	case strings.HasPrefix(path, "/v1/jobs/"):
 		j := s.find(strings.Split(path, "/")[3])
 		if j == nil {
@@ -398,6 +406,17 @@ func (s *invented) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		say(map[string]any{"results": []any{}})
 	}
+}
+
+// why is what the first of the queue waits for.
+func (s *invented) why() string {
+	start := s.order.Starts[0].At.Format(time.TimeOnly)
+	return fmt.Sprintf("1st of %d in the queue; %s\nh[02-05] are kept for it; starts there at the latest at %s, by the time limits of what runs there, unless gangs that need less come before\n",
+		strings.Count(s.order.Order, ",")+1, s.order.Whys[0].Text, start) +
+		"h03: 0 of 8 cards free, needs 1 on each; card 4 is set aside: ECC errors; held by job 4104, free at the latest at " + start + "\n" +
+		"h[02,04-05]: 0 of 8 cards free, needs 1; held by jobs 4102 and 4104, free at the latest at " + start + "\n" +
+		"h[06-07]: 0 of 8 cards free, needs 1; held by job 4105, free at the latest at " + s.order.Starts[4].At.Format(time.TimeOnly) + "\n" +
+		"the same without the card type h100 would start now\n"
 }
 
 func (s *invented) find(ref string) *api.Job {
@@ -436,7 +455,24 @@ func (s *invented) events(r *http.Request) api.EventsReply {
 	if q := r.URL.Query(); q.Get("job") == "" {
 		return api.EventsReply{SchemaVersion: 1, Events: []api.Event{ev(1, 30*time.Hour, api.EventNodeUp, "a02", ""), ev(2, 20*time.Hour, api.EventNodeDrained, "a02", "fan noise, vendor on Monday (root)"), ev(3, 9*time.Hour, api.EventCardState, "h03", "card 4: ECC errors"), ev(4, 4*time.Minute, api.EventNodeLost, "h08", "")}}
 	}
-	return api.EventsReply{SchemaVersion: 1, Events: []api.Event{ev(1, 5*time.Hour, api.EventSubmitted, "", ""), ev(2, 4*time.Hour, api.EventReserved, "h02", ""), ev(3, 4*time.Hour-2*time.Second, api.EventStarted, "", ""), ev(4, 48*time.Minute, api.EventRankExited, "h02", "rank 5 exited with code 1"), ev(5, 47*time.Minute, api.EventEnded, "", "")}}
+	j := s.find(r.URL.Query().Get("job"))
+	if j == nil {
+		return api.EventsReply{SchemaVersion: 1, Events: []api.Event{}}
+	}
+	back := func(t time.Time) time.Duration { return s.now.Sub(t) }
+	out := []api.Event{ev(1, back(j.SubmitTime), api.EventSubmitted, "", "")}
+	if d := s.details[j.JobID]; d != nil {
+		for i, a := range d.Attempts {
+			out = append(out, ev(int64(10*i+2), back(a.StartTime)+2*time.Second, api.EventReserved, strings.Join(a.Nodes, ","), ""), ev(int64(10*i+3), back(a.StartTime), api.EventStarted, "", ""))
+			if a.Cause != "" {
+				out = append(out, ev(int64(10*i+4), back(a.EndTime), api.EventDrained, "", cmp.Or(a.Text, string(a.Cause))))
+			}
+		}
+	}
+	if j.State.Ended() {
+		out = append(out, ev(100, back(j.EndTime), api.EventEnded, "", ""))
+	}
+	return api.EventsReply{SchemaVersion: 1, Events: out}
 }
 
 func (s *invented) history(w http.ResponseWriter, r *http.Request) {
@@ -460,14 +496,25 @@ func (s *invented) history(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (s *invented) logs(w http.ResponseWriter) {
+// logs is what a job wrote: the rank that failed its last lines, one that runs those of now, and it goes on.
+func (s *invented) logs(w http.ResponseWriter, r *http.Request, j *api.Job) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	var b strings.Builder
 	for i := range 24 {
-		fmt.Fprintf(&b, "epoch 8 step %d  loss %.3f  lr 2.1e-4  1,204 img/s\n", 150+i, 1.9-float64(i)*0.003)
+		fmt.Fprintf(&b, "epoch 8 step %d  loss %.3f  lr 2.1e-4  1,204 img/s\n", 153+i, 1.9-float64(i)*0.003)
 	}
-	b.WriteString("Traceback (most recent call last):\n  File \"train/eval.py\", line 88, in forward\ntorch.OutOfMemoryError: CUDA out of memory. Tried to allocate 13.00 GiB <b>not html</b>\n")
-	fmt.Fprintf(w, "data: {\"rank\":5,\"epoch\":2,\"offset\":100,\"data\":%q}\n\nevent: end\ndata: {}\n\n", base64.StdEncoding.EncodeToString([]byte(b.String())))
+	rank, over := 0, j == nil || j.State.Ended()
+	if over {
+		rank = 5
+		b.WriteString("Traceback (most recent call last):\n  File \"train/eval.py\", line 88, in forward\ntorch.OutOfMemoryError: CUDA out of memory. Tried to allocate 13.00 GiB <b>not html</b>\n")
+	}
+	fmt.Fprintf(w, "data: {\"rank\":%d,\"epoch\":2,\"offset\":100,\"data\":%q}\n\n", rank, base64.StdEncoding.EncodeToString([]byte(b.String())))
+	if over {
+		_, _ = io.WriteString(w, "event: end\ndata: {}\n\n")
+		return
+	}
+	_ = http.NewResponseController(w).Flush()
+	<-r.Context().Done()
 }
 
 func (s *invented) all() string {

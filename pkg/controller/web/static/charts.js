@@ -41,7 +41,7 @@ export function day(el, d, said) {
     const first = Math.ceil(begin / 10800) * 10800 + new Date(begin * 1000).getTimezoneOffset() * 60 % 10800;
     for (let t = first; t <= begin + n * step; t += W < 520 ? 21600 : 10800) {
       const X = x((t - begin) / step);
-      if (X > W - R - 24) continue;
+      if (X > W - R - 56) continue; // where it says "now"
       kids.push(svg('line', { x1: X, x2: X, y1: top, y2: low, class: 'grid' }), label(X, 164, `${two(new Date(t * 1000).getHours())}:00`, { 'text-anchor': 'middle' }));
     }
     kids.push(label(W - R, 164, 'now', { 'text-anchor': 'end' }));

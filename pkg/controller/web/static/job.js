@@ -1,6 +1,6 @@
 // Job: a verdict or how far it is, then what a person came for. Waiting: why, its place and when. Running: its output and what it
 // uses. Failed: who, why, its last lines, what to do.
-import { h, session, call, act, head2, facts, table, mark, meter, keep, nodeLink, jobLink, listed } from './dom.js';
+import { h, session, call, plain, act, head2, facts, table, mark, meter, keep, nodeLink, jobLink, listed } from './dom.js';
 import { jobs, order, onChange } from './live.js';
 import { axis } from './charts.js';
 import { array } from './array.js';
@@ -90,7 +90,7 @@ export function job(view, ref) {
     const trigger = kind === 'failed' ? j.trigger_rank ?? d.attempts.at(-1)?.trigger_rank : undefined;
     if (kind === 'waits' && !j.epoch) p.logs.append(h('h2', null, 'Output'), h('p', { class: 'soft', id: 'log-none' }, 'None yet: the job has not started.'));
     else stops.push(output(p.logs, j, session.admin || session.uid === j.uid, trigger, chosen));
-    body.replaceChildren(p.head, p.tips, h('div', { class: 'two wide-left' }, h('div', null, sides[0], p.ranks), h('div', null, sides[1])));
+    body.replaceChildren(p.head, p.tips, h('div', { class: 'two wide-left' }, h('div', null, sides[0], p.ranks, p.script), h('div', null, sides[1])));
     if (first) document.getElementById('view').focus({ preventScroll: true });
   }
 
@@ -113,7 +113,23 @@ export function job(view, ref) {
     section(parts.ends, last?.ends?.length > 1 && ended(j.state), () => order_(last), last?.ends);
     section(parts.facts, true, () => asked(j), { ...j, ranks: 0, status: 0, last_beat: 0, why: 0 });
     ranksOf(j);
+    scriptOf(j);
     section(parts.story, events.length, () => tales(events), [events.length, events.at(-1)?.seq, Math.floor(Date.now() / 60000)]);
+  }
+
+  // What was submitted, for who may read it: one line of --wrap as it is, a longer one folded.
+  let text = null;
+  async function scriptOf(j) {
+    if (!session.admin && session.uid !== j.uid) return;
+    if (text === null) {
+      text = '';
+      try { text = (await plain(`/v1/jobs/${encodeURIComponent(ref)}/script`)).replace(/^#!\/bin\/sh\n# Made by gsubmit --wrap\.\n\n/, '').trimEnd(); } catch { /* it is kept for a while only */ }
+    }
+    const el = parts.script;
+    el.hidden = !text || over;
+    if (el.hidden) return;
+    const many = text.split('\n').length, log = h('pre', { class: 'log', tabindex: '0', 'aria-label': 'Script' }, text.slice(0, 100000));
+    keep(el, text, () => (many < 4 ? [h('h2', null, 'Script'), log] : h('details', null, h('summary', null, h('b', null, 'Script '), h('span', { class: 'soft' }, `${j.command || ''}, ${count(many, 'line')}`)), log)));
   }
 
   function section(el, on, make, key) {
