@@ -40,6 +40,7 @@ var exceptions = map[string]string{
 	"wire/hold -> node/proc":                       "so does the process that holds an allocation",
 	"controller -> node/sitehook":                  "fence_hook, idle_hook and submit_rule run as a node's hooks do",
 	"controller/store/pgserver/pgtest -> lab/tool": "a test says there which programs it needs",
+	"controller/config -> node/gpu/simgpu":         "gnoded.toml describes simulated cards",
 	"controller/config -> node/proc":               "gnoded.toml names kinds of containment",
 }
 

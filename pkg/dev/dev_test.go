@@ -264,7 +264,7 @@ func TestUpRestartStop(t *testing.T) {
 
 func TestStopOfNothing(t *testing.T) {
 	for _, dir := range []string{t.TempDir(), filepath.Join(t.TempDir(), "missing")} {
-		if err := Stop(dir); err != nil {
+		if err := Stop(dir); err == nil || err.Error() != "no cluster of gangd dev in "+dir+"; start one: gangd dev --detach --dir="+dir {
 			t.Error(err)
 		}
 	}
@@ -340,8 +340,8 @@ func TestRefusals(t *testing.T) {
 		want string
 	}{
 		{Options{Dir: none, Nodes: 0}, "--nodes=0: want 1 to 256"},
-		{Options{Dir: none, Nodes: 1, GPUs: "8x"}, `--gpus: simulated cards "8x": "8x": "" is not a size of VRAM; write 8x80G or 4xA100:40G+4xH100:80G; auto for the cards of this machine`},
-		{Options{Dir: none, Nodes: 2, GPUs: "8x80G,8x"}, `--gpus: simulated cards "8x": "8x": "" is not a size of VRAM; write 8x80G or 4xA100:40G+4xH100:80G; auto for the cards of this machine`},
+		{Options{Dir: none, Nodes: 1, GPUs: "8x"}, `--gpus: simulated cards: "8x" is not a size of VRAM; write 8x80G or 4xA100:40G+4xH100:80G; auto for the cards of this machine`},
+		{Options{Dir: none, Nodes: 2, GPUs: "8x80G,8x"}, `--gpus: simulated cards: "8x" is not a size of VRAM; write 8x80G or 4xA100:40G+4xH100:80G; auto for the cards of this machine`},
 		{Options{Dir: none, Nodes: 2, GPUs: "auto"}, "--gpus=auto: the cards of this machine can be one node's, not those of 2; want --nodes=1, or others for the rest: --gpus=auto,8x80G"},
 		{Options{Dir: none, Nodes: 1, GPUs: "8x80G,8x40G"}, "--gpus=8x80G,8x40G: cards for 2 nodes, and there are 1 (--nodes)"},
 		{Options{Dir: long, Nodes: 12}, "the directory's path is too long: " + long + " has 81 bytes, and with 12 nodes at most 77 leave room for unix sockets, which end at 107; choose a shorter one, such as --dir=/tmp/gang"},
@@ -499,9 +499,9 @@ func TestQuoting(t *testing.T) {
 	}
 	for _, s := range []string{"plain", `a"b\c`, "tab\tnul\x01del\x7f", "ä€"} {
 		path := filepath.Join(t.TempDir(), "c.toml")
-		os.WriteFile(path, []byte(toml([]string{"cards=x", "name=n1", "cards=" + s})), 0o600)
+		os.WriteFile(path, []byte(toml([]string{"address=x", "name=n1", "address=" + s})), 0o600)
 		n, err := config.LoadNode(path, "", nil)
-		if err != nil || n.Cards != strings.TrimSpace(s) {
+		if err != nil || n.Address != strings.TrimSpace(s) {
 			t.Errorf("%q: %v %+v", s, err, n)
 		}
 	}

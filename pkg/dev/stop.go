@@ -25,14 +25,14 @@ import (
 const killPatience = 5 * time.Second
 
 // Stop ends the daemons recorded in dir, then every shim and rank of its nodes. It is
-// fine when nothing runs, or there is no such directory.
+// fine when nothing runs; where there never was a cluster is an error, as somebody means another directory.
 func Stop(dir string) error {
 	l, err := resolve(dir, "")
 	if err != nil {
 		return err
 	}
 	if _, err := os.Stat(filepath.Join(l.dir, "run")); errors.Is(err, fs.ErrNotExist) {
-		return nil
+		return l.none()
 	}
 	lock, err := l.lock()
 	if err != nil {
@@ -156,6 +156,10 @@ func (l layout) isShim(pid int) bool {
 	return strings.HasPrefix(dir, filepath.Join(l.dir, "state")+"/")
 }
 
+func (l layout) none() error {
+	return api.Errorf(api.CodeNotFound, "no cluster of gangd dev in %s; start one: gangd dev --detach --dir=%s", l.dir, Quote(l.dir))
+}
+
 // Restart starts one daemon of a cluster again, after it ended it where it still runs,
 // and returns when it is up. Ranks are not touched.
 func Restart(ctx context.Context, dir, bin, name string) error {
@@ -166,7 +170,7 @@ func Restart(ctx context.Context, dir, bin, name string) error {
 	if _, err := os.Stat(l.config(name)); err != nil || strings.ContainsRune(name, '/') {
 		known := strings.Join(l.names(), " ")
 		if known == "" {
-			return api.Errorf(api.CodeNotFound, "no cluster of gangd dev in %s; start one: gangd dev --detach --dir=%s", l.dir, Quote(l.dir))
+			return l.none()
 		}
 		return api.Errorf(api.CodeNotFound, "no daemon %q in %s; there are: %s", name, l.dir, known)
 	}

@@ -100,6 +100,10 @@ func controllerOf(file text, set []string) (*Controller, error) {
 	if err != nil {
 		return nil, err
 	}
+	c.Nodes = expanded(c.Nodes)
+	for i := range c.Partitions {
+		c.Partitions[i].Nodes = expanded(c.Partitions[i].Nodes)
+	}
 	c.fillPaths()
 	c.fillPartitions()
 	c.fillOrder()

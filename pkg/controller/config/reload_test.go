@@ -36,7 +36,7 @@ func keysOf(all []api.ConfigChange) (out []string) {
 // otherValues are tried in turn for a key, until one is taken and is another than the default.
 func otherValues(s *site, of reflect.Value) []string {
 	quoted := []string{`"7s"`, `"45s"`, `"23h"`, `"root"`, `"tier"`, `"fifo"`, `"queue"`, `"json"`, `"tls"`, `"wait"`, `"number"`, `"24.11"`, `"pmix"`, `"NONE"`,
-		`"13000-13999"`, `"root@example.org"`, `"` + s.dir + `/good"`, `"` + s.dir + `/other"`, `"/nowhere/other"`, `"` + s.dir + `/secret"`, `"` + s.dir + `/topology"`, `"127.0.0.1:7999"`, `"off"`}
+		`"13000-13999"`, `"root@example.org"`, `"` + s.dir + `/good"`, `"` + s.dir + `/other"`, `"/nowhere/other"`, `"` + s.dir + `/secret"`, `"` + s.dir + `/topology"`, `"127.0.0.1:7999"`, `"off"`, `"postgres://b/gangd"`}
 	switch of.Kind() {
 	case reflect.Bool:
 		return []string{"true", "false"}
@@ -47,7 +47,7 @@ func otherValues(s *site, of reflect.Value) []string {
 			return []string{`"3MiB"`}
 		}
 	case reflect.Slice:
-		return []string{`["b:7999"]`}
+		return []string{`["b:7999"]`, `["n[1-2]"]`}
 	}
 	return quoted
 }

@@ -83,7 +83,8 @@ var controllerTable = &table{daemon: "gangd", rows: append([]row{
 		"first. " +
 		"The lines of `gangd token new` have the first."},
 	{"name", restart, nil, "this host's name", "Of this controller, where there are several: unlike those of the others, and never changed."},
-	{"database", restart, nil, "none", "PostgreSQL that several controllers share, as a URL or `key=value` pairs: see two-controllers.md. " +
+	{"database", restart, database, "none", "PostgreSQL that several controllers share, as a URL or `key=value` pairs: see " +
+		"two-controllers.md. " +
 		"Without " +
 		"it there is one controller, on SQLite in `state_dir`."},
 	{"single_user", restart, nil, "", "Only the person who started gangd may use it, as admin; nodes on the unix socket are trusted by " +
@@ -143,7 +144,7 @@ var controllerTable = &table{daemon: "gangd", rows: append([]row{
 	{"history_archive", live, absolute, "none", "Directory to which jobs are written before they are forgotten: `YYYY-MM.jsonl` by the " +
 		"month of " +
 		"their end, a line each. While that fails nothing is forgotten."},
-	{"nodes", live, nil, "none", "Names of nodes that are shown (as unknown) before they were ever seen."},
+	{"nodes", live, hostLists, "none", "Names of nodes, or lists of them (`n[1-4]`), that are shown (as unknown) before they were ever seen."},
 	{"order", live, oneOf("service", "fair", "largest-first", "fifo"), "`service`, with accounts `fair`",
 		"How waiting gangs of one tier and priority follow each other: `service` least expected use of the cards first, `fair` who used least " +
 			"first, `largest-first` by size, `fifo` by submission."},
@@ -224,7 +225,7 @@ var webhookRows = []row{
 
 var partitionRows = []row{
 	{"name", restart, nil, "", "Its name, needed."},
-	{"nodes", live, nil, "every node", "Names of its nodes."},
+	{"nodes", live, hostLists, "every node", "Names of its nodes, or lists of them: `n[1-4]`."},
 	{"default", live, nil, "the first partition", "Jobs that name no partition go here."},
 	{"default_time", nextJob, atLeast(0), "unlimited", "Time limit of jobs that ask for none."},
 	{"max_time", live, atLeast(0), "unlimited", "Longest time limit that a job may ask for."},
@@ -337,7 +338,7 @@ var nodeTable = &table{daemon: "gnoded", rows: []row{
 		"Where gangd is: `unix:/path`, or `host:port`. Without it a host that has joined goes to where it joined. Of several controllers one " +
 			"is enough to begin with, and all are better: `a:7420,b:7420`."},
 	{"address", restart, nil, "this host's name", "Where ranks on other nodes reach this one (`MASTER_ADDR`, `GANG_PEERS`)."},
-	{"cards", restart, notEmpty, "", "`auto` (NVML where there is a driver), `nvml`, `none`, or simulated cards such as `8x80G`."},
+	{"cards", restart, cards, "", "`auto` (NVML where there is a driver), `nvml`, `none`, or simulated cards such as `8x80G`."},
 	{"sim_gpu_file", restart, absolute, "`DIR/sim/NAME.json`, without `dir` none", "Steers simulated cards at run time."},
 	{"cpus", restart, between(0, 1<<20), "detected", "CPU slots offered."},
 	{"cpu_bind", restart, oneOf("auto", "cores", "none"), "", "`cores`: each job has CPUs of its own on this node, whole cores near its " +
@@ -351,7 +352,7 @@ var nodeTable = &table{daemon: "gnoded", rows: []row{
 		"one " +
 		"machine each needs its own, or `cpu_bind = \"none\"`."},
 	{"memory", restart, atLeastBytes(0), "detected", "Memory offered."},
-	{"features", restart, nil, "none", "Words that `--constraint` matches."},
+	{"features", restart, features, "none", "Words that `--constraint` matches."},
 	{"cgroup", restart, cgroupDir, "found", "Directory of a control group hierarchy, which may be written, to make jobs' groups in; " +
 		"`none`: jobs " +
 		"are held without groups, and what they use is sampled."},

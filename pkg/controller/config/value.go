@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"net"
+	"net/url"
 	"path/filepath"
 	"reflect"
 	"regexp"
@@ -15,6 +16,8 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/api/rlimit"
 	"gangd/pkg/core/cpus"
+	"gangd/pkg/core/hostlist"
+	"gangd/pkg/node/gpu/simgpu"
 	"gangd/pkg/node/proc"
 )
 
@@ -264,6 +267,72 @@ func notEmpty(v any) error {
 		return errors.New("want a value")
 	}
 	return nil
+}
+
+// hostLists are names of nodes, n3, and lists of them, n[1-4].
+func hostLists(v any) error {
+	for _, s := range v.([]string) {
+		names, err := hostlist.Expand(s)
+		if err != nil {
+			return err
+		}
+		for _, name := range names {
+			if !nameOK(name) {
+				return fmt.Errorf("%q: %s", name, wantName)
+			}
+		}
+	}
+	return nil
+}
+
+// expanded are the names of lists that hostLists has seen.
+func expanded(lists []string) (names []string) {
+	for _, s := range lists {
+		list, _ := hostlist.Expand(s)
+		names = append(names, list...)
+	}
+	return names
+}
+
+// features are words that a constraint can name.
+func features(v any) error {
+	for _, s := range v.([]string) {
+		if s == "" || strings.ContainsAny(s, " \t,&|*()[]!\"'") {
+			return fmt.Errorf("%q: want a word without blanks and , & | * ( ) [ ] !, as --constraint has it", s)
+		}
+	}
+	return nil
+}
+
+// database is a URL or settings of PostgreSQL; what its client thinks of them it says when it connects.
+func database(v any) error {
+	s := v.(string)
+	scheme, _, isURL := strings.Cut(s, "://")
+	switch {
+	case s == "":
+	case isURL && scheme != "postgres" && scheme != "postgresql":
+		return fmt.Errorf("want postgres://..., not %s://...", scheme)
+	case isURL:
+		if _, err := url.Parse(s); err != nil {
+			return errors.New("want a URL such as postgres://gangd@db/gangd") // without its text, which may have a password
+		}
+	case !strings.Contains(s, "="):
+		return errors.New("want a URL such as postgres://gangd@db/gangd, or KEY=VALUE pairs: host=db dbname=gangd")
+	}
+	return nil
+}
+
+// cards are a word for how the machine's are found, or simulated ones.
+func cards(v any) error {
+	switch s := v.(string); s {
+	case "":
+		return errors.New("want a value")
+	case "auto", "nvml", "none":
+		return nil
+	default:
+		_, err := simgpu.Parse(s, "n1")
+		return err
+	}
 }
 
 func absolute(v any) error {

@@ -1,6 +1,7 @@
 package simgpu
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strconv"
@@ -33,7 +34,7 @@ func Parse(text, node string) ([]api.CardInfo, error) {
 	for term := range strings.SplitSeq(text, "+") {
 		t, err := parseTerm(term)
 		if err != nil {
-			return nil, fmt.Errorf("simulated cards %q: %w", text, err)
+			return nil, fmt.Errorf("simulated cards: %w", err)
 		}
 		if len(cards)+t.count*max(1, t.slices) > maxCards {
 			return nil, fmt.Errorf("simulated cards %q: more than %d cards", text, maxCards)
@@ -52,6 +53,9 @@ type term struct {
 	model         string
 	vram          int64
 }
+
+// leastVRAM is less than any card has: who wrote 80 meant 80G.
+const leastVRAM = 1 << 20
 
 func parseTerm(text string) (term, error) {
 	t := term{count: 1}
@@ -78,7 +82,10 @@ func parseTerm(text string) (term, error) {
 	}
 	vram, err := parseSize(rest)
 	if err != nil || vram == 0 {
-		return t, fmt.Errorf("%q: %q is not a size of VRAM; write 8x80G or 4xA100:40G+4xH100:80G", text, rest)
+		return t, fmt.Errorf("%q is not a size of VRAM; write 8x80G or 4xA100:40G+4xH100:80G", cmp.Or(rest, text))
+	}
+	if vram < leastVRAM {
+		return t, fmt.Errorf("%q are %d bytes, and a card has more; write %sG", rest, vram, strings.TrimRight(rest, "bB"))
 	}
 	t.vram = vram
 	if t.model == "" {
