@@ -54,17 +54,20 @@ func newPutPartition(change bool) *cobra.Command {
 		Long: "States: up; down, jobs are queued and do not start; drain, they start and no more are\nqueued; inactive, neither. What runs " +
 			"runs on. " + whoWins,
 		Args: func(cmd *cobra.Command, args []string) error {
+			args, err := setByWords(cmd, args)
+			if err != nil {
+				return err
+			}
 			if len(args) != 1 {
-				for _, a := range args {
-					if key, _, ok := strings.Cut(a, "="); ok && cmd.Flags().Lookup(key) != nil {
-						return Usagef("%s is an option: --%s", a, a)
-					}
-				}
 				return Usagef("one partition is named: %s gpu; gctl show partition lists them", cmd.CommandPath())
 			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			args, err := setByWords(cmd, args)
+			if err != nil {
+				return err
+			}
 			r := &api.PartitionRequest{Name: args[0]}
 			given := cmd.Flags().Changed
 			if given("nodes") {

@@ -177,7 +177,7 @@ func newReservation() *cobra.Command {
 }
 
 func newReservationCreate(use string) *cobra.Command {
-	return &cobra.Command{
+	return byOptions(&cobra.Command{
 		Use: use, Short: "make a reservation",
 		Example: `  gctl create reservation talk starttime=18:00 duration=2:00:00 nodes=n[1-2] users=ada
   gctl create reservationname=nightly starttime=22:00 duration=8:00:00 nodes=ALL accounts=vision flags=daily
@@ -206,18 +206,26 @@ are stopped in time with their notice, or with ignore_jobs they stay.`,
 			return nil
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
-	}
+	}, reservationNames())
 }
 
 func newReservationUpdate() *cobra.Command {
-	return &cobra.Command{
+	return byOptions(&cobra.Command{
 		Use: "update NAME KEY=VALUE...", Short: "change a reservation",
 		Example: `  gctl reservation update talk endtime=21:00
   gctl update reservationname=talk users=ada,bob
   gctl reservation update talk starttime=19:00       its length stays`,
 		RunE:              func(cmd *cobra.Command, args []string) error { return updateReservation(cmd, args) },
 		ValidArgsFunction: completeReservations,
+	}, reservationNames())
+}
+
+// reservationNames are the words of a reservation.
+func reservationNames() (names []string) {
+	for i := range reservationWords {
+		names = append(names, reservationWords[i].name)
 	}
+	return names
 }
 
 func updateReservation(cmd *cobra.Command, args []string) error {
