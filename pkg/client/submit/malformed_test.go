@@ -99,7 +99,7 @@ var malformedCases = []malformed{
 	{"memory twice", sh, "--mem=4G --mem-per-cpu=1G @", "--mem-per-cpu=1G contradicts --mem=4G; keep one of them", 2},
 	{"size and ntasks", sh, "--size=4 -n4 @", "--ntasks=4 contradicts --size=4; keep one of them", 2},
 	{"share and exclusive", sh, "--share --exclusive --vram=4G @", "--share contradicts --exclusive; keep one of them", 2},
-	{"uneven cards", sh, "--size=2 --gpus=7 @", "--gpus=7: 7 cards can't be shared out evenly over 2 ranks; write --gpus-per-rank=N or --gpus-per-node=N", 2},
+	{"uneven cards", sh, "--size=2 --gpus=7 @", "--gpus=7: 7 cards can't be shared out evenly over 2 ranks; write --gpus=6 or --gpus=8, or --gpus-per-node=N", 2},
 	{"ranks that do not fit", sh, "-N2 -n12 --ntasks-per-node=4 @", "--ntasks-per-node=4: 12 ranks need 3 nodes so, and --nodes=2 allows 2; ask for --nodes=3 or for more ranks on each node", 2},
 	{"vram on no card", sh, "--gpus=0 --vram=4G @", "--vram=4G: asks for VRAM on no card; ask for cards: --gpus-per-rank=1", 2},
 

@@ -1,6 +1,7 @@
 package submit
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -77,6 +78,9 @@ func (s *submission) run(ctx context.Context, args []string) error {
 	if done, err := s.inform(flags); done || err != nil {
 		return err
 	}
+	if err := s.lastJobs(ctx, flags); err != nil {
+		return err
+	}
 	// Before the script: of "--time job.sh" no script is left, and what would be said of
 	// the empty standard input says nothing about the mistake.
 	if err := script.Valid(flags, time.Now()); err != nil {
@@ -96,6 +100,35 @@ func (s *submission) run(ctx context.Context, args []string) error {
 		return err
 	}
 	return s.submit(ctx)
+}
+
+// lastJobs puts the numbers of my last jobs into a dependency that was typed with @ or @~1; an array counts as a whole.
+func (s *submission) lastJobs(ctx context.Context, flags []script.Setting) error {
+	if s.silent { // sbatch has no such word
+		return nil
+	}
+	for i := range flags {
+		f := &flags[i]
+		if f.Option.Long != "dependency" {
+			continue
+		}
+		for at := strings.IndexByte(f.Value, '@'); at >= 0; at = strings.IndexByte(f.Value, '@') {
+			word := f.Value[at:]
+			if end := strings.IndexAny(word, ",?:+"); end >= 0 {
+				word = word[:end]
+			}
+			ref, err := api.ParseJobRef(word)
+			if err != nil {
+				return nil // refused by name with the other values
+			}
+			d, err := client.New().Job(ctx, ref)
+			if err != nil {
+				return err
+			}
+			f.Value = f.Value[:at] + strconv.FormatInt(cmp.Or(d.Job.ArrayJobID, d.Job.JobID), 10) + f.Value[at+len(word):]
+		}
+	}
+	return nil
 }
 
 // inform answers --help, --usage and --version, for which nothing else need be right.

@@ -45,9 +45,21 @@ func Check(file string, text []byte) error {
 // lineOf is the number of the line that holds byte i.
 func lineOf(text []byte, i int) int { return 1 + bytes.Count(text[:i], []byte{'\n'}) }
 
+const wrapHead = "#!/bin/sh\n# Made by gsubmit --wrap.\n\n"
+
+// Wrapped is what a job that --wrap made was given, as it would be given again: --wrap='COMMAND', the name wrap where the script is
+// another one.
+func Wrapped(text []byte) string {
+	command, ok := strings.CutPrefix(string(text), wrapHead)
+	if !ok {
+		return "wrap"
+	}
+	return "--wrap='" + strings.ReplaceAll(strings.TrimSuffix(command, "\n"), "'", `'\''`) + "'"
+}
+
 // Wrap makes the script of --wrap.
 func Wrap(command string) []byte {
-	return []byte("#!/bin/sh\n# Made by gsubmit --wrap.\n\n" + command + "\n")
+	return []byte(wrapHead + command + "\n")
 }
 
 // oneLine shows a value in a message: short, and nothing in it that breaks the line or

@@ -81,7 +81,7 @@ func TestComponents(t *testing.T) {
 func TestComponentsRefused(t *testing.T) {
 	for args, want := range map[string]string{
 		"-n1 : -N3-2":                      "--nodes=3-2: the range runs backwards; write --nodes=2-3",
-		"-n1 : -n3 --gpus=2":               "component 1: --gpus=2: 2 cards can't be shared out evenly over 3 ranks; write --gpus-per-rank=N or --gpus-per-node=N",
+		"-n1 : -n3 --gpus=2":               "component 1: --gpus=2: 2 cards can't be shared out evenly over 3 ranks; write --gpus=3, or --gpus-per-node=N",
 		"-n1 : --reservation=r":            "component 1: --reservation=r: the components are one gang, which has one --reservation; write it for component 0 alone",
 		"--size=2 : -n1":                   "--size=2: a heterogeneous job has components instead; leave it out, or submit without \":\" and hetjob",
 		"-n1 : --mem=1G --mem-per-cpu=1G":  "component 1: --mem-per-cpu=1G contradicts --mem=1G; keep one of them",

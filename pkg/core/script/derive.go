@@ -213,8 +213,13 @@ func (a *Ask) cards() error {
 			a.slots = s.Size
 			s.Size, s.GPUsPerRank, s.RanksPerNode = a.gpusTotal, 1, 0
 		default:
+			less := a.gpusTotal / s.Size * s.Size
+			near := "--gpus=" + strconv.Itoa(less+s.Size)
+			if less > 0 {
+				near = "--gpus=" + strconv.Itoa(less) + " or " + near
+			}
 			return a.Refuse("gpus", api.Count(a.gpusTotal, "card")+" can't be shared out evenly over "+api.Count(s.Size, "rank"),
-				"write --gpus-per-rank=N or --gpus-per-node=N")
+				"write "+near+", or --gpus-per-node=N")
 		}
 	}
 	// Where a node holds one rank, by node is by rank: one spelling for the scheduler and
@@ -358,11 +363,11 @@ func (a *Ask) stop() (warn []Warning, err error) {
 		by := a.By("signal")
 		warn = append(warn, Warning{by.Pos, by.String() + ": the lead (" + formatTime(n.Lead) + ") is not shorter than the time limit, " +
 			a.By("time").where() + ": the notice comes at the start; " +
-			"write a shorter lead, --signal=" + n.Signal + "@" + strconv.Itoa(int(s.TimeLimit.Seconds()/10)) + ", or a longer --time"})
+			"write a shorter lead, --signal=" + signalTo(n) + "@" + strconv.Itoa(int(s.TimeLimit.Seconds()/10)) + ", or a longer --time"})
 	}
 	if s.Grace > n.Lead {
 		return nil, a.Refuse("grace", "the grace is longer than the lead ("+formatTime(n.Lead)+") of "+a.By("signal").where(),
-			"saving belongs before the stop signal: write --signal="+n.Signal+"@"+strconv.Itoa(int(s.Grace.Seconds()))+" or a shorter --grace")
+			"saving belongs before the stop signal: write --signal="+signalTo(n)+"@"+strconv.Itoa(int(s.Grace.Seconds()))+" or a shorter --grace")
 	}
 	return warn, nil
 }

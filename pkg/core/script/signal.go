@@ -15,6 +15,17 @@ const defaultLead = 60 * time.Second
 
 const signalForms = "write --signal=USR1@120, --signal=B:TERM@2m, --signal=A:USR1@120 or --signal=10@60"
 
+// signalTo is the signal of a notice with whom it goes to, as --signal has it: B:USR1.
+func signalTo(n *api.Notice) string {
+	switch n.Scope {
+	case api.ScopeBatch:
+		return "B:" + n.Signal
+	case api.ScopeFull:
+		return "A:" + n.Signal
+	}
+	return n.Signal
+}
+
 // ParseSignalName reads TERM, SIGTERM, term or 15 and gives TERM.
 func ParseSignalName(s string) (string, error) {
 	name, ok := cmdline.SignalName(s)
