@@ -15,6 +15,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -27,6 +28,9 @@ import (
 // DefaultSocket is where a controller that was installed listens.
 const DefaultSocket = "/run/gangd/gangd.sock"
 
+// siteDirs are what a host has where gangd or gnoded was set up.
+var siteDirs = []string{"/etc/gangd", "/run/gangd", "/var/lib/gangd", "/var/lib/gnoded"}
+
 // submitPatience is how long a submission is tried again while the controller restarts
 // (a restart takes well under a second, a fail-over a few).
 const submitPatience = 15 * time.Second
@@ -37,7 +41,7 @@ func socketPath() string {
 	if dir := os.Getenv("GANG_DIR"); dir != "" {
 		return filepath.Join(dir, "run", "gangd.sock")
 	}
-	return cmp.Or(os.Getenv("GANG_CONTROLLER"), DefaultSocket)
+	return cmp.Or(strings.TrimPrefix(os.Getenv("GANG_CONTROLLER"), "unix:"), DefaultSocket) // gnoded.toml writes it with the word before it
 }
 
 // UnreachableError says that no controller answered at Socket.
@@ -69,6 +73,11 @@ func hint() string {
 		return fmt.Sprintf("in a job the relay of its node answers there: ask an admin to see on %s that gnoded runs (systemctl status "+
 			"gnoded) and that /etc/gangd/gnoded.toml does not say socket = \"none\"",
 			cmp.Or(os.Getenv("SLURMD_NODENAME"), "this node"))
+	}
+	for _, dir := range siteDirs {
+		if _, err := os.Stat(dir); err == nil {
+			return "this host is of a site: gangd, or on a node or login host gnoded, answers there when it runs (systemctl status gangd gnoded)"
+		}
 	}
 	return "set GANG_DIR to the directory of your cluster, or start one: gangd dev"
 }

@@ -104,6 +104,9 @@ func (g *gacct) run(cmd *cobra.Command) error {
 			return err
 		}
 	}
+	if len(details) == 0 && len(failed) > 0 && !g.asJSON {
+		return joinFailures(cmd, failed)
+	}
 	show := g.show
 	switch {
 	case g.asJSON:

@@ -2,6 +2,8 @@ package cli
 
 import (
 	"bufio"
+	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -14,6 +16,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/client"
+	"gangd/pkg/client/jobs"
 	"gangd/pkg/core/hostlist"
 	"gangd/pkg/core/table/column"
 )
@@ -63,7 +66,7 @@ after it, so that a reader that was cut off misses none.`,
 			var before time.Time
 			return c.EventPages(cmd.Context(), ref, max(since, 0), limit, func(evs []api.Event) error {
 				defer func() { before = evs[len(evs)-1].Time }()
-				return writeEvents(screenOf(cmd.OutOrStdout()), evs, before)
+				return writeEvents(screenOf(cmd.OutOrStdout()), evs, before, namesOf(cmd.Context(), c, evs))
 			})
 		},
 		ValidArgsFunction: completeJobs,
@@ -82,33 +85,60 @@ func followEvents(cmd *cobra.Command, c *client.Client, ref api.JobRef, since in
 	s := screenOf(cmd.OutOrStdout())
 	lines := json.NewEncoder(s.w)
 	lines.SetEscapeHTML(false)
+	names := map[int64]string{} // each job is asked for once
 	return c.ResumeEvents(cmd.Context(), ref, since, waiting(cmd), func(ev api.Event) error {
 		if asJSON {
 			return lines.Encode(ev)
 		}
-		_, err := fmt.Fprintln(s.w, eventLine(s, &ev, time.Time{}))
+		if _, known := names[ev.JobID]; !known && ref != (api.JobRef{}) {
+			maps.Copy(names, namesOf(cmd.Context(), c, []api.Event{ev}))
+		}
+		_, err := fmt.Fprintln(s.w, eventLine(s, &ev, time.Time{}, names[ev.JobID]))
 		return err
 	})
 }
 
+// namesOf are the names of the elements of arrays among the jobs of events, 3_1. Who does not find them has their numbers.
+func namesOf(ctx context.Context, c *client.Client, events []api.Event) map[int64]string {
+	var refs []api.JobRef
+	names := map[int64]string{}
+	for i := range events {
+		if _, known := names[events[i].JobID]; !known && events[i].JobID != 0 {
+			names[events[i].JobID] = strconv.FormatInt(events[i].JobID, 10)
+			refs = append(refs, api.JobRef{ID: events[i].JobID, Index: -1})
+		}
+	}
+	if len(refs) == 0 {
+		return nil
+	}
+	reply, err := c.Jobs(ctx, &api.JobQuery{Refs: refs, All: true, Past: true, NoRanks: true})
+	if err != nil {
+		return names
+	}
+	for i := range reply.Jobs {
+		names[reply.Jobs[i].JobID] = jobs.Ref(&reply.Jobs[i]).String()
+	}
+	return names
+}
+
 // writeEvents prints a story: the clock, the time since the line before, and what happened.
-func writeEvents(s *screen, events []api.Event, before time.Time) error {
+func writeEvents(s *screen, events []api.Event, before time.Time, names map[int64]string) error {
 	out := bufio.NewWriter(s.w)
 	for i := range events {
-		fmt.Fprintln(out, eventLine(s, &events[i], before))
+		fmt.Fprintln(out, eventLine(s, &events[i], before, names[events[i].JobID]))
 		before = events[i].Time
 	}
 	return out.Flush()
 }
 
-// eventLine is one event for people.
-func eventLine(s *screen, ev *api.Event, before time.Time) string {
+// eventLine is one event for people; name is its job's, "" where only its number is known.
+func eventLine(s *screen, ev *api.Event, before time.Time, name string) string {
 	clock := ev.Time.Local().Format("2006-01-02T15:04:05.000")
 	gap := "        "
 	if !before.IsZero() {
 		gap = fmt.Sprintf("%8s", gapText(ev.Time.Sub(before)))
 	}
-	head := fmt.Sprintf("%s %s  job %d", clock, gap, ev.JobID)
+	head := fmt.Sprintf("%s %s  job %s", clock, gap, cmp.Or(name, strconv.FormatInt(ev.JobID, 10)))
 	if ev.JobID == 0 { // of a node, or of its card
 		head = fmt.Sprintf("%s %s  node %s", clock, gap, ev.Node)
 	}

@@ -15,6 +15,7 @@ import (
 	"gangd/pkg/client/jobs"
 	"gangd/pkg/client/output"
 	"gangd/pkg/core/hostlist"
+	"gangd/pkg/core/script"
 	"gangd/pkg/core/table/column"
 	"gangd/pkg/core/table/jobfield"
 )
@@ -68,6 +69,11 @@ func showJobs(cmd *cobra.Command, c *client.Client, args []string, asJSON bool) 
 				return err
 			}
 			continue
+		}
+		if d.Job.Command == "wrap" {
+			if text, err := c.Script(cmd.Context(), api.JobRef{ID: d.Job.JobID, Index: -1}); err == nil { // who may not read it has the word
+				d.Job.Command = script.Wrapped(text)
+			}
 		}
 		events, err := c.Events(cmd.Context(), api.JobRef{ID: d.Job.JobID, Index: -1}, 0, 0)
 		if err != nil {
@@ -162,7 +168,7 @@ func writeStory(s *screen, d *api.JobDetail, events []api.Event) error {
 	}
 	if len(events) > 0 {
 		fmt.Fprintf(s.w, "\n%s\n", s.paint(bold, "Events"))
-		return writeEvents(s, events, time.Time{})
+		return writeEvents(s, events, time.Time{}, map[int64]string{d.Job.JobID: jobs.Ref(&d.Job).String()})
 	}
 	return nil
 }
@@ -487,6 +493,17 @@ func newShowNode() *cobra.Command {
 	return cmd
 }
 
+// contact is what the time of a node's contact means: one that is there has a session since then.
+func contact(n *api.Node) string {
+	switch n.State {
+	case api.NodeUp, api.NodeDraining, api.NodeDrained:
+		if !n.Silent {
+			return "SessionSince"
+		}
+	}
+	return "LastSeen"
+}
+
 func writeNodes(s *screen, nodes []api.Node) error {
 	for i := range nodes {
 		n := &nodes[i]
@@ -506,7 +523,7 @@ func writeNodes(s *screen, nodes []api.Node) error {
 				jobfield.BytesText(n.TmpUsed), jobfield.BytesText(n.TmpBytes)),
 			fmt.Sprintf("Partitions=%s Features=%s", jobfield.OrNull(strings.Join(n.Partitions, ",")),
 				jobfield.OrNull(strings.Join(n.Features, ","))) + optional(" Containers=", strings.Join(n.Containers, ",")),
-			fmt.Sprintf("BootId=%s LastSeen=%s", jobfield.OrNull(n.BootID), jobfield.Stamp(n.LastSeen)),
+			fmt.Sprintf("BootId=%s %s=%s", jobfield.OrNull(n.BootID), contact(n), jobfield.Stamp(n.LastSeen)),
 			"Jobs=" + jobList(n.Jobs),
 		})
 		if len(n.Cards) > 0 {

@@ -164,7 +164,7 @@ func TestTablesOnATerminal(t *testing.T) {
 		if width < 100 {
 			continue // a line of an event is a sentence
 		}
-		show("events", func(s *screen) error { return writeEvents(s, c.events, time.Time{}) })
+		show("events", func(s *screen) error { return writeEvents(s, c.events, time.Time{}, nil) })
 	}
 }
 

@@ -43,6 +43,7 @@ type gqueue struct {
 	steps      []string
 	ofSteps    bool
 	errors     io.Writer
+	startsOf   bool // --start of jobs that are named: of those that wait no more it is said
 
 	jobs.Look
 	stepLine column.Line[*jobs.StepRow]
@@ -141,14 +142,17 @@ func (g *gqueue) settle(cmd *cobra.Command) error {
 		return Usagef("-o and -O exclude each other")
 	}
 	g.environment(f)
-	if g.start && len(g.sel.states) == 0 {
+	g.startsOf = g.start && len(g.sel.states) == 0 && len(g.sel.jobs) > 0
+	if g.start && len(g.sel.states) == 0 && !g.startsOf {
 		g.sel.states = []string{"PD"}
 	}
 	var err error
 	if g.Query, err = g.sel.query(cmd); err != nil {
 		return err
 	}
-	g.sel.warn(cmd, client.New())
+	if g.asJSON || g.watch || !g.sel.ofStrangers() { // else nobody says it, where nothing is found
+		g.sel.warn(cmd, client.New())
+	}
 	if g.ofSteps {
 		return g.settleSteps()
 	}
@@ -264,15 +268,35 @@ func (g *gqueue) show(ctx context.Context, c *client.Client, s *screen) error {
 	if err != nil {
 		return err
 	}
+	if g.startsOf {
+		reply.Jobs = slices.DeleteFunc(reply.Jobs, func(j api.Job) bool {
+			waits := j.State == api.JobPending
+			if !waits {
+				fmt.Fprintf(g.errors, "gqueue: job %s waits no more: %s\n", jobfield.IDText(&j), j.State)
+			}
+			return !waits
+		})
+	}
 	if len(reply.Jobs) == 0 {
-		if err := g.sel.nowhere(ctx, c); err != nil {
+		if err := cmp.Or(g.sel.nowhere(ctx, c), g.sel.nobody(ctx, c)); err != nil {
 			return err
 		}
 	}
 	if err := g.write(s, reply.Jobs); err != nil {
 		return err
 	}
+	if len(reply.Jobs) == 0 && g.pastOnly() {
+		fmt.Fprintln(g.errors, "gqueue: what has ended leaves the queue after some minutes; gacct lists it")
+	}
 	return g.sayEnded(ctx, c, reply.Jobs, ended)
+}
+
+// pastOnly: ended jobs are asked for, too, and none is named.
+func (g *gqueue) pastOnly() bool {
+	if len(g.Query.Refs) > 0 || g.start || g.iterate > 0 {
+		return false
+	}
+	return g.Query.All || slices.ContainsFunc(g.Query.States, api.JobState.Ended)
 }
 
 // maxEnded is of how many jobs named by id it is said how they ended.

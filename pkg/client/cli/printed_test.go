@@ -74,7 +74,7 @@ func TestNothingPrintedIsObeyed(t *testing.T) {
 		fillHostile(reflect.ValueOf(&ev).Elem(), 0)
 		for name, write := range map[string]func(s *screen) error{
 			"gctl show job": func(s *screen) error { return writeStory(s, d, []api.Event{ev}) },
-			"gctl events":   func(s *screen) error { return writeEvents(s, []api.Event{ev}, time.Time{}) },
+			"gctl events":   func(s *screen) error { return writeEvents(s, []api.Event{ev}, time.Time{}, nil) },
 			"gacct -e":      func(s *screen) error { used.Write(s.w, &d.Job, &d.Attempts[0], time.Now(), false); return nil },
 		} {
 			for _, colour := range []bool{false, true} {

@@ -60,9 +60,14 @@ func (s *selection) query(cmd *cobra.Command) (api.JobQuery, error) {
 	return q, err
 }
 
+// ofStrangers: all users that were named are such as this host does not know.
+func (s *selection) ofStrangers() bool {
+	return len(s.strangers) > 0 && !s.me && len(s.strangers) == len(s.users)
+}
+
 // nobody says that this host knows none of the users that were named, nil where it knows one.
 func (s *selection) nobody(ctx context.Context, c *client.Client) error {
-	if len(s.strangers) == 0 || s.me || len(s.strangers) < len(s.users) {
+	if !s.ofStrangers() {
 		return nil
 	}
 	hint := "names are as in getent passwd; gqueue shows whose jobs there are"

@@ -290,6 +290,17 @@ func endReason(s api.JobState, c api.Cause) string {
 	return "None"
 }
 
+// before is the first job that a singleton waits for, as people know it; "" of any other job.
+func (e *Engine) before(j *gang.Job) string {
+	if d := j.Dependency; d == nil || !slices.ContainsFunc(d.On, func(c api.Condition) bool { return c.Kind == api.AfterSingle }) {
+		return ""
+	}
+	for _, o := range e.view.some(1, func(o *gang.Job) bool { return o.ID < j.ID && o.Verdict == nil && o.UID == j.UID && o.Name == j.Name }) {
+		return e.jobName(o.ID)
+	}
+	return ""
+}
+
 // waits says why a pending job is not admitted: what keeps it from being a candidate at
 // all, else what the last plan found.
 func (e *Engine) waits(j *gang.Job, now time.Time, say bool) (word, text string) {
@@ -301,7 +312,11 @@ func (e *Engine) waits(j *gang.Job, now time.Time, say bool) (word, text string)
 	case j.Held != "":
 		return heldReason(j), fmt.Sprintf("held by its owner; gctl release %d lets it go", j.ID)
 	case j.Waits != "":
-		return dependencyReason(j)
+		word, text := dependencyReason(j)
+		if first := e.before(j); say && first != "" {
+			text += ": job " + first + " of that name has not ended"
+		}
+		return word, text
 	case j.Spec.Cron != nil && j.Eligible.After(now) && !j.BackoffUntil.After(now):
 		return "BeginTime", fmt.Sprintf("begins at %s, as its cron table says: %s", when.Clock(now, j.Eligible), j.Spec.Cron.Schedule)
 	case j.Epoch == 0 && j.Eligible.After(now):

@@ -197,7 +197,11 @@ func (s *Server) guard(op auth.Op, h handler) http.Handler {
 func wrap(h http.Handler) handler {
 	return func(w http.ResponseWriter, r *http.Request, _ auth.Identity) error {
 		if h == nil {
-			return api.Errorf(api.CodeNotFound, "this controller does not offer %s", r.URL.Path)
+			e := api.Errorf(api.CodeNotFound, "this controller does not offer %s", r.URL.Path)
+			if r.URL.Path == "/v1/web" {
+				e.Message, e.Hint = "this controller serves no page", "set web_listen in gangd.toml, or start gangd dev with --web"
+			}
+			return e
 		}
 		h.ServeHTTP(w, r)
 		return nil

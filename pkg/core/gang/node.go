@@ -476,10 +476,10 @@ func (fl *fleet) resumeNode(ev NodeResume) Outcome {
 		return refused(&api.Error{Code: api.CodeConflict, Message: fmt.Sprintf("node %s is out of service by its own check: %s", ev.Node,
 			h.node.Sick),
 			Hint: "it comes back by itself when that is mended"})
-	case h.node.Admin == "":
+	case h.node.Admin == "" && len(h.node.Strikes) == 0:
 		return ignored("in service already")
 	}
-	n := fl.nodes.edit(h)
+	n := fl.nodes.edit(h) // of one that is in service the strikes go
 	n.Admin, n.DrainUser, n.DrainTime, n.DrainBy, n.Down, n.Strikes = "", "", time.Time{}, time.Time{}, false, nil
 	fl.armClear(h)
 	fl.refresh(h)
