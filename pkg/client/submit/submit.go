@@ -95,11 +95,22 @@ func (s *submission) run(ctx context.Context, args []string) error {
 	}
 	if len(rest) > 1 {
 		s.spec.Args = rest[1:]
+		s.misplaced(rest[0], rest[1:])
 	}
 	if err := s.fill(name, text); err != nil {
 		return err
 	}
 	return s.submit(ctx)
+}
+
+// misplaced warns of options that stand behind the script, and go to it: sbatch says nothing of them.
+func (s *submission) misplaced(file string, args []string) {
+	for _, arg := range args {
+		word, _, _ := strings.Cut(arg, "=")
+		if name, long := strings.CutPrefix(word, "--"); !s.silent && long && slices.ContainsFunc(script.Options, func(o script.Option) bool { return o.Long == name }) {
+			s.warn("%s stands behind the script and goes to it; for the job: gsubmit %s %s", arg, arg, file)
+		}
+	}
 }
 
 // lastJobs puts the numbers of my last jobs into a dependency that was typed with @ or @~1; an array counts as a whole.

@@ -23,7 +23,7 @@ func (e *Engine) noNode(name string) *api.Error {
 // CardAction does "drain" or "resume" to a card, which is named by its index or UUID. A resume
 // is a person's word that the card is good: its node forgets what the card did before, and
 // refuses what it can still see.
-func (e *Engine) CardAction(ctx context.Context, action, node, card, reason string, r CardResumer) error {
+func (e *Engine) CardAction(ctx context.Context, action, node, card, reason, user string, r CardResumer) error {
 	n := e.view.node(node)
 	if n == nil {
 		return e.noNode(node)
@@ -36,6 +36,7 @@ func (e *Engine) CardAction(ctx context.Context, action, node, card, reason stri
 		if reason == "" {
 			reason = "no reason given"
 		}
+		reason += fmt.Sprintf(" [%s@%s]", user, e.opt.Clock.Now().Wall.Format("2006-01-02T15:04:05")) // as of a node
 		_, err := e.Do(ctx, gang.CardDrain{Node: node, UUID: uuid, Reason: reason})
 		return err
 	}

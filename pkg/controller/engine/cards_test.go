@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 
 	"gangd/pkg/api"
@@ -52,7 +53,11 @@ func TestCardActions(t *testing.T) {
 	}
 	card := func() string {
 		c := &r.view.node("n1").Res.Cards[0]
-		return string(c.State) + " " + c.Drained
+		why, by, _ := strings.Cut(c.Drained, " [")
+		if why != "" && !strings.HasPrefix(by, "ada@20") {
+			t.Errorf("%q does not say who and when", c.Drained)
+		}
+		return string(c.State) + " " + why
 	}
 	var node resumer
 	for _, c := range []struct {
@@ -70,7 +75,7 @@ func TestCardActions(t *testing.T) {
 		{"resume", "n1", "0", "", errors.New("cut"), "node n1: cut", "ok "},
 	} {
 		node = resumer{err: c.says}
-		err := r.CardAction(t.Context(), c.action, c.node, c.card, c.reason, &node)
+		err := r.CardAction(t.Context(), c.action, c.node, c.card, c.reason, "ada", &node)
 		if errText(err) != c.err || card() != c.want {
 			t.Errorf("%s %s on %s: %v, and it is %s; want %s, and %s", c.action, c.card, c.node, err, card(), c.err, c.want)
 		}
@@ -81,7 +86,7 @@ func TestCardActions(t *testing.T) {
 	r.view.setHold("HOLD: a test")
 	for _, action := range []string{"drain", "resume"} {
 		node = resumer{}
-		if err := r.CardAction(t.Context(), action, "n1", "0", "fan", &node); api.CodeOf(err) != api.CodeOnHold || node.told != nil {
+		if err := r.CardAction(t.Context(), action, "n1", "0", "fan", "ada", &node); api.CodeOf(err) != api.CodeOnHold || node.told != nil {
 			t.Errorf("%s on hold: %v, and the node was told %q", action, err, node.told)
 		}
 	}

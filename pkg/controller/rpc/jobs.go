@@ -258,8 +258,8 @@ func (s *Server) nodeAction(action string) handler {
 }
 
 func (s *Server) cardAction(action string) handler {
-	return call(func(r *http.Request, _ auth.Identity, req *api.NodeAction) (done, error) {
-		return done{}, s.Engine.CardAction(r.Context(), action, r.PathValue("name"), r.PathValue("card"), req.Reason, s.Sessions)
+	return call(func(r *http.Request, id auth.Identity, req *api.NodeAction) (done, error) {
+		return done{}, s.Engine.CardAction(r.Context(), action, r.PathValue("name"), r.PathValue("card"), req.Reason, caller(id).User, s.Sessions)
 	})
 }
 

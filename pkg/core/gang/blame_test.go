@@ -58,6 +58,19 @@ func TestRefusedByOneAndStartedByAnotherIsTheNodes(t *testing.T) {
 	}
 }
 
+// A person's word clears what speaks against a node that is in service, too.
+func TestResumeTakesStrikes(t *testing.T) {
+	b := newBench(t, 2)
+	b.triedElsewhere("ada", api.BlameSite)
+	if n := b.w.Node("n1"); n.State != api.NodeUp || len(n.Strikes) != 1 {
+		t.Fatalf("%s, %v", n.State, n.Strikes)
+	}
+	b.must(NodeResume{Node: "n1"})
+	if n := b.w.Node("n1"); n.State != api.NodeUp || len(n.Strikes) != 0 {
+		t.Errorf("%s, %v", n.State, n.Strikes)
+	}
+}
+
 // What a user can bring about (an output that is a running program on one node alone) takes no
 // node out of service, however many jobs he has; three users who meet it do.
 func TestOneUserDrainsNoNode(t *testing.T) {

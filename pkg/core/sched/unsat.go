@@ -120,6 +120,9 @@ func nearestHint(d *cluster.Need, whole []*cluster.Node) string {
 		return ""
 	}
 	if found[0].less {
+		if a := d.Ask.Asked().Asked; a != nil && a.CardsBy == "gpus" && d.Size == 1 && strings.HasPrefix(found[0].text, "--gpus=") {
+			return "ask for " + found[0].text + " or less, or for more ranks: one has the cards of one node"
+		}
 		return "ask for " + found[0].text + " or less"
 	}
 	return "ask for " + found[0].text
@@ -221,7 +224,7 @@ func models(pool []*cluster.Node) string {
 		}
 	}
 	if len(order) == 0 {
-		return "its nodes have no cards"
+		return "gnoded found none on any of them: ginfo --cards, and its log says why"
 	}
 	slices.Sort(order)
 	for i, m := range order {

@@ -83,7 +83,7 @@ func TestUnsatisfiable(t *testing.T) {
 			`no node has 500 cards: the most is 8 on n[1-4]; ask for --gpus-per-rank=8 or less`},
 		{"nodes", api.Spec{Size: 20, MinNodes: 10, MaxNodes: 10}, in("gpu"), api.CodeUnsatisfiable,
 			`20 ranks do not fit on exactly 10 nodes, though every node were empty: each rank needs 1 CPU; ask for --nodes=5 or less`},
-		{"no cards at all", api.Spec{Size: 1, GPUsPerRank: 1}, in("cpu"), api.CodeUnsatisfiable, `no node has a card; its nodes have no cards`},
+		{"no cards at all", api.Spec{Size: 1, GPUsPerRank: 1}, in("cpu"), api.CodeUnsatisfiable, `no node has a card; gnoded found none on any of them: ginfo --cards, and its log says why`},
 		{"CPUs", api.Spec{Size: 1, CPUsPerRank: 100}, in("gpu"), api.CodeUnsatisfiable,
 			`no node has 100 CPUs for a rank: the most is 64 on n5; ask for --cpus-per-task=64 or less`},
 		{"memory", api.Spec{Size: 1, MemoryPerNode: 300 * plantest.GiB}, in("gpu"), api.CodeUnsatisfiable,

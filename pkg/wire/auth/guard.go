@@ -112,7 +112,7 @@ func (g *Guard) User(ctx context.Context, uid, gid uint32) Identity {
 func (g *Guard) user(ctx context.Context, uid, gid uint32) Identity {
 	host := uid == 0 || g.SingleUser && uid == g.Owner
 	if g.SingleUser && !host {
-		return Nobody
+		return refused("this controller serves the person who started it alone (gangd dev)")
 	}
 	name, err := g.people().Name(ctx, uid)
 	if err != nil {

@@ -156,7 +156,7 @@ func TestCut(t *testing.T) {
 
 func TestSingleUserKnowsNobodyElse(t *testing.T) {
 	g := &Guard{SingleUser: true, Owner: 1000, Admins: named("4242")}
-	if id := g.user(t.Context(), 4242, 4242); id != Nobody {
+	if id := g.user(t.Context(), 4242, 4242); id.Kind != KindNone || id.UID != 0 || id.User != "" || id.Admin || id.Why == "" {
 		t.Errorf("another user: %+v", id)
 	}
 	if id := g.user(t.Context(), 0, 0); !id.Admin || !id.Host {
