@@ -20,11 +20,13 @@ func tokenCommand() *cobra.Command {
 		Example: `  gangd token new                             a line for one node, good for an hour
   gangd token new --uses=8 --ttl=24h          one line for a rack
   gangd token new --login                     a line for a login host
+  gangd token list                            what can still be used
   gangd token revoke n3                       n3's certificates count no more`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(program.Timeout(tokenNewCommand()), program.Timeout(tokenRevokeCommand()))
+	cmd.AddCommand(program.Timeout(tokenNewCommand()), program.Timeout(tokenListCommand()), program.Timeout(tokenWithdrawCommand()),
+		program.Timeout(tokenRevokeCommand()))
 	return cmd
 }
 
@@ -69,6 +71,60 @@ func printLine(cmd *cobra.Command, ask *api.TokenRequest, ttl time.Duration) err
 	}
 	fmt.Fprintln(cmd.OutOrStdout(), reply.Line)
 	return nil
+}
+
+func tokenListCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "list the tokens that can still be used",
+		Long:  "What a token is was printed once, when it was made, and is kept nowhere. ID names it to gangd token withdraw.",
+		Example: `  gangd token list
+  gangd token list --json     for a script`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			reply, err := client.New().Tokens(cmd.Context())
+			if err != nil {
+				return err
+			}
+			out := cmd.OutOrStdout()
+			if asJSON {
+				return cli.WriteJSON(out, reply)
+			}
+			fmt.Fprintf(out, "%-8s  %-20s  %5s  %s\n", "ID", "FOR", "USES", "UNTIL")
+			for _, t := range reply.Tokens {
+				what := "any new node"
+				switch {
+				case t.Controller:
+					what = "a controller"
+				case t.Login && t.Node != "":
+					what = "login host " + t.Node
+				case t.Login:
+					what = "a login host"
+				case t.Node != "":
+					what = "node " + t.Node
+				}
+				fmt.Fprintf(out, "%-8s  %-20s  %5d  %s\n", t.ID, what, t.Uses, t.Expires.Local().Format("2006-01-02T15:04:05"))
+			}
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "as JSON")
+	return cmd
+}
+
+func tokenWithdrawCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "withdraw ID",
+		Short: "have nobody join with a token any more",
+		Long:  "Who has joined with it stays: gangd token revoke NODE.",
+		Example: `  gangd token list               has the ids
+  gangd token withdraw 3f8a0c1d`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return client.New().WithdrawToken(cmd.Context(), args[0])
+		},
+	}
 }
 
 func tokenRevokeCommand() *cobra.Command {

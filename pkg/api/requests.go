@@ -156,6 +156,27 @@ type TokenRequest struct {
 	TTLSeconds int64  `json:"ttl_seconds,omitempty"` // default one hour
 }
 
+// TokensReply is the answer of GET /v1/tokens: those with which somebody can still join.
+type TokensReply struct {
+	SchemaVersion int     `json:"schema_version"`
+	Tokens        []Token `json:"tokens"`
+}
+
+// Token is a join token as far as anybody but who got it may know: not what it is.
+type Token struct {
+	ID         string    `json:"id"`                   // for [TokenWithdrawal]
+	Node       string    `json:"node,omitempty"`       // only this node may use it
+	Login      bool      `json:"login,omitempty"`      // it makes a login host
+	Controller bool      `json:"controller,omitempty"` // it makes a controller
+	Uses       int       `json:"uses"`                 // that are left
+	Expires    time.Time `json:"expires"`
+}
+
+// TokenWithdrawal is the body of POST /v1/tokens/withdraw: nobody joins with it any more.
+type TokenWithdrawal struct {
+	ID string `json:"id"`
+}
+
 // RevokeRequest is the body of POST /v1/revoke: the node's certificates count no more.
 type RevokeRequest struct {
 	Node string `json:"node"`

@@ -425,6 +425,16 @@ func (c *Client) NewToken(ctx context.Context, r *api.TokenRequest) (*api.TokenR
 	return reply[api.TokenReply](ctx, c.call, "POST", "/v1/tokens", r)
 }
 
+// Tokens lists the join tokens that can still be used.
+func (c *Client) Tokens(ctx context.Context) (*api.TokensReply, error) {
+	return reply[api.TokensReply](ctx, c.call, "GET", "/v1/tokens", nil)
+}
+
+// WithdrawToken has nobody join with a token any more.
+func (c *Client) WithdrawToken(ctx context.Context, id string) error {
+	return c.call(ctx, "POST", "/v1/tokens/withdraw", &api.TokenWithdrawal{ID: id}, nil)
+}
+
 // Revoke makes a node's certificates worthless and cuts its session.
 func (c *Client) Revoke(ctx context.Context, node string) error {
 	return c.call(ctx, "POST", "/v1/revoke", &api.RevokeRequest{Node: node}, nil)

@@ -41,7 +41,7 @@ type Server struct {
 	Version  string
 	Started  time.Time
 	Metrics  http.Handler
-	Tokens   http.Handler // POST /v1/tokens
+	Tokens   http.Handler // /v1/tokens
 	Join     http.Handler // POST /v1/join
 	Renew    http.Handler // POST /v1/renew
 	Revoke   http.Handler // POST /v1/revoke
@@ -133,6 +133,8 @@ func (s *Server) routes() []route {
 		{"POST /v1/backup", auth.OpBackup, call(s.backup)},
 		{"POST /v1/reload", auth.OpReload, answer(s.reload)},
 		{"POST /v1/tokens", auth.OpToken, wrap(s.Tokens)},
+		{"GET /v1/tokens", auth.OpToken, wrap(s.Tokens)},
+		{"POST /v1/tokens/withdraw", auth.OpToken, wrap(s.Tokens)},
 		{"POST /v1/revoke", auth.OpToken, wrap(s.Revoke)},
 		{"GET /v1/controllers", auth.OpControllers, answer(s.controllers)},
 		{"POST /v1/controllers/{name}/remove", auth.OpToken, answer(s.removeController)},

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"strings"
 
 	"gangd/pkg/api"
 )
@@ -161,11 +162,27 @@ func (i *Issuer) issue(msg string, who subject, public any, r *http.Request) (an
 	return &joinReply{Certificate: der}, nil
 }
 
-// TokenHandler serves POST /v1/tokens with an [api.TokenRequest] for admins.
+// TokenHandler serves /v1/tokens for admins: GET, POST with an [api.TokenRequest], and below it withdraw with an [api.TokenWithdrawal].
 func (i *Issuer) TokenHandler() http.Handler {
 	return handle(func(r *http.Request) (any, error) {
 		if err := adminOnly(r); err != nil {
 			return nil, err
+		}
+		switch {
+		case r.Method == http.MethodGet && i.Tokens == nil:
+			return &api.TokensReply{SchemaVersion: api.SchemaVersion, Tokens: []api.Token{}}, nil
+		case r.Method == http.MethodGet:
+			return &api.TokensReply{SchemaVersion: api.SchemaVersion, Tokens: i.Tokens.List()}, nil
+		case strings.HasSuffix(r.URL.Path, "/withdraw") && i.Tokens != nil:
+			var ask api.TokenWithdrawal
+			if err := decode(r, &ask); err != nil {
+				return nil, err
+			}
+			if err := i.Tokens.Withdraw(ask.ID); err != nil {
+				return nil, err
+			}
+			i.Log.Info("join token withdrawn", "id", ask.ID)
+			return struct{}{}, nil
 		}
 		var ask api.TokenRequest
 		if err := decode(r, &ask); err != nil {

@@ -107,6 +107,35 @@ func (t *Tokens) New(ask api.TokenRequest) (string, error) {
 	})
 }
 
+// List are those that can still be used, the one that expires first first.
+func (t *Tokens) List() []api.Token {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	out := []api.Token{}
+	for _, r := range t.state.Tokens {
+		if r.Uses > 0 && t.now().Before(r.Expires) {
+			out = append(out, api.Token{ID: r.id(), Node: r.Node, Login: r.Login, Controller: r.Controller, Uses: r.Uses, Expires: r.Expires})
+		}
+	}
+	slices.SortStableFunc(out, func(a, b api.Token) int { return a.Expires.Compare(b.Expires) })
+	return out
+}
+
+// id names a token to people. It is no part of the token, of which it is the hash.
+func (r *tokenRow) id() string { return r.Hash[:min(len(r.Hash), 8)] }
+
+// Withdraw takes a token that nobody needs any more: on disk, before it returns nil.
+func (t *Tokens) Withdraw(id string) error {
+	return t.change(func(f *tokenFile) error {
+		left := slices.DeleteFunc(slices.Clone(f.Tokens), func(r tokenRow) bool { return r.id() == id })
+		if len(left) == len(f.Tokens) {
+			return &api.Error{Code: api.CodeNotFound, Message: fmt.Sprintf("no token %q", id), Hint: "gangd token list has those that can be used"}
+		}
+		f.Tokens = left
+		return nil
+	})
+}
+
 // use spends one use of the token for the node, on disk, before it returns nil; login is
 // whether the node becomes a login host.
 func (t *Tokens) use(token, node string) (login bool, err error) {

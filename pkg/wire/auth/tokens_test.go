@@ -70,6 +70,30 @@ func TestTokenExpires(t *testing.T) {
 	}
 }
 
+// A token is listed without what it is, and withdrawn before it was used.
+func TestTokensAreListedAndWithdrawn(t *testing.T) {
+	c := start(t)
+	line := c.line(t, api.TokenRequest{Node: "n1", TTLSeconds: 60})
+	c.line(t, api.TokenRequest{Login: true, Uses: 3, TTLSeconds: 30})
+	c.line(t, api.TokenRequest{TTLSeconds: 10})
+	c.Tokens.now = func() time.Time { return time.Now().Add(20 * time.Second) }
+	all := c.Tokens.List()
+	if len(all) != 2 || !all[0].Login || all[0].Uses != 3 || all[1].Node != "n1" || strings.Contains(line, all[1].ID) {
+		t.Fatalf("%+v", all)
+	}
+	if err := c.Tokens.Withdraw("00000000"); err == nil || err.Error() != `no token "00000000"; gangd token list has those that can be used` {
+		t.Errorf("%v", err)
+	}
+	if err := c.Tokens.Withdraw(all[1].ID); err != nil {
+		t.Fatal(err)
+	}
+	_, err := Join(context.Background(), line, "n1", t.TempDir())
+	wantCode(t, err, api.CodePermission)
+	if left := c.Tokens.List(); len(left) != 1 || left[0] != all[0] {
+		t.Errorf("%+v", left)
+	}
+}
+
 func TestTokenOfAnotherNode(t *testing.T) {
 	c := start(t)
 	line := c.line(t, api.TokenRequest{Node: "n1"})
