@@ -465,7 +465,7 @@ func (s *invented) events(r *http.Request) api.EventsReply {
 		for i, a := range d.Attempts {
 			out = append(out, ev(int64(10*i+2), back(a.StartTime)+2*time.Second, api.EventReserved, strings.Join(a.Nodes, ","), ""), ev(int64(10*i+3), back(a.StartTime), api.EventStarted, "", ""))
 			if a.Cause != "" {
-				out = append(out, ev(int64(10*i+4), back(a.EndTime), api.EventDrained, "", cmp.Or(a.Text, string(a.Cause))))
+				out = append(out, ev(int64(10*i+4), back(a.EndTime), api.EventDrainStarted, "", cmp.Or(a.Text, string(a.Cause))))
 			}
 		}
 	}

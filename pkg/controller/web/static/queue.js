@@ -244,7 +244,7 @@ export function queue(view) {
     return h('div', { ...props, class: 'tr one' + (run ? ' go' : ''), 'data-job': array ? null : j.job_id, 'data-array': array ? x.id : null },
       cell('plc r soft', order.place.get(j.job_id) && !run ? figure(order.place.get(j.job_id)) : mark(markOf(lead))),
       cell('ref', link(target, ref)), cell('nam', fold, link(target, j.name), h('small', { class: 'only-narrow soft' }, ` ${array ? x.id : j.ref} ${j.user}`)),
-      cell('usr', j.user), cell('acct soft', j.account || ''), cell('prt soft', j.partition), h('span', { class: 'crd r', role: 'cell', 'data-u': cards === 1 ? ' card' : ' cards' }, figure(cards)),
+      cell('usr', j.user), cell('acct soft', j.account || ''), h('span', { class: 'prt soft', role: 'cell', title: j.partition }, j.partition), h('span', { class: 'crd r', role: 'cell', 'data-u': cards === 1 ? ' card' : ' cards' }, figure(cards)),
       cell('lim', h('span', { class: gone > 90 ? 'wait' : null }, over ? '' : limit ? run ? `${rough(Math.max(0, limit - (seconds() - run.start_time)))} of ${rough(limit)}` : rough(limit) : 'no limit'), array ? meter(arrayParts(n)) : run && limit ? meter([[gone, gone > 90 ? 'wait' : '']], `${Math.round(gone)} % of its time is over`) : ''),
       cell('age r', over ? j.start_time ? rough(j.end_time - j.start_time) : '' : rough(seconds() - (run ? run.start_time : j.submit_time))),
       cell('beg r', run || over ? '' : s?.at ? s.at - seconds() < 60 ? 'now' : soon(s.at) : '–'),
