@@ -388,7 +388,7 @@ func (s *invented) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.mu.Lock()
 	case strings.HasSuffix(path, "/why"):
 		j := s.find(strings.Split(path, "/")[3])
-		say(api.WhyReply{SchemaVersion: 1, JobID: j.JobID, State: j.State, Reason: j.Reason, Why: s.why()})
+		say(api.WhyReply{SchemaVersion: 1, JobID: j.JobID, State: j.State, Reason: j.Reason, Why: s.why(j)})
 	case strings.HasSuffix(path, "/script"):
 		_, _ = io.WriteString(w, "#!/bin/bash\n#GANG --size=8 --gpus-per-rank=1 --vram=40G\n#GANG --time=12:00:00 --signal=USR1@120 --requeue\n\nexport NCCL_DEBUG=WARN\nsource ~/env/bin/activate\npython train.py --config conf/sft.yaml --resume auto \"$@\"\n")
 	case strings.HasPrefix(path, "/v1/jobs/"):
@@ -408,8 +408,16 @@ func (s *invented) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// why is what the first of the queue waits for.
-func (s *invented) why() string {
+// why is what a job waits for: the first of the queue as it is told in full.
+func (s *invented) why(j *api.Job) string {
+	if len(s.order.Starts) == 0 || s.order.Starts[0].Job != j.JobID {
+		for _, w := range s.order.Whys {
+			if w.Jobs == strconv.FormatInt(j.JobID, 10) {
+				return w.Text + "\n"
+			}
+		}
+		return "waits for " + cmp.Or(strings.TrimSuffix(j.Dependency, "(unfulfilled)"), "its turn") + "\n"
+	}
 	start := s.order.Starts[0].At.Format(time.TimeOnly)
 	return fmt.Sprintf("1st of %d in the queue; %s\nh[02-05] are kept for it; starts there at the latest at %s, by the time limits of what runs there, unless gangs that need less come before\n",
 		strings.Count(s.order.Order, ",")+1, s.order.Whys[0].Text, start) +

@@ -34,7 +34,7 @@ function nice(v) {
 // day draws the last 24 hours: cards given and busy above, cards that were waited for below.
 export function day(el, d, said) {
   const draw = (W) => {
-    const n = d.given.length, one = Boolean(d.node), top = 10, mid = one ? 148 : 112, low = 148, H = 168, L = 32, R = W < 520 ? 8 : 104;
+    const n = d.given.length, one = Boolean(d.node), top = 10, mid = one ? 148 : 112, low = 148, H = 168, L = Math.max(1, ...d.usable) < 1000 ? 32 : 44, R = W < 520 ? 8 : 104;
     const most = nice(Math.max(1, ...d.usable, ...d.given)), asked = nice(Math.max(1, ...d.asked));
     const x = (i) => +(L + i / n * (W - L - R)).toFixed(1), y = (v) => +(mid - v / most * (mid - top)).toFixed(1), z = (v) => +(low - v / asked * 28).toFixed(1);
     const begin = d.start, step = d.step_seconds, kids = [];

@@ -95,13 +95,13 @@ export function meter(parts, label) {
 export const box = (title, ...kids) => h('section', { class: 'box' }, title && h('h2', null, title), ...kids);
 export const head2 = (title, says, ...more) => h('div', { class: 'row titled' }, h('h2', null, title), h('span', { class: 'grow' }), says && h('small', { class: 'soft' }, says), ...more);
 
-// table of names, where a name that ends with | is of figures, and rows of cells.
+// table of names and rows of cells. What stands behind a name: | it is of figures; on a phone ~ has a line of its own, and ^ is not there.
 export function table(label, names, rows) {
-  const right = names.map((n) => n.endsWith('|'));
-  const cls = (i) => (right[i] ? 'r' : null);
-  return h('div', { class: 'wide', tabindex: '0', role: 'region', 'aria-label': label },
-    h('table', { class: 'sum' }, h('thead', null, h('tr', null, names.map((n, i) => h('th', { scope: 'col', class: cls(i) }, n.replace('|', ''))))),
-      h('tbody', null, rows.map((r) => h('tr', { class: r.class }, (r.cells || r).map((c, i) => h('td', { class: cls(i) }, c ?? '')))))));
+  const marks = names.map((n) => n.match(/[|~^]*$/)[0]), heads = names.map((n, i) => n.slice(0, n.length - marks[i].length)), stacked = marks.some((m) => m.includes('~'));
+  const cls = (i) => [marks[i].includes('|') && 'r', marks[i].includes('~') && 'own', marks[i].includes('^') && 'big-only'].filter(Boolean).join(' ') || null;
+  return h('div', { class: 'wide' + (stacked ? ' stack' : ''), tabindex: '0', role: 'region', 'aria-label': label },
+    h('table', { class: 'sum' }, h('thead', null, h('tr', null, heads.map((n, i) => h('th', { scope: 'col', class: cls(i) }, n)))),
+      h('tbody', null, rows.map((r) => h('tr', { class: r.class }, (r.cells || r).map((c, i) => h('td', { class: cls(i), 'data-h': stacked && marks[i].includes('|') ? (heads[i] === 'cards' && String(c) === '1' ? 'card' : heads[i]) : null }, c ?? '')))))));
 }
 
 export const facts = (list) => h('dl', { class: 'facts' }, list.filter(([, v]) => v !== '' && v !== undefined && v !== null && v !== false).map(([k, v]) => [h('dt', null, k), h('dd', null, v)]));

@@ -243,7 +243,7 @@ function attempts(j, list) {
   marks.push({ at: end, text: seconds(j.end_time) ? clock(end) : 'now', end: true });
   const cards = (a) => (a.gpu_seconds || (a.cause ? 0 : j.cards * (now - seconds(a.start_time))));
   return [head2('Attempts', 'pale: waited; blue: runs; grey: ended through no fault of its own; red: its own failure'), axis(parts, begin, end, marks.filter((m) => m.end || (end - m.at) / Math.max(1, end - begin) > 0.12)),
-    table('Attempts', ['#|', 'started', 'ran|', 'ended because', 'card time|', 'most VRAM|'], [...list].reverse().map((a) => [a.attempt, h('span', { title: iso(seconds(a.start_time)) }, clock(seconds(a.start_time))), span((seconds(a.end_time) || now) - seconds(a.start_time)),
+    table('Attempts', ['#', 'started', 'ran|', 'ended because~', 'card time|^', 'most VRAM|^'], [...list].reverse().map((a) => [a.attempt, h('span', { title: iso(seconds(a.start_time)) }, clock(seconds(a.start_time))), span((seconds(a.end_time) || now) - seconds(a.start_time)),
       a.cause ? [mark(a.cause === 'completed' || !isOwnFault(a.cause) ? 'over' : 'trouble'), causeWords(a.cause), a.trigger_rank === undefined ? '' : `, rank ${a.trigger_rank}`, a.text ? `: ${a.text}` : '', a.started_by ? `; reported first: ${a.started_by.text}` : '', a.stacks && !(a.text || '').endsWith(a.stacks.text) ? `; when it was stopped: ${a.stacks.text}` : ''] : [mark('runs'), 'runs'], hours(cards(a)), a.vram_peak_bytes ? bytes(a.vram_peak_bytes) : '–']))];
 }
 
@@ -256,9 +256,9 @@ function order_(a) {
 }
 
 export function tale(e) {
-  const out = [e.text, e.cause && `cause ${e.cause}`, e.trigger !== undefined && `rank ${e.trigger}`, e.rank !== undefined && `rank ${e.rank}`, e.node, e.nodes && e.nodes.join(' '), e.signal, e.outcome, e.forced && 'by force',
+  const out = [e.text, e.cause && `cause ${e.cause}`, e.trigger != null && `rank ${e.trigger}`, e.rank != null && `rank ${e.rank}`, e.node, e.nodes && e.nodes.join(' '), e.signal, e.outcome, e.forced && 'by force',
     e.exit_code !== undefined && `exit ${e.exit_code}`, e.bytes && bytes(e.bytes), e.seconds && `${e.seconds.toFixed(1)} s`, e.state];
   return told(out.filter(Boolean).join(', '));
 }
 
-export const tales = (events, title) => [h('h2', null, title || 'Story'), table(title || 'Story', ['when', 'what', ''], [...events].reverse().slice(0, 200).map((e) => [h('span', { class: 'soft when', title: iso(seconds(e.time)) }, clock(seconds(e.time), true)), e.type.replaceAll('_', ' '), tale(e)]))];
+export const tales = (events, title) => [h('h2', null, title || 'Story'), table(title || 'Story', ['when', 'what', '~'], [...events].reverse().slice(0, 200).map((e) => [h('span', { class: 'soft when', title: iso(seconds(e.time)) }, clock(seconds(e.time), true)), e.type.replaceAll('_', ' '), tale(e)]))];

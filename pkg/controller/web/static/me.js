@@ -38,7 +38,7 @@ export function me(view) {
         : [stateWords(j), j.time_limit_seconds ? `, ${rough(Math.max(0, j.start_time + j.time_limit_seconds - now))} left` : ''];
       return [[jobLink({ ref: array || j.ref }, `${array ? refOf(array, all) : j.ref} ${j.name}`)], [mark(markOf(j)), what], String(all.reduce((n, x) => n + (x.cards || 0), 0)), rough(now - (j.start_time || j.submit_time))];
     });
-    keep(mine, JSON.stringify([list.map((j) => [j.job_id, j.state, j.reason, place(j), order.whys.get(j.job_id)]), Math.floor(now / 30)]), () => [h('h2', null, 'Mine now'), rows.length ? table('My jobs', ['job', 'state', 'cards|', 'ran, waited|'], rows) : empty('Nothing of yours runs or waits.', h('code', null, 'gsubmit job.sh'), ' submits a job.')]);
+    keep(mine, JSON.stringify([list.map((j) => [j.job_id, j.state, j.reason, place(j), order.whys.get(j.job_id)]), Math.floor(now / 30)]), () => [h('h2', null, 'Mine now'), rows.length ? table('My jobs', ['job', 'state~', 'cards|', 'ran, waited|^'], rows) : empty('Nothing of yours runs or waits.', h('code', null, 'gsubmit job.sh'), ' submits a job.')]);
   }
 
   async function ledger() {
@@ -86,7 +86,7 @@ export function me(view) {
     }
     const list = grouped(all.sort((a, b) => seconds(b.job.end_time) - seconds(a.job.end_time)).map((d) => ({ ...d.job, cards: d.cards, busy: d.attempts.at(-1)?.efficiency?.gpu_percent, array: d.job.array_job_id || 0, ref: d.job.array_job_id ? `${d.job.array_job_id}_${d.job.array_index}` : String(d.job.job_id) })));
     past.replaceChildren(head2('Ended in the last 7 days', ''), h('p', { class: 'soft s', id: 'week' }, `${count(all.length, 'job')}, ${hours(total)} of card time`),
-      list.length ? table('My jobs of 7 days', ['job', 'how it ended', 'card time|', 'busy|'], list.slice(0, 10).map(({ j, all: e, array }) => [jobLink({ ref: array || j.ref }, `${array ? refOf(array, e) : j.ref} ${j.name}`), array ? arrayWords(counts(e)) : h('span', { class: toneOf(j) === 'bad' ? 'bad' : null }, mark(markOf(j)), j.verdict || stateWords(j), `, ${clock(seconds(j.end_time))}`),
+      list.length ? table('My jobs of 7 days', ['job', 'how it ended~', 'card time|', 'busy|^'], list.slice(0, 10).map(({ j, all: e, array }) => [jobLink({ ref: array || j.ref }, `${array ? refOf(array, e) : j.ref} ${j.name}`), array ? arrayWords(counts(e)) : h('span', { class: toneOf(j) === 'bad' ? 'bad' : null }, mark(markOf(j)), j.verdict || stateWords(j), `, ${clock(seconds(j.end_time))}`),
         hours(e.reduce((s, x) => s + x.cards, 0)), array ? '' : percent(j.busy)])) : empty('None.'), list.length > 10 ? h('p', { class: 'soft s' }, `The last 10 of ${list.length}; `, h('code', null, 'gacct --me --since=7d'), ' has them all.') : '');
     advice.hidden = !told.size;
     advice.replaceChildren(h('h2', null, 'Advice'), h('ul', null, [...told.values()].sort((a, b) => b.cards - a.cards).slice(0, 5).map((x) => h('li', null, jobLink({ ref: String(x.d.job.job_id) }, x.d.job.name), `: ${x.text}`, x.n > 1 ? ` (and ${x.n - 1} like it)` : ''))));

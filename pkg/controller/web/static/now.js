@@ -44,8 +44,8 @@ function tiles(f) {
   const of = (n) => 100 * n / Math.max(1, f.cards), busy = f.known ? Math.round(f.busy / f.known) : -1;
   const outs = [f.nodesOut && count(f.nodesOut, 'node'), f.cardsOut && count(f.cardsOut, 'card')].filter(Boolean).join(', ');
   return [
-    tile('tile-cards', 'Cards', [h('span', null, f.given, h('small', null, ' given')), ' ', h('span', null, f.free, h('small', null, ' free'))], [[of(f.given)], [of(f.free), 'none'], [of(f.out), 'bad']],
-      !f.cards ? nodes.size ? 'no node has a card' : 'no node has joined' : [`of ${f.cards}`, f.out || f.nodesOut ? ['; ', h('span', { class: 'bad' }, `${f.out} out: ${outs || 'of use'}`)] : '; all in service'], `${f.given} of ${f.cards} cards given, ${f.free} free, ${f.out} out of service`),
+    tile('tile-cards', 'Cards', [h('span', null, figure(f.given), h('small', null, ' given')), ' ', h('span', null, figure(f.free), h('small', null, ' free'))], [[of(f.given)], [of(f.free), 'none'], [of(f.out), 'bad']],
+      !f.cards ? nodes.size ? 'no node has a card' : 'no node has joined' : [`of ${figure(f.cards)}`, f.out || f.nodesOut ? ['; ', h('span', { class: 'bad' }, `${f.out} out: ${outs || 'of use'}`)] : '; all in service'], `${f.given} of ${f.cards} cards given, ${f.free} free, ${f.out} out of service`),
     tile('tile-busy', 'Busy of given', busy < 0 ? '–' : `${busy} %`, [[Math.max(0, busy)]], f.idle ? h('a', { href: '/queue', class: 'wait', id: 'idle', onclick: showIdle }, count(f.idle, 'held card') + ' idle') : f.given ? busy < 0 ? 'how busy they are is unknown' : 'no held card is idle' : 'no card is given', busy < 0 ? 'unknown' : `${busy} percent busy`),
     tile('tile-runs', 'Running', count(f.runs, 'job'), [[of(f.given)]], f.runs ? `of ${count(f.users.size, 'user')}; ${f.soon || 'none'} ${f.soon > 1 ? 'end' : 'ends'} within 1 h` : 'nothing runs', `${f.given} of ${f.cards} cards`),
     tile('tile-waits', 'Waiting', count(f.waits, 'job'), [[Math.min(100, 100 * (f.waits - f.later) / Math.max(1, f.waits)), 'wait'], [100 * f.later / Math.max(1, f.waits), 'none']],
