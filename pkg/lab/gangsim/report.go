@@ -89,9 +89,9 @@ func page(in *input, runs []*played) ([]byte, error) {
 		if len(runs) > 1 {
 			name = r.policy.name + ": "
 		}
-		p.Tiles = append(p.Tiles, plot.Tile{Name: name + "average queue delay", Value: span(r.Delay.Average), Says: "longest " +
-			span(r.Delay.Max)},
-			plot.Tile{Name: name + "average completion time", Value: span(r.Completion.Average), Says: "all done after " + span(r.Makespan)},
+		p.Tiles = append(p.Tiles, plot.Tile{Name: name + "average queue delay", Value: inWords(r.Delay.Average), Says: "longest " +
+			inWords(r.Delay.Max)},
+			plot.Tile{Name: name + "average completion time", Value: inWords(r.Completion.Average), Says: "all done after " + inWords(r.Makespan)},
 			plot.Tile{Name: name + "cards in use", Value: percent(r.Utilisation), Says: fmt.Sprintf("%.0f card-hours done again",
 				r.LostSeconds/3600)})
 		if len(runs) > 2 { // of many runs the table says it better

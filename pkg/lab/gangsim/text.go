@@ -67,9 +67,9 @@ var groups = []figuresOf{
 var costs = figuresOf{"What the simulation took", []row{
 	{"plans", func(r *played) string { return strconv.Itoa(r.Plans) }, nil, false},
 	{"time of a plan, average", func(r *played) string {
-		return (r.PlanTime / time.Duration(max(1, r.Plans))).Round(time.Microsecond).String()
+		return millis(r.PlanTime / time.Duration(max(1, r.Plans)))
 	}, nil, false},
-	{"time of a plan, longest", func(r *played) string { return r.PlanMax.Round(time.Microsecond).String() }, nil, false},
+	{"time of a plan, longest", func(r *played) string { return millis(r.PlanMax) }, nil, false},
 	{"jobs simulated a second", func(r *played) string { return fmt.Sprintf("%.0f", r.JobsPerSecond) }, nil, false},
 	{"jobs a second of CPU time", func(r *played) string { return fmt.Sprintf("%.0f", float64(r.Jobs)/max(1e-6, r.cpu.Seconds())) }, nil,
 		false},
@@ -126,6 +126,19 @@ func widthName(w *replay.Width) string {
 		cards = "one card or none"
 	}
 	return fmt.Sprintf("%s of %s", thousands(float64(w.Jobs)), cards)
+}
+
+// inWords is span where one unit is enough.
+func inWords(s float64) string {
+	switch {
+	case s >= 2*86400:
+		return fmt.Sprintf("%.1f d", s/86400)
+	case s >= 7200:
+		return fmt.Sprintf("%.1f h", s/3600)
+	case s >= 120:
+		return fmt.Sprintf("%.0f min", s/60)
+	}
+	return fmt.Sprintf("%.0f s", s)
 }
 
 // span writes seconds with what they are in the unit that fits: "20,232 s (5.6 h)".
@@ -257,4 +270,8 @@ func writeJobs(path string, runs []*played) (err error) {
 	}
 	w.Flush()
 	return cmp.Or(w.Error(), b.Flush())
+}
+
+func millis(d time.Duration) string {
+	return fmt.Sprintf("%.1f ms", float64(d)/float64(time.Millisecond))
 }

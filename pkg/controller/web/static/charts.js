@@ -1,6 +1,6 @@
 // Drawings: the last day, bars by day, attempts on a time axis, a strip a card, a line with its band. All have words beside them.
 import { h, svg } from './dom.js';
-import { clock, hours, two } from './words.js';
+import { clock, figure, hours, two } from './words.js';
 
 const path = (d, props) => svg('path', { d, ...props });
 const label = (x, y, text, props) => svg('text', { x, y, ...props }, text);
@@ -45,12 +45,12 @@ export function day(el, d, said) {
       kids.push(svg('line', { x1: X, x2: X, y1: top, y2: low, class: 'grid' }), label(X, 164, `${two(new Date(t * 1000).getHours())}:00`, { 'text-anchor': 'middle' }));
     }
     kids.push(label(W - R, 164, 'now', { 'text-anchor': 'end' }));
-    for (const v of [0, most / 2, most]) if (Number.isInteger(v)) kids.push(label(L - 6, y(v) + 4, String(v), { 'text-anchor': 'end' }));
+    for (const v of [0, most / 2, most]) if (Number.isInteger(v)) kids.push(label(L - 6, y(v) + 4, figure(v), { 'text-anchor': 'end' }));
     kids.push(path(steps(d.given, x, y, mid), { class: 'given' }), path(steps(d.busy, x, y, mid), { class: 'busy' }), path(steps(d.given, x, y), { class: 'given-line' }),
       path(steps(d.usable, x, y), { class: 'usable' }), one ? '' : path(steps(d.asked, x, z, low), { class: 'asked' }));
     const i = d.given.findLastIndex((v) => v !== null);
     if (R > 20 && i >= 0) {
-      const at = [[y(d.usable[i]) - 4, `${d.usable[i]} usable`, 'soft'], [y(d.given[i]) + 4, `${d.given[i]} given`, 'run'], [d.busy[i] === null ? -1 : y(d.busy[i]) + 12, `${d.busy[i]} busy`, 'run'], [one ? -1 : z(d.asked[i]) + 6, `${d.asked[i]} waited for`, 'wait']].filter(([Y]) => Y >= 0);
+      const at = [[y(d.usable[i]) - 4, `${figure(d.usable[i])} usable`, 'soft'], [y(d.given[i]) + 4, `${figure(d.given[i])} given`, 'run'], [d.busy[i] === null ? -1 : y(d.busy[i]) + 12, `${figure(d.busy[i])} busy`, 'run'], [one ? -1 : z(d.asked[i]) + 6, `${figure(d.asked[i])} waited for`, 'wait']].filter(([Y]) => Y >= 0);
       for (let k = 1; k < at.length; k++) at[k][0] = Math.max(at[k][0], at[k - 1][0] + 14);
       for (const [Y, text, tone] of at) kids.push(label(W - R + 8, Y, text, { class: tone }));
     }

@@ -4,7 +4,7 @@ import { jobs, nodes, order, state, onChange } from './live.js';
 import { paint, hueOf } from './hues.js';
 import { day } from './charts.js';
 import { showIdle } from './queue.js';
-import { bytes, count, ended, soon, span } from './words.js';
+import { bytes, count, ended, figure, soon, span } from './words.js';
 
 const away = (n) => n.state !== 'up' && n.state !== 'draining';
 const out = (c) => c.state !== 'ok' || c.strangers_bytes > 0;
@@ -249,7 +249,7 @@ export function now(view) {
       const el = [...grid.querySelectorAll('.part')].find((x) => x.dataset.part === p);
       if (!el) continue;
       const cards = list.flatMap((n) => (n.state === 'up' ? n.cards : [])), given = cards.filter((c) => c.jobs.length).length, idle = cards.filter((c) => c.jobs.length && c.utilization >= 0 && c.utilization < idleBelow).length, bad = list.filter(trouble).length;
-      el.replaceChildren(h('b', null, p), h('span', { class: 'soft' }, `${count(list.length, 'node')}; ${given} of ${cards.length} cards given, ${cards.filter((c) => !c.jobs.length && !out(c)).length} free`),
+      el.replaceChildren(h('b', null, p), h('span', { class: 'soft' }, `${count(list.length, 'node')}; ${figure(given)} of ${figure(cards.length)} cards given, ${figure(cards.filter((c) => !c.jobs.length && !out(c)).length)} free`),
         idle ? h('span', { class: 'wait' }, count(idle, 'held card') + ' idle') : '', bad ? h('span', { class: 'bad' }, mark('trouble'), bad === 1 ? '1 node needs a look' : `${bad} nodes need a look`) : '');
     }
   }
