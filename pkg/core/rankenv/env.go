@@ -45,8 +45,8 @@ func setOf(words string) map[string]bool {
 // inherited reports that a variable of the submitter is the job's too. What srun in it exports is asked
 // for at the submission.
 func inherited(name string) bool {
-	return name == "SLURM_EXPORT_ENV" || askedOfSteps[name] || !aboutOneJob[name] && !strings.HasPrefix(name, rolePeers) && !strings.HasPrefix(name, "SLURM_") &&
-		!strings.HasPrefix(name, "SLURMD_")
+	return name == "SLURM_EXPORT_ENV" || askedOfSteps[name] || !aboutOneJob[name] && !strings.HasPrefix(name, rolePeers) &&
+		!strings.HasPrefix(name, "SLURM_") && !strings.HasPrefix(name, "SLURMD_")
 }
 
 // env is an environment in order, each name once.
