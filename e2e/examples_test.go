@@ -143,3 +143,30 @@ echo kept > "$GANG_CHECKPOINT_DIR/x"; touch up; sleep 600`)
 	c.wait(id, api.JobCompleted)
 	c.until("the empty directory is gone", func() bool { _, err := os.Stat(filepath.Join(c.tmp, ".gang")); return os.IsNotExist(err) })
 }
+
+// The launchers of examples/ray and examples/torchrun, with small programs in the place of ray and torchrun: the workers come when the head
+// listens, its driver's end is the job's, and each node of torchrun's knows its place.
+func TestExampleLaunchers(t *testing.T) {
+	t.Parallel()
+	tool.Need(t, "python3")
+	c := start(t, "--nodes=3", "--gpus=2x80G", "--cpus=4")
+	c.script("ray", "#!/bin/sh\ncase $2 in\n--head) sleep 0.3; echo head $* > ray.head ;;\n*) cat ray.head > ray.worker.$GANG_ROLE_RANK; echo $* >> ray.worker.$GANG_ROLE_RANK; exec sleep 600 ;;\nesac\n")
+	c.script("torchrun", "#!/bin/sh\necho $* > torchrun.$GANG_ROLE_RANK\n")
+	c.script("driver.py", "import os, time\nwhile not (os.path.exists('ray.worker.0') and os.path.exists('ray.worker.1')): time.sleep(0.05)\nprint('driven')\n")
+	bins := "--export=ALL,PATH=" + c.tmp + ":" + c.bin + ":" + os.Getenv("PATH")
+	for _, name := range []string{"ray/ray.sh", "torchrun/torchrun.sh"} {
+		c.example(name)
+	}
+	ray := c.submit(bins, "--output=ray.out", "ray.sh", "driver.py")
+	c.wait(ray, api.JobCompleted)
+	train := c.submit(bins, "torchrun.sh", "train.py", "--steps", "3")
+	c.wait(train, api.JobCompleted)
+	for rank := range 2 {
+		if got := c.read(fmt.Sprintf("ray.worker.%d", rank)); !strings.HasPrefix(got, "head start --head --node-ip-address=") || !strings.Contains(got, "start --address=") {
+			t.Errorf("worker %d: %q", rank, got)
+		}
+		if got := c.read(fmt.Sprintf("torchrun.%d", rank)); !strings.HasPrefix(got, fmt.Sprintf("--nnodes=2 --node-rank=%d --nproc-per-node=2 --master-addr=", rank)) || !strings.HasSuffix(got, " train.py --steps 3\n") {
+			t.Errorf("torchrun of rank %d: %q", rank, got)
+		}
+	}
+}
