@@ -249,16 +249,16 @@ func TestReload(t *testing.T) {
 	if r, _, _ := c.reload(); len(r.Changes) != 1 || len(r.Restart) != 1 || r.Restart[0].Key != "log_format" {
 		t.Errorf("%+v", r)
 	}
-	c.slurmNames()
+	scontrol := c.fromBin(c.slurmNames(), "scontrol")
 	c.must("gctl", "partition", "update", "main", "--max-time=1h")
-	limit := func() string { return c.must("gctl", "show", "partition", "main", "--json") }
+	limit := func() string { return c.must("gctl", "show", "partition", "main") }
 	changed := limit()
 	c.edit("gangd", c.base+"grace = -1\n")
-	if _, errs, code := c.run("scontrol", "reconfigure"); code != 1 || !strings.Contains(errs, fmt.Sprintf("%s:%d:", c.file("gangd"), lines+1)) || limit() != changed {
+	if _, errs, code := c.run(scontrol, "reconfigure"); code != 1 || !strings.Contains(errs, fmt.Sprintf("%s:%d:", c.file("gangd"), lines+1)) || limit() != changed {
 		t.Errorf("scontrol reconfigure of a wrong file: exit %d, %s", code, errs)
 	}
 	c.edit("gangd", c.base+"log_format = \"json\"\ngrace = \"9s\"\n")
-	if out, errs, code := c.run("scontrol", "reconfigure"); code != 0 || out != "" || errs != "log_format takes a restart of gangd\n" || limit() == changed {
+	if out, errs, code := c.run(scontrol, "reconfigure"); code != 0 || out != "" || errs != "log_format takes a restart of gangd\n" || limit() == changed {
 		t.Errorf("scontrol reconfigure: exit %d, %q %q\n%s", code, out, errs, limit())
 	}
 	if r, _, _ := c.reload(); len(r.Changes) != 0 {
