@@ -107,7 +107,8 @@ func (s *submission) run(ctx context.Context, args []string) error {
 func (s *submission) misplaced(file string, args []string) {
 	for _, arg := range args {
 		word, _, _ := strings.Cut(arg, "=")
-		if name, long := strings.CutPrefix(word, "--"); !s.silent && long && slices.ContainsFunc(script.Options, func(o script.Option) bool { return o.Long == name }) {
+		name, long := strings.CutPrefix(word, "--")
+		if !s.silent && long && slices.ContainsFunc(script.Options, func(o script.Option) bool { return o.Long == name }) {
 			s.warn("%s stands behind the script and goes to it; for the job: gsubmit %s %s", arg, arg, file)
 		}
 	}
