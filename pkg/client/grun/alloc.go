@@ -173,9 +173,15 @@ func (r *run) submit(h *hold.Client, name string) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
+	if req.Spec.Hold && r.immediateSet && r.slurms {
+		return 0, failure("error: Unable to allocate resources: Job dependency problem")
+	}
 	reply, err := r.client.Submit(r.ctx, req)
 	if err != nil {
 		return 0, r.failed(r.unallocated(err))
+	}
+	if req.Spec.Hold && r.slurms {
+		r.note("Job is in held state, pending scheduler release")
 	}
 	return reply.JobID, nil
 }

@@ -203,18 +203,44 @@ func (r *run) badValue(err error) error {
 	return usage
 }
 
+// forms is how the command is called, by the name that it was called by.
+func (r *run) forms() string {
+	switch r.name {
+	case "srun":
+		return "srun [OPTION]... executable [ARG]... [ : [OPTION]... executable [ARG]... ]..."
+	case "salloc":
+		return "salloc [OPTION]... [ : [OPTION]... ]... [command [ARG]...]"
+	}
+	return usage
+}
+
+// slurmsGroups are the titles by which programs look for options in the help of srun.
+var slurmsGroups = map[string]string{groupStep: "Parallel run options", groupRes: "Consumable resources related options",
+	groupAlloc: "Constraint options", groupInfo: "Help options"}
+
+// grouped is the options in the groups of the help.
+func (r *run) grouped() []Option {
+	all := slices.Clone(options)
+	for i := range all {
+		if title := slurmsGroups[all[i].Group]; title != "" && r.slurms {
+			all[i].Group = title
+		}
+	}
+	return all
+}
+
 func (r *run) inform() bool {
 	switch {
 	case r.help && r.helpTopic == "slurm":
 		Lists().Write(r.out)
 	case r.help:
-		fmt.Fprintf(r.out, "%s: run tasks in an allocation, or in one of their own\n\nExamples:\n%s\n\nUsage: %s\n", r.name, examples, usage)
-		cmdline.WriteHelp(r.out, options, func(o *Option) bool { return o.Help != "" })
+		fmt.Fprintf(r.out, "%s: run tasks in an allocation, or in one of their own\n\nExamples:\n%s\n\nUsage: %s\n", r.name, examples, r.forms())
+		cmdline.WriteHelp(r.out, r.grouped(), func(o *Option) bool { return o.Help != "" })
 		fmt.Fprint(r.out, "\nsrun's options: grun --help=slurm\nManual: man grun\n")
 	case r.helpTopic == "mpi":
 		fmt.Fprint(r.out, "MPI plugin types are...\n\tnone\n\tpmi2\n\tpmix\n")
 	case r.usage:
-		fmt.Fprintf(r.out, "usage: %s\n", usage)
+		fmt.Fprintf(r.out, "%s: %s\n", map[bool]string{true: "Usage", false: "usage"}[r.slurms], r.forms())
 	case r.version && r.name != "grun":
 		slurm.PrintVersion(r.name, cmdline.Streams{Out: r.out, Err: r.err})
 	case r.version:

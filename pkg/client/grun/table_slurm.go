@@ -2,6 +2,7 @@ package grun
 
 import (
 	"fmt"
+	"os"
 	"strconv"
 	"strings"
 
@@ -39,7 +40,15 @@ var hints = []Option{
 	hint("wckey", 0, value, "KEY", "accepted without effect: the key is not recorded"),
 	hint("msg-timeout", 0, value, "SECONDS", "accepted without effect: a lost connection is noticed by itself"),
 	hint("threads", 'T', value, "N", "accepted without effect: nodes connect by themselves"),
-	hint("preserve-env", 'E', noValue, "", "accepted without effect: -N and -n of the command line set SLURM_NNODES and SLURM_NTASKS"),
+	{Long: "preserve-env", Short: 'E', Kind: noValue, List: exact, Group: groupEnv, Help: "leave SLURM_NNODES and SLURM_NTASKS as they are, whatever -N and -n say",
+		Set: func(a *ask, _ string) error {
+			for _, name := range []string{"SLURM_NNODES", "SLURM_NTASKS"} {
+				if v := os.Getenv(name); v != "" {
+					a.extra = append(a.extra, name+"="+v)
+				}
+			}
+			return nil
+		}},
 	hint("use-min-nodes", 0, noValue, "", "accepted without effect: the fewest nodes are taken anyway"),
 	hint("segment", 0, value, "NODES", "accepted without effect: near nodes are taken where it can be"),
 	hint("spread-job", 0, noValue, "", "accepted without effect: tasks are spread over the nodes of the step anyway"),

@@ -76,6 +76,19 @@ func setContiguous(u *jobUpdate, v string) error {
 	return &invalidValue{"Contiguous"}
 }
 
+const (
+	noQOS = "gangd has no quality of service; Partition= and Priority= choose"
+	noKey = "the key is not recorded; Account= and Comment= are"
+)
+
+// noEffect takes what changes nothing here, and says so.
+func noEffect(name, why string) setJob {
+	return func(u *jobUpdate, _ string) error {
+		u.warn = append(u.warn, name+" has no effect: "+why)
+		return nil
+	}
+}
+
 const asked = "what a job asks for is fixed at its submission; submit it once more with other options"
 
 func listParameters[Set any](what string, all []parameter[Set]) cmdline.Lists {
@@ -99,7 +112,7 @@ var jobParameters = []parameter[setJob]{
 	{"CoreSpec", 4, cmdline.Refused, asked, nil},
 	{"CPUsPerTask", 9, cmdline.Exact, "of a waiting job", ask("cpus-per-task")},
 	{"Deadline", 3, cmdline.Exact, "", setDeadline},
-	{"DelayBoot", 5, cmdline.Refused, "gangd boots no nodes", nil},
+	{"DelayBoot", 5, cmdline.Partial, "without effect, with a warning: gangd boots no nodes", noEffect("DelayBoot", "gangd boots no nodes")},
 	{"Dependency", 3, cmdline.Partial, "on jobs that gangd knows; Slurm takes any number", setDependency},
 	{"EarliestStartTime", 2, cmdline.Exact, "", setStart},
 	{"EligibleTime", 2, cmdline.Exact, "", setStart},
@@ -125,7 +138,8 @@ var jobParameters = []parameter[setJob]{
 	{"Partition", 2, cmdline.Exact, "of a waiting job", func(u *jobUpdate, v string) error { u.Partition = &v; return nil }},
 	{"Prefer", 3, cmdline.Exact, "of a waiting job", func(u *jobUpdate, v string) error { u.Prefer = &v; return nil }},
 	{"Priority", 2, cmdline.Partial, "0 is a hold as in Slurm; above 4294901760, what a job has by itself, by admins", setPriority},
-	{"QOS", 2, cmdline.Refused, "gangd has no quality of service; Partition= and Priority= choose", nil},
+	{"QOS", 2, cmdline.Partial, "without effect, with a warning: " + noQOS, noEffect("QOS", noQOS)},
+	{"ReqNodes", 8, cmdline.Partial, "of a waiting job; of a range the fewest", ask("nodes")},
 	{"ReqNodeList", 8, cmdline.Exact, "of a waiting job", ask("nodelist")},
 	{"ReqCores", 4, cmdline.Exact, "of a waiting job", ask("cores-per-socket")},
 	{"ReqSockets", 4, cmdline.Exact, "of a waiting job", ask("sockets-per-node")},
@@ -143,8 +157,11 @@ var jobParameters = []parameter[setJob]{
 	{"ThreadSpec", 4, cmdline.Refused, asked, nil},
 	{"TimeLimit", 5, cmdline.Exact, "a time, or +N, -N minutes; of a running job counted from its start", setLimit},
 	{"TimeMin", 5, cmdline.Exact, "of a waiting job", ask("time-min")},
+	{"TRESPerJob", 7, cmdline.Exact, "cards of a waiting job", ask("gpus")},
+	{"TRESPerNode", 7, cmdline.Exact, "cards of a waiting job", ask("gres")},
+	{"TRESPerTask", 7, cmdline.Exact, "cards of a waiting job", ask("gpus-per-task")},
 	{"UserID", 1, cmdline.Refused, "a job stays its owner's", nil},
-	{"WCKey", 1, cmdline.Refused, "there are none", nil},
+	{"WCKey", 1, cmdline.Partial, "without effect, with a warning: " + noKey, noEffect("WCKey", noKey)},
 	{"WorkDir", 2, cmdline.Exact, "of a waiting job", ask("chdir")},
 }
 

@@ -69,9 +69,9 @@ func (s *sinfo) once(ctx context.Context, c *client.Client) error {
 	out := bufio.NewWriter(s.Out)
 	defer out.Flush()
 	if s.verbose > 0 {
-		fmt.Fprintf(out, "-----------------------------\nformat      = %s\nnodes       = %s\npartition   = %s\nstates      = "+
-			"%s\n-----------------------------\n",
-			orNone(s.shown(reply)), orNone(s.nodes), orNone(strings.Join(s.partitions, ",")), orNone(s.choices.states))
+		fmt.Fprintf(out, "-----------------------------\nformat      = %s\niterate     = %d\nnodes       = %s\npartition   = %s\nstates      = "+
+			"%s\nverbose     = %d\n-----------------------------\n",
+			orNone(s.shown(reply)), s.iterate, orNone(s.nodes), orNone(strings.Join(s.partitions, ",")), orNone(s.choices.states), s.verbose)
 	}
 	if s.cluster && !s.noHeader {
 		fmt.Fprintln(out, "CLUSTER: "+cmdline.Cluster)
