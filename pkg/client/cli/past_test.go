@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"os"
 	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -129,5 +131,41 @@ func TestTheMorningAfter(t *testing.T) {
 	}
 	if out, _, _ := run(t, nil, command("gacct"), "-u", "1000", "--since=7d"); !regexp.MustCompile(`broken`).MatchString(out) {
 		t.Errorf("of the last seven days: %s", out)
+	}
+}
+
+// TestCommandsOfTheQuestions: each command that docs/see.md answers a question by is one that the programs take.
+func TestCommandsOfTheQuestions(t *testing.T) {
+	past(t)
+	page, err := os.ReadFile("../../../docs/see.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, found := strings.Cut(string(page), "### Fifteen questions")
+	table, _, _ = strings.Cut(table, "\n## ")
+	questions, commands := 0, 0
+	for row := range strings.Lines(table) {
+		cells := strings.Split(strings.TrimSpace(row), "|")
+		if len(cells) != 5 || strings.HasPrefix(cells[1], "--") || strings.Contains(cells[1], "question") {
+			continue
+		}
+		questions++
+		for _, m := range regexp.MustCompile("`(g[^`]+)`").FindAllStringSubmatch(cells[3], -1) {
+			args := strings.Fields(strings.NewReplacer("20", "28", "n3", "n2").Replace(m[1])) // an array and a node of this site
+			if args[0] == "gcancel" || len(args) > 1 && args[1] == "rerun" {
+				args = append(args, "--help") // it is not done here
+			}
+			commands++
+			cmd := command(args[0])
+			if args[0] == "greport" {
+				cmd = NewGreport(nil)
+			}
+			if _, errs, code := run(t, nil, cmd, args[1:]...); code == 2 || code == 4 {
+				t.Errorf("%q: status %d, %s", m[1], code, errs)
+			}
+		}
+	}
+	if !found || questions != 15 || commands < 15 {
+		t.Errorf("%d questions, %d commands", questions, commands)
 	}
 }
