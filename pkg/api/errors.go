@@ -85,6 +85,7 @@ const (
 	ReasonTimeLimit        Reason = "time_limit"        // above the partition's, or not over before the deadline
 	ReasonWithin           Reason = "within"            // a step of the allocation has what is asked for, and who asks is in it
 	ReasonPorts            Reason = "ports"             // the site has not so many, or others have them
+	ReasonPool             Reason = "pool"              // the site has none of it, or not so many
 	ReasonRule             Reason = "rule"              // the site's rule for submissions refused it, or gave no answer
 )
 

@@ -14,6 +14,7 @@ var refusals = map[api.Reason]string{
 	api.ReasonFeature:          BadFeature,
 	api.ReasonPreferredFeature: "Invalid preferred feature specification",
 	api.ReasonDependency:       "Job dependency problem",
+	api.ReasonPool:             "Invalid license specification",
 	api.ReasonTimeMin:          "Invalid time-min specification (exceeds job's time or other limits)",
 	api.ReasonBegin:            "Incompatible begin and deadline time specification",
 	api.ReasonPartitionAccess:  "User's group not permitted to use this partition",

@@ -128,7 +128,7 @@ var sprioCommand = &cmdline.Command[struct{}]{Name: "sprio", Tell: sprioHelp, Op
 	slurm.VersionRow[struct{}](),
 	{Long: "help", List: cmdline.Partial, Help: "in gangd's words"},
 	{Long: "usage", As: "help", List: cmdline.Partial, Help: "in gangd's words"},
-	{Long: "cluster", Short: 'M', Kind: cmdline.Required, List: cmdline.Exact, Help: noFactors},
+	{Long: "clusters", Short: 'M', Names: "clusters cluster", Kind: cmdline.Required, List: cmdline.Exact, Help: noFactors},
 	{Long: "format", Short: 'o', Kind: cmdline.Required, List: cmdline.Exact, Help: noFactors},
 	{Long: "jobs", Short: 'j', Kind: cmdline.Optional, List: cmdline.Exact, Help: noFactors},
 	{Long: "long", Short: 'l', List: cmdline.Exact, Help: noFactors},

@@ -27,7 +27,7 @@ var striggerCommand = &cmdline.Command[struct{}]{Name: "strigger", Does: noTrigg
 		{Long: "id", Short: 'i', Kind: cmdline.Required, List: cmdline.Partial, Help: noTriggers, Set: cmdline.Accepted[struct{}]},
 		{Long: "idle", Short: 'I', List: cmdline.Partial, Help: noTriggers, Set: cmdline.Accepted[struct{}]},
 		{Long: "jobid", Short: 'j', Kind: cmdline.Required, List: cmdline.Partial, Help: noTriggers, Set: cmdline.Accepted[struct{}]},
-		{Long: "cluster", Short: 'M', Kind: cmdline.Required, List: cmdline.Partial, Help: noTriggers, Set: cmdline.Accepted[struct{}]},
+		{Long: "clusters", Names: "clusters cluster", Short: 'M', Kind: cmdline.Required, List: cmdline.Partial, Help: noTriggers, Set: cmdline.Accepted[struct{}]},
 		{Long: "node", Short: 'n', Kind: cmdline.Optional, List: cmdline.Partial, Help: noTriggers, Set: cmdline.Accepted[struct{}]},
 		{Long: "noheader", Short: 'N', List: cmdline.Partial, Help: noTriggers, Set: cmdline.Accepted[struct{}]},
 		{Long: "offset", Short: 'o', Kind: cmdline.Required, List: cmdline.Partial, Help: noTriggers, Set: cmdline.Accepted[struct{}]},

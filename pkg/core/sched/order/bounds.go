@@ -61,29 +61,35 @@ func (p *Policy) hasQuotas() bool {
 // CheckPools says why pools could never be had, nil when they could.
 func (p *Policy) CheckPools(pools []api.Pool) *api.Error {
 	for i := range pools {
-		want := &pools[i]
-		var names []string
-		total, known := p.Pool(want.Key())
-		for k := range p.Pools {
-			if p.Pools[k].Kind == want.Kind {
-				names = append(names, p.Pools[k].Name)
-			}
+		if e := p.checkPool(&pools[i]); e != nil {
+			return e.About(api.ReasonPool, pools[i].Name)
 		}
-		switch {
-		case !known && len(names) == 0:
-			return &api.Error{Code: api.CodeInvalid, Message: fmt.Sprintf("there is no %s: the site has no %s", want.Key(), want.Kind),
-				Hint: "ask an admin, who lists them in gangd's configuration"}
-		case !known:
-			hint := "there are " + strings.Join(names, ", ")
-			if near := nearest.Of(want.Name, names); near != "" {
-				hint = "did you mean " + near + "?"
-			}
-			return &api.Error{Code: api.CodeInvalid, Message: "there is no " + want.Key().String(), Hint: hint}
-		case want.Count > total:
-			return &api.Error{Code: api.CodeUnsatisfiable, Message: fmt.Sprintf("%d of %s are asked for, and the site has %d", want.Count,
-				want.Key(), total),
-				Hint: fmt.Sprintf("ask for %s:%d or fewer", want.Name, total)}
+	}
+	return nil
+}
+
+func (p *Policy) checkPool(want *api.Pool) *api.Error {
+	var names []string
+	total, known := p.Pool(want.Key())
+	for k := range p.Pools {
+		if p.Pools[k].Kind == want.Kind {
+			names = append(names, p.Pools[k].Name)
 		}
+	}
+	switch {
+	case !known && len(names) == 0:
+		return &api.Error{Code: api.CodeInvalid, Message: fmt.Sprintf("there is no %s: the site has no %s", want.Key(), want.Kind),
+			Hint: "ask an admin, who lists them in gangd's configuration"}
+	case !known:
+		hint := "there are " + strings.Join(names, ", ")
+		if near := nearest.Of(want.Name, names); near != "" {
+			hint = "did you mean " + near + "?"
+		}
+		return &api.Error{Code: api.CodeInvalid, Message: "there is no " + want.Key().String(), Hint: hint}
+	case want.Count > total:
+		return &api.Error{Code: api.CodeUnsatisfiable, Message: fmt.Sprintf("%d of %s are asked for, and the site has %d", want.Count,
+			want.Key(), total),
+			Hint: fmt.Sprintf("ask for %s:%d or fewer", want.Name, total)}
 	}
 	return nil
 }
