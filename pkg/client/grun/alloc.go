@@ -10,6 +10,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -438,7 +439,7 @@ func (a *allocation) environ() []string {
 	j := a.job
 	id := strconv.FormatInt(a.id, 10)
 	if told := a.heterogeneous(); told != nil { // of nodes it is told by component alone
-		return append(told, "SLURM_JOB_ID="+id, "SLURM_JOBID="+id, "SLURM_SUBMIT_DIR="+j.WorkDir,
+		return append(append(told, tasksOfAll(told, len(j.Components))...), "SLURM_JOB_ID="+id, "SLURM_JOBID="+id, "SLURM_SUBMIT_DIR="+j.WorkDir,
 			"SLURM_SUBMIT_HOST="+j.SubmitHost, "SLURM_CLUSTER_NAME="+rankenv.ClusterName, "GANG_JOB_ID="+id, "GANG_EPOCH="+strconv.Itoa(j.Epoch))
 	}
 	tasks, cpus := onNodes(j)
@@ -476,4 +477,21 @@ func onNodes(j *api.Job) (tasks, cpus []int) {
 		}
 	}
 	return tasks, cpus
+}
+
+// tasksOfAll is what the command of salloc is told of the tasks of all components, where each was said to have so many.
+func tasksOfAll(told []string, components int) []string {
+	sum, said := 0, 0
+	for _, kv := range told {
+		if rest, ok := strings.CutPrefix(kv, "SLURM_NTASKS_HET_GROUP_"); ok {
+			_, value, _ := strings.Cut(rest, "=")
+			if n, err := strconv.Atoi(value); err == nil {
+				sum, said = sum+n, said+1
+			}
+		}
+	}
+	if said < components {
+		return nil
+	}
+	return []string{"SLURM_NTASKS=" + strconv.Itoa(sum), "SLURM_NPROCS=" + strconv.Itoa(sum)}
 }

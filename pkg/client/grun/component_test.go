@@ -126,3 +126,20 @@ func TestComponentsHaveTheirOwn(t *testing.T) {
 		}
 	}
 }
+
+// TestTasksOfAllComponents: what is told of all of them together, where each has a number of tasks.
+func TestTasksOfAllComponents(t *testing.T) {
+	of := func(i, n int) string { return fmt.Sprintf("SLURM_NTASKS_HET_GROUP_%d=%d", i, n) }
+	for _, c := range []struct {
+		told []string
+		want string
+	}{
+		{[]string{of(0, 1), "SLURM_NTASKS_PACK_GROUP_0=1", of(1, 2)}, "SLURM_NTASKS=3 SLURM_NPROCS=3"},
+		{[]string{of(0, 1)}, ""},
+		{[]string{"SLURM_JOB_ID_HET_GROUP_0=1"}, ""},
+	} {
+		if got := strings.Join(tasksOfAll(c.told, 2), " "); got != c.want {
+			t.Errorf("%q: %q, want %q", c.told, got, c.want)
+		}
+	}
+}
