@@ -3,15 +3,14 @@ package cmdline
 import (
 	"errors"
 	"strings"
-	"syscall"
 )
 
-// ErrnoText is an error of the kernel's as libc writes it, and Slurm with it: "No such file or directory". Of other errors it is their own text.
+// ErrnoText is what the kernel said, which is the cause of an error that wraps it, as libc writes it, and Slurm with it: "No such file
+// or directory".
 func ErrnoText(err error) string {
-	no, ok := errors.AsType[syscall.Errno](err)
-	if !ok {
-		return err.Error()
+	for cause := errors.Unwrap(err); cause != nil; cause = errors.Unwrap(err) {
+		err = cause
 	}
-	text := no.Error()
-	return strings.ToUpper(text[:1]) + text[1:]
+	text := err.Error()
+	return strings.ToUpper(text[:min(1, len(text))]) + text[min(1, len(text)):]
 }
