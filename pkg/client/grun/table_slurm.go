@@ -40,7 +40,8 @@ var hints = []Option{
 	hint("wckey", 0, value, "KEY", "accepted without effect: the key is not recorded"),
 	hint("msg-timeout", 0, value, "SECONDS", "accepted without effect: a lost connection is noticed by itself"),
 	hint("threads", 'T', value, "N", "accepted without effect: nodes connect by themselves"),
-	{Long: "preserve-env", Short: 'E', Kind: noValue, List: exact, Group: groupEnv, Help: "leave SLURM_NNODES and SLURM_NTASKS as they are, whatever -N and -n say",
+	{Long: "preserve-env", Short: 'E', Kind: noValue, List: exact, Group: groupEnv,
+		Help: "leave SLURM_NNODES and SLURM_NTASKS as they are, whatever -N and -n say",
 		Set: func(a *ask, _ string) error {
 			for _, name := range []string{"SLURM_NNODES", "SLURM_NTASKS"} {
 				if v := os.Getenv(name); v != "" {
