@@ -231,3 +231,15 @@ func TestGoodConfigurations(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+// TestNoSecretIsSaid: what is wrong with a value that may hold a password is said without it.
+func TestNoSecretIsSaid(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "c.toml")
+	if err := os.WriteFile(path, []byte("database = \"mysql://u:s3cret@db/x\"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := LoadController(path, nil)
+	if err == nil || strings.Contains(err.Error(), "s3cret") || !strings.HasSuffix(err.Error(), "c.toml:1: database: want postgres://..., not mysql://...") {
+		t.Errorf("%v", err)
+	}
+}

@@ -236,6 +236,9 @@ func (s *source) found(key string, raw any) string {
 	if _, ok := s.set[key]; ok {
 		return ""
 	}
+	if slices.Contains(secrets, key[strings.LastIndexByte(key, '.')+1:]) {
+		return "" // nobody is shown what it is
+	}
 	switch v := raw.(type) {
 	case []any, map[string]any:
 		return ""

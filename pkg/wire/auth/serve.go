@@ -11,6 +11,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 
 	"gangd/pkg/api"
@@ -164,7 +165,7 @@ func (i *Issuer) issue(msg string, who subject, public any, r *http.Request) (an
 
 // TokenHandler serves /v1/tokens for admins: GET, POST with an [api.TokenRequest], and below it withdraw with an [api.TokenWithdrawal].
 func (i *Issuer) TokenHandler() http.Handler {
-	return handle(func(r *http.Request) (any, error) {
+	return answers(func(r *http.Request) (any, error) {
 		if err := adminOnly(r); err != nil {
 			return nil, err
 		}
@@ -201,7 +202,7 @@ func (i *Issuer) TokenHandler() http.Handler {
 		}
 		line := joinLine{address: i.Address, fingerprint: i.CA.Fingerprint(), token: token}
 		return &api.TokenReply{SchemaVersion: api.SchemaVersion, Line: line.String()}, nil
-	})
+	}, http.MethodGet, http.MethodPost)
 }
 
 // RevokeHandler serves POST /v1/revoke with an [api.RevokeRequest] for admins.
@@ -270,12 +271,15 @@ func decode(r *http.Request, into any) error {
 }
 
 // handle answers a POST with what f returns, as JSON.
-func handle(f func(*http.Request) (any, error)) http.Handler {
+func handle(f func(*http.Request) (any, error)) http.Handler { return answers(f, http.MethodPost) }
+
+// answers is handle for calls by these methods.
+func answers(f func(*http.Request) (any, error), methods ...string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		status, body := http.StatusOK, any(nil)
 		var err error
-		if r.Method != http.MethodPost {
-			err = api.Errorf(api.CodeInvalid, "want POST")
+		if !slices.Contains(methods, r.Method) {
+			err = api.Errorf(api.CodeInvalid, "want %s", strings.Join(methods, " or "))
 		} else {
 			body, err = f(r)
 		}

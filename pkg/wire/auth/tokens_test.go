@@ -174,8 +174,10 @@ func TestTokenAndRevokeAreForAdmins(t *testing.T) {
 	mux := http.NewServeMux()
 	mux.Handle("/v1/tokens", c.TokenHandler())
 	mux.Handle("/v1/revoke", c.RevokeHandler())
+	mux.Handle("/v1/tokens/withdraw", c.TokenHandler())
+	method := "POST"
 	call := func(id Identity, path, body string) (int, string) {
-		r, _ := http.NewRequestWithContext(With(context.Background(), id), "POST", path, strings.NewReader(body))
+		r, _ := http.NewRequestWithContext(With(context.Background(), id), method, path, strings.NewReader(body))
 		w := &recorder{status: 200}
 		mux.ServeHTTP(w, r)
 		return w.status, w.body.String()
@@ -195,6 +197,17 @@ func TestTokenAndRevokeAreForAdmins(t *testing.T) {
 	if _, err := Join(context.Background(), reply.Line, "n7", t.TempDir()); err != nil {
 		t.Error(err)
 	}
+	if status, body := call(admin, "/v1/tokens/withdraw", `{"id":"x"}`); status != 404 {
+		t.Error(status, body)
+	}
+	method = "GET"
+	for _, who := range callers {
+		status, body := call(who.id, "/v1/tokens", "")
+		if want := Allow(OpToken, who.id, who.id.UID); (status == 200) != want || want && !strings.Contains(body, `"tokens":[`) {
+			t.Errorf("%s lists: %d %s", who.name, status, body)
+		}
+	}
+	method = "POST"
 	if status, _ := call(callers[0].id, "/v1/revoke", `{"node":"n7"}`); status != 403 {
 		t.Error(status)
 	}
