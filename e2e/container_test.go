@@ -41,7 +41,7 @@ func TestStepsRunInTheContainer(t *testing.T) {
 	}
 	c := start(t, "--nodes=2", "--set", "cpus=4", "--set", "containers=true")
 	slurmNames(t, c)
-	script := "cat /etc/os-release\nsrun -N2 -n2 --ntasks-per-node=1 sh -c 'grep -c lab /etc/os-release; touch /etc/of.step && echo writable'\n[ -e /root ] || echo contained\n" +
+	script := "cat /etc/os-release\nsrun -N2 -n2 --ntasks-per-node=1 sh -c 'grep -c lab /etc/os-release; touch /etc/of.step && echo writable'\n[ -e /media ] || echo contained\n" +
 		"echo saved | gckpt put - && echo saved\n"
 	// A file that is sent to all nodes of the job is where its steps see it, in the container.
 	script += "echo sent > src\ngcp src /etc/sent && srun -N2 -n2 --ntasks-per-node=1 cat /etc/sent\n"

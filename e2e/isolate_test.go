@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"gangd/e2e/trial"
 	"gangd/pkg/lab/tool"
 )
 
@@ -99,7 +100,7 @@ func TestIsolatedMpirun(t *testing.T) {
 // TestWhoIsolates: without root there is nothing to isolate with, which is said only to who asked for it.
 func TestWhoIsolates(t *testing.T) {
 	t.Parallel()
-	c := unstarted(t, built(t))
+	c := unstarted(t, trial.Programs(t))
 	cmd := exec.Command(filepath.Join(c.bin, "gangd"), "dev", "--detach", "--isolate", "--nodes=2", "--dir="+c.dir)
 	if os.Geteuid() == 0 {
 		cmd = exec.Command("setpriv", append([]string{"--reuid=65534", "--regid=65534", "--clear-groups"}, cmd.Args...)...)

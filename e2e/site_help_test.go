@@ -30,10 +30,7 @@ type site struct {
 // startSite brings gangd up with extra lines in its configuration.
 func startSite(t *testing.T, gangdAs *syscall.Credential, lines ...string) *site {
 	t.Helper()
-	bin, err := filepath.Abs("../bin")
-	if err != nil {
-		t.Fatal(err)
-	}
+	bin := trial.Programs(t)
 	dir, err := os.MkdirTemp("", "gs")
 	if err != nil {
 		t.Fatal(err)

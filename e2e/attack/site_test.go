@@ -74,13 +74,7 @@ func buildWith(t *testing.T, bounds ...string) *site {
 	if os.Geteuid() != 0 {
 		tally.Skip(t, "needs root: it acts as several users")
 	}
-	bin, err := filepath.Abs("../../bin")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Stat(filepath.Join(bin, "gangd")); err != nil {
-		t.Fatalf("%v: build the programs first (make e2e does)", err)
-	}
+	bin := trial.Programs(t)
 	dir, err := os.MkdirTemp("", "ga")
 	if err != nil {
 		t.Fatal(err)

@@ -84,14 +84,11 @@ func build(t *testing.T, o options) *lab {
 		tally.Skip(t, "needs root: it makes hosts of namespaces")
 	}
 	tally.Need(t, "ip", "nsenter")
-	bin, err1 := filepath.Abs("../../bin")
-	self, err2 := os.Executable()
-	dir, err3 := os.MkdirTemp("", "gh")
-	if err := errors.Join(err1, err2, err3, os.Chmod(dir, 0o755)); err != nil { // users have to pass it
+	bin := trial.Programs(t)
+	self, err1 := os.Executable()
+	dir, err2 := os.MkdirTemp("", "gh")
+	if err := errors.Join(err1, err2, os.Chmod(dir, 0o755)); err != nil { // users have to pass it
 		t.Fatal(err)
-	}
-	if _, err := os.Stat(filepath.Join(bin, "gangd")); err != nil {
-		t.Fatalf("%v: build the programs first (make e2e does)", err)
 	}
 	l := &lab{t: t, bin: bin, self: self, dir: dir, tmp: filepath.Join(dir, "w"), hosts: map[string]*host{}, up: map[string]*daemon{}, opt: o}
 	t.Cleanup(l.stop)

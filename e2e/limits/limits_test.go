@@ -65,10 +65,7 @@ func bring(t *testing.T, base string, options ...string) *trial.Client {
 	t.Helper()
 	bin := os.Getenv(binEnv)
 	if bin == "" {
-		var err error
-		if bin, err = filepath.Abs("../../bin"); err != nil {
-			t.Fatal(err)
-		}
+		bin = trial.Programs(t)
 	}
 	dir, err := os.MkdirTemp("", "gl")
 	if err != nil {

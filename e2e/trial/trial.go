@@ -25,6 +25,57 @@ import (
 // times the expected value and more, because the machine is shared.
 const Patience = 60 * time.Second
 
+// Programs is a directory with the programs of this tree that every user of the machine can run: bin itself, or a copy where
+// others can't pass to it, as below root's home directory.
+func Programs(t *testing.T) string {
+	t.Helper()
+	dir, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for ; ; dir = filepath.Dir(dir) {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			break
+		}
+		if dir == "/" {
+			t.Fatal("this test is in no module")
+		}
+	}
+	bin := filepath.Join(dir, "bin")
+	if _, err := os.Stat(filepath.Join(bin, "gangd")); err != nil {
+		t.Fatalf("%v: build the programs first (make e2e does)", err)
+	}
+	if passable(bin) {
+		return bin
+	}
+	copied, err := os.MkdirTemp("", "gp")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(copied) })
+	programs, err := filepath.Glob(filepath.Join(bin, "g*"))
+	if err == nil {
+		err = os.Chmod(copied, 0o755)
+	}
+	if err == nil {
+		err = exec.Command("cp", append(programs, copied)...).Run()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return copied
+}
+
+// passable reports that everybody may enter a directory.
+func passable(dir string) bool {
+	for ; dir != "/"; dir = filepath.Dir(dir) {
+		if st, err := os.Stat(dir); err != nil || st.Mode()&1 == 0 {
+			return false
+		}
+	}
+	return true
+}
+
 // Rounds is how often a long test repeats: few in CI, as many as asked for elsewhere.
 func Rounds(usual int) int {
 	if n, err := strconv.Atoi(os.Getenv("GANG_E2E_ROUNDS")); err == nil && n > 0 {
