@@ -42,7 +42,11 @@ func TestPrologOfABadNode(t *testing.T) {
 		c.must("gcancel", fmt.Sprint(id))
 		c.wait(id, api.JobCancelled)
 		if n == 0 {
-			said := c.must("gacct", "--hooks", fmt.Sprint(id))
+			said := ""
+			c.until("the hooks of both nodes are told", func() bool { // which a cancel does not wait for
+				said = c.must("gacct", "--hooks", fmt.Sprint(id))
+				return strings.Count(said, "    checked ") == 2
+			})
 			for _, node := range j.Nodes {
 				if want := "attempt 1  " + node + "  prolog  "; !strings.Contains(said, want) || !strings.Contains(said, "    checked "+node+"\n") {
 					t.Errorf("gacct --hooks has no %q with what it wrote:\n%s", want, said)

@@ -9,12 +9,14 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
 
 	"gangd/e2e/slurmlab"
 	"gangd/pkg/lab/tool"
+	"gangd/pkg/wire/people"
 )
 
 // shapes are requests whose environments are compared. Behind a | stands which of Slurm's variables differ, by a
@@ -206,6 +208,10 @@ func split(line string) (shape string, may *regexp.Regexp, why string) {
 // where a job has its nodes is the scheduler's own choice.
 var place = regexp.MustCompile(`^(SLURM_(JOB_|STEP_)?NODELIST|SLURMD_NODENAME|HOSTNAME|SLURM_TOPOLOGY_ADDR|CUDA_VISIBLE_DEVICES|GPU_DEVICE_ORDINAL|ROCR_VISIBLE_DEVICES|ZE_AFFINITY_MASK|SLURM_(JOB|STEP)_GPUS)$`)
 
+// whose are variables that name who runs the test.
+var whose = map[string]string{"SLURM_JOB_UID": strconv.Itoa(os.Getuid()), "SLURM_JOB_GID": strconv.Itoa(os.Getgid()),
+	"SLURM_JOB_USER": people.Me(context.Background())}
+
 // differ lists what is told otherwise.
 func differ(want, got map[string]told) string {
 	var b strings.Builder
@@ -223,6 +229,7 @@ func differ(want, got map[string]told) string {
 				y, hasY := c[name]
 				switch {
 				case hasX == hasY && (x == y || place.MatchString(name)), may != nil && may.MatchString(name):
+				case whose[name] != "" && y == whose[name]: // the record was made by root
 				case name == "SLURM_JOB_ACCOUNT" && !hasY && x == "root": // no account is assumed for a user
 				case name == "CUDA_VISIBLE_DEVICES" && !hasX && y == "": // cards that a job has not are hidden from it
 				default:

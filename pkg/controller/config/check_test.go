@@ -239,7 +239,7 @@ func TestNoSecretIsSaid(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := LoadController(path, nil)
-	if err == nil || strings.Contains(err.Error(), "s3cret") || !strings.HasSuffix(err.Error(), "c.toml:1: database: want postgres://..., not mysql://...") {
+	if err == nil || strings.Contains(err.Error(), "s3cret") || !strings.HasSuffix(err.Error(), "c.toml:1: database: want a URL of postgres, not of mysql") {
 		t.Errorf("%v", err)
 	}
 }

@@ -262,13 +262,6 @@ func limitNames(v any) error {
 	return err
 }
 
-func notEmpty(v any) error {
-	if v == "" {
-		return errors.New("want a value")
-	}
-	return nil
-}
-
 // hostLists are names of nodes, n3, and lists of them, n[1-4].
 func hostLists(v any) error {
 	for _, s := range v.([]string) {
@@ -311,7 +304,7 @@ func database(v any) error {
 	switch {
 	case s == "":
 	case isURL && scheme != "postgres" && scheme != "postgresql":
-		return fmt.Errorf("want postgres://..., not %s://...", scheme)
+		return fmt.Errorf("want a URL of postgres, not of %s", scheme)
 	case isURL:
 		if _, err := url.Parse(s); err != nil {
 			return errors.New("want a URL such as postgres://gangd@db/gangd") // without its text, which may have a password

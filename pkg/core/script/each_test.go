@@ -26,7 +26,6 @@ func fields(args string) []string {
 
 // TestRefusedByWord: what each option refuses, with the place and the next step.
 func TestRefusedByWord(t *testing.T) {
-	const gpus = "write --gpus-per-rank=N or --gpus-per-node=N"
 	big := strconv.Itoa(api.MaxGangSize)
 	for args, want := range map[string]string{
 		"--time=x":                          "--time=x: not a time; " + timeForms,

@@ -76,11 +76,3 @@ func (s *Spec) setTemporaries(all []string) {
 		}
 	}
 }
-
-func plainCause(err error) error {
-	var no syscall.Errno
-	if errors.As(err, &no) {
-		return no
-	}
-	return err
-}
