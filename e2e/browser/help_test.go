@@ -16,6 +16,8 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
+
+	"gangd/pkg/api"
 )
 
 func clearCookies(ctx context.Context, t *chromedp.Target) error {
@@ -95,8 +97,12 @@ func axe(t *testing.T, l *lab) {
 	}
 	id := strconv.FormatInt(l.sleep("--size=2", "--gpus-per-rank=1"), 10)
 	waits := strconv.FormatInt(l.sleep("--size=12", "--gpus-per-rank=1"), 10)
+	array := strconv.FormatInt(l.Submit("--array=0-2", "-o", "/dev/null", "--wrap", "exit 1"), 10)
+	failed := l.Submit("-o", "/dev/null", "--wrap", "echo no; exit 3")
+	l.Wait(failed, api.JobFailed)
 	b := l.logged(t, "/queue")
-	for _, path := range []string{"/queue", "/now", "/job/" + id, "/job/" + waits, "/node/n1", "/me", "/admin"} {
+	for _, path := range []string{"/queue", "/now", "/job/" + id, "/job/" + waits, "/job/" + array, "/job/" + strconv.FormatInt(failed, 10), "/job/999999", "/node/n1", "/me",
+		"/admin", "/nosuch"} {
 		b.open(path)
 		b.until(`document.getElementById('line').textContent === 'live'`)
 		b.until(`document.querySelector('main h1') && !document.querySelector('main').textContent.includes('loading')`)
@@ -111,4 +117,7 @@ func axe(t *testing.T, l *lab) {
 			t.Errorf("%s: %s (%s): %s", path, v.Help, v.Impact, text)
 		}
 	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.complain = nil // 404s, as they should be
 }
