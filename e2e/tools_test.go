@@ -206,8 +206,10 @@ func TestOpenMPI(t *testing.T) {
 	c.tool("mpicc.openmpi", "ring.c", "-o", "ring")
 	c.tool("mpicc.openmpi", "-include", "unistd.h", "abort.c", "-o", "abort")
 	c.tool("sbatch", "-W", "-N4", "-n8", "--time=5", "-o", "mpi.out", "--wrap", `export OMPI_MCA_btl=tcp,self
+left() { ls -d /tmp/gangd-pmix-* 2>/dev/null | wc -l; }
+before=$(left)
 srun --mpi=pmix ./ring; srun ./ring; srun --mpi=pmix_v4 -N2 -n3 ./ring; srun --mpi=pmix ./abort > abort.out 2>&1; echo "abort $?"
-srun --mpi=pmix sh -c 'ls -d /tmp/gangd-pmix-* 2>/dev/null | wc -l' | sort -u | grep -c '^0$'; ls -d /tmp/gangd-pmix-* 2>/dev/null | wc -l`)
+srun --mpi=pmix sh -c 'ls -d /tmp/gangd-pmix-* 2>/dev/null | wc -l' | sort -u | grep -c '^0$'; echo $(($(left) - before))`)
 	if got := c.file("mpi.out"); !regexp.MustCompile(`^(size 8 sum 28\n){2}size 3 sum 3\nabort [1-9]\d*\n0\n0\n$`).MatchString(got) {
 		t.Errorf("the job wrote %q", got)
 	}
