@@ -95,7 +95,7 @@ func record(w *strings.Builder, k *kase, s *seen) {
 }
 
 // share is which part of the cases is played unasked: one in so many, about 100 s on two cores.
-const share = 3
+const share = 5
 
 // chosen is the cases to play.
 func chosen(t *testing.T, all []*kase) []*kase {

@@ -12,7 +12,7 @@
 //	@ignore /RE/ WHY             lines that one of the two has, or has otherwise
 //	@differs stdout,exit WHY     whole streams that differ
 //	(@norm and @ignore right below an area hold for all its cases)
-//	@slow                        left out of the bounded run, which plays one in three of the others
+//	@slow                        left out of the bounded run, which plays one in five of the others
 //	@accounting                  needs a Slurm with its database
 //	@bound                       played on two systems of one node with two CPUs, to which tasks are bound
 //	(@bound right below an area holds for all its cases, too)
