@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"strconv"
 	"sync"
-	"syscall"
 	"time"
 )
 
@@ -108,54 +107,9 @@ func Variable(pid int, name string) string {
 	return string(value)
 }
 
-// Environ reports whether name=value stands in the environment that a process was started
-// with. Processes of other users that may not be read do not match, nor one that does not answer.
-func Environ(pid int, entry string) bool {
-	found, _ := environ(pid, []byte("\x00"+entry+"\x00"))
-	return found
-}
-
-// environBufs are for scans of the machine, which read hundreds of environments; most are one read.
-var environBufs = sync.Pool{New: func() any { return new([16 << 10]byte) }}
-
-// environ looks for want, which has a NUL on both sides. Empty is true when there was nothing to read: `env -i`,
-// or a process in the middle of an exec.
+// environ looks for want, which has a NUL on both sides, in what a process was started with. Empty is true when there was nothing
+// to read: `env -i`, or a process in the middle of an exec.
 func environ(pid int, want []byte) (found, empty bool) {
-	const foundIt, noneThere = "f", "e"
-	got := soon(pid, peekTime, func() []byte {
-		buf := environBufs.Get().(*[16 << 10]byte)
-		defer environBufs.Put(buf)
-		found, empty := search(pid, want, buf[:])
-		switch {
-		case found:
-			return []byte(foundIt)
-		case empty:
-			return []byte(noneThere)
-		}
-		return nil
-	})
-	return string(got) == foundIt, string(got) == noneThere
-}
-
-func search(pid int, want, buf []byte) (found, empty bool) {
-	fd, err := openRetry("/proc/"+strconv.Itoa(pid)+"/environ", syscall.O_RDONLY)
-	if err != nil {
-		return false, false
-	}
-	defer syscall.Close(fd)
-	buf[0] = 0 // makes the first entry like the others
-	have := 1
-	for {
-		n, err := syscall.Read(fd, buf[have:])
-		if n <= 0 || err != nil {
-			return false, have == 1 && err == nil
-		}
-		have += n
-		if bytes.Contains(buf[:have], want) {
-			return true, false
-		}
-		if keep := min(len(want), have); have > len(buf)/2 { // an entry may straddle two reads
-			have = copy(buf, buf[have-keep:have])
-		}
-	}
+	b := read(pid, "environ", peekTime)
+	return bytes.Contains(append([]byte{0}, b...), want), b != nil && len(b) == 0
 }

@@ -66,8 +66,14 @@ func TestWhatAProcessWasStartedWith(t *testing.T) {
 	if got := Variable(me, "GANGD_NOT_THERE"); got != "" {
 		t.Errorf("a variable that is not there: %q", got)
 	}
-	if !Environ(me, name+"="+value) || Environ(me, name+"="+value+"x") || Environ(1<<30, name+"="+value) {
-		t.Error("an entry of the environment")
+	for _, c := range []struct {
+		pid  int
+		want string
+		has  bool
+	}{{me, name + "=" + value, true}, {me, name + "=" + value + "x", false}, {1 << 30, name + "=" + value, false}} {
+		if found, empty := environ(c.pid, []byte("\x00"+c.want+"\x00")); found != c.has || empty {
+			t.Errorf("%d %q: found %t, empty %t", c.pid, c.want, found, empty)
+		}
 	}
 	if got := string(CommandLine(me)); got != strings.Join(os.Args, "\x00")+"\x00" {
 		t.Errorf("%q", got)

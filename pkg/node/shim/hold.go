@@ -158,10 +158,9 @@ func (m *member) rankOf(s proc.Stat, all map[int]proc.Stat) int {
 			}
 		}
 	}
-	for i := range m.spec.Ranks {
-		if proc.Environ(s.PID, "GANG_RANK="+strconv.Itoa(m.spec.Ranks[i].Rank)) {
-			return m.spec.Ranks[i].Rank
-		}
+	started, err := strconv.Atoi(proc.Variable(s.PID, "GANG_RANK"))
+	if err == nil && slices.ContainsFunc(m.spec.Ranks, func(r RankSpec) bool { return r.Rank == started }) {
+		return started
 	}
 	return -1
 }
