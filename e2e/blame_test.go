@@ -243,7 +243,7 @@ func newBlame(t *testing.T) *blame {
 func programs(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	all, err := filepath.Glob(built(t) + "/*")
+	all, err := filepath.Glob(trial.Bin(t) + "/*")
 	if err != nil || len(all) == 0 {
 		t.Fatal("build the programs first (make e2e does)", err)
 	}

@@ -41,17 +41,7 @@ type cluster struct {
 // start brings up a cluster and takes it down, with everything it left, at the test's end.
 func start(t *testing.T, args ...string) *cluster {
 	t.Helper()
-	return startIn(t, built(t), args...)
-}
-
-// built is the directory of the programs of this tree.
-func built(t *testing.T) string {
-	t.Helper()
-	bin, err := filepath.Abs("../bin")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return bin
+	return startIn(t, trial.Bin(t), args...)
 }
 
 // unstarted is a cluster that the test begins itself, and that is taken down at its end.

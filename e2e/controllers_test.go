@@ -23,6 +23,7 @@ import (
 	_ "github.com/jackc/pgx/v5/stdlib"
 
 	"gangd/e2e/tally"
+	"gangd/e2e/trial"
 	"gangd/pkg/api"
 	"gangd/pkg/controller/leader"
 	"gangd/pkg/controller/store/pgserver"
@@ -111,7 +112,7 @@ var severalNames = []string{"gangd", "gangd2"}
 // of its own to a database that is this process's child.
 func startSeveral(t *testing.T, size severalSize, args ...string) *several {
 	t.Helper()
-	return startSeveralIn(t, built(t), size, args...)
+	return startSeveralIn(t, trial.Bin(t), size, args...)
 }
 
 // startSeveralIn does so with programs of a directory.
@@ -646,7 +647,7 @@ func TestRollingUpgrade(t *testing.T) {
 	t.Parallel()
 	chaos(t)
 	const newer = "9.9.9"
-	from, dir := built(t), t.TempDir()
+	from, dir := trial.Bin(t), t.TempDir()
 	all, err := os.ReadDir(from)
 	if err != nil {
 		t.Fatal(err)

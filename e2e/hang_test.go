@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"gangd/e2e/trial"
 	"gangd/pkg/api"
 )
 
@@ -35,7 +36,7 @@ func (s *spoken) String() string {
 // attended is a `gangd dev` in the foreground, which watches its daemons.
 func attended(t *testing.T, args ...string) (*cluster, *spoken) {
 	t.Helper()
-	c, out := unstarted(t, built(t)), &spoken{}
+	c, out := unstarted(t, trial.Bin(t)), &spoken{}
 	cmd := exec.Command(filepath.Join(c.bin, "gangd"), append([]string{"dev", "--isolate=false", "--dir=" + c.dir}, args...)...)
 	cmd.Stdout, cmd.Stderr = out, out
 	if err := cmd.Start(); err != nil {

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"gangd/e2e/trial"
 	"gangd/pkg/api"
 	"gangd/pkg/lab/registry"
 	"gangd/pkg/lab/tool"
@@ -308,7 +309,7 @@ func TestCredentialsStayTheUsers(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(home, "podman"), []byte("#!/bin/sh\nHOME="+home+" exec "+podman+" \"$@\"\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	c := unstarted(t, built(t))
+	c := unstarted(t, trial.Bin(t))
 	c.setenv("PATH", home+":"+os.Getenv("PATH"))
 	c.up("--nodes=1", "--set", "cpus=4", "--set", "containers=true", "--set", "container_driver=podman")
 	said := ""

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"gangd/e2e/trial"
 	"gangd/pkg/api"
 )
 
@@ -18,7 +19,7 @@ import (
 // jobs, and neither daemon would give it to a hook.
 func TestInheritedFilesReachNoJob(t *testing.T) {
 	t.Parallel()
-	c := unstarted(t, built(t))
+	c := unstarted(t, trial.Bin(t))
 	secret := filepath.Join(c.tmp, "secret")
 	if err := os.WriteFile(secret, nil, 0o600); err != nil {
 		t.Fatal(err)

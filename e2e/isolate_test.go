@@ -39,7 +39,7 @@ func isolated(t *testing.T) *cluster {
 		t.Skip("needs root: nodes are hosts in namespaces")
 	}
 	tool.Need(t, "ip")
-	c := unstarted(t, built(t))
+	c := unstarted(t, trial.Bin(t))
 	_, errs, code := c.run("gangd", "dev", "--detach", "--isolate", "--nodes=3", "--gpus=1x80G", "--dir="+c.dir)
 	if code != 0 {
 		if strings.Contains(errs, "--isolate:") && os.Getenv("GANG_E2E_CHAOS") == "" {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"gangd/e2e/trial"
 	"gangd/pkg/api"
 )
 
@@ -52,7 +53,7 @@ print("ends at", step, flush=True)
 // without cards, or without a PyTorch that finds them, are skipped.
 func realCards(t *testing.T, args ...string) (*cluster, api.CardInfo) {
 	t.Helper()
-	probe := exec.Command(filepath.Join(built(t), "gnoded"), "gpu-probe")
+	probe := exec.Command(filepath.Join(trial.Bin(t), "gnoded"), "gpu-probe")
 	probe.Stdin = strings.NewReader("inventory\n")
 	out, err := probe.Output()
 	var found struct{ Cards []api.CardInfo }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"gangd/e2e/trial"
 	"gangd/pkg/api"
 )
 
@@ -90,7 +91,7 @@ func TestNodeRefusesItsConfiguration(t *testing.T) {
 		for _, s := range strings.Fields(x.settings) {
 			args = append(args, "--set", s)
 		}
-		cmd := exec.Command(filepath.Join(built(t), "gnoded"), args...)
+		cmd := exec.Command(filepath.Join(trial.Bin(t), "gnoded"), args...)
 		var out strings.Builder
 		cmd.Stdout, cmd.Stderr = &out, &out
 		if err := cmd.Start(); err != nil {

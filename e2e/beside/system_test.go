@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"gangd/e2e/slurmlab"
+	"gangd/e2e/trial"
 )
 
 const (
@@ -60,14 +61,8 @@ func startSlurm(t *testing.T, dir string, bound bool) *system {
 // startGangd brings up gangd with equal nodes, and Slurm's names of its commands.
 func startGangd(t *testing.T, dir string, bound bool) *system {
 	t.Helper()
-	bin, err := filepath.Abs("../../bin")
-	if err != nil {
-		t.Fatal(err)
-	}
+	bin := trial.Bin(t)
 	gangd := filepath.Join(bin, "gangd")
-	if _, err := os.Stat(gangd); err != nil {
-		t.Fatalf("%v: build the programs first (make compare does)", err)
-	}
 	root, links := filepath.Join(dir, "g"), filepath.Join(dir, "links")
 	args := []string{"dev", "--detach", "--isolate=false", "--dir=" + root, fmt.Sprintf("--nodes=%d", nodes), fmt.Sprintf("--gpus=%dx80G", cards),
 		fmt.Sprintf("--cpus=%d", cpus), fmt.Sprintf("--set=memory=%dM", memory), "--set=features=" + features,

@@ -54,13 +54,7 @@ func start(t *testing.T, args ...string) *lab {
 	if path == "" {
 		tool.Lack(t, "chromium")
 	}
-	bin, err := filepath.Abs("../../bin")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Stat(filepath.Join(bin, "gangd")); err != nil {
-		t.Fatalf("%v: build the programs first (make e2e does)", err)
-	}
+	bin := trial.Bin(t)
 	dir, err := os.MkdirTemp("", "gb")
 	if err != nil {
 		t.Fatal(err)

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"gangd/e2e/tally"
+	"gangd/e2e/trial"
 	"gangd/pkg/api"
 )
 
@@ -208,11 +209,7 @@ func losing(t *testing.T) *lab {
 				}
 				s.Binds[filepath.Join("/etc", file)] = own
 			}
-			bin, err := filepath.Abs("../../bin")
-			if err != nil {
-				t.Fatal(err)
-			}
-			s.Binds["/usr/local/bin"] = bin
+			s.Binds["/usr/local/bin"] = trial.Bin(t)
 		}})
 	l.etc = dir
 	if err := os.Chmod(l.dir, 0o755); err != nil { // people come in

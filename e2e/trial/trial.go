@@ -25,9 +25,8 @@ import (
 // times the expected value and more, because the machine is shared.
 const Patience = 60 * time.Second
 
-// Programs is a directory with the programs of this tree that every user of the machine can run: bin itself, or a copy where
-// others can't pass to it, as below root's home directory.
-func Programs(t *testing.T) string {
+// Bin is the directory of the programs of this tree, which make build fills.
+func Bin(t *testing.T) string {
 	t.Helper()
 	dir, err := os.Getwd()
 	if err != nil {
@@ -43,8 +42,16 @@ func Programs(t *testing.T) string {
 	}
 	bin := filepath.Join(dir, "bin")
 	if _, err := os.Stat(filepath.Join(bin, "gangd")); err != nil {
-		t.Fatalf("%v: build the programs first (make e2e does)", err)
+		t.Fatalf("%v: build the programs first (make build)", err)
 	}
+	return bin
+}
+
+// Programs is a directory with the programs of this tree that every user of the machine can run: bin itself, or a copy where
+// others can't pass to it, as below root's home directory.
+func Programs(t *testing.T) string {
+	t.Helper()
+	bin := Bin(t)
 	if passable(bin) {
 		return bin
 	}
