@@ -3,6 +3,7 @@ package api
 import (
 	"reflect"
 	"strings"
+	"sync"
 	"time"
 
 	"gangd/pkg/api/rlimit"
@@ -233,13 +234,33 @@ func written(v reflect.Value) (n int64) {
 			n += written(v.Index(i))
 		}
 	case reflect.Struct:
-		for i := range v.NumField() {
-			if v.Type().Field(i).IsExported() {
-				n += written(v.Field(i))
-			}
+		for _, i := range writtenFields(v.Type()) {
+			n += written(v.Field(i))
 		}
 	}
 	return n
+}
+
+// fieldsWritten are the results of writtenFields by type: what reflection tells of a field costs more than reading it, and each
+// submission is counted in the controller's one loop.
+var fieldsWritten sync.Map
+
+// writtenFields are the fields of a struct that may have something written in them.
+func writtenFields(t reflect.Type) []int {
+	if known, ok := fieldsWritten.Load(t); ok {
+		return known.([]int)
+	}
+	var fields []int
+	for i := range t.NumField() {
+		switch f := t.Field(i); f.Type.Kind() {
+		case reflect.String, reflect.Pointer, reflect.Slice, reflect.Struct:
+			if f.IsExported() {
+				fields = append(fields, i)
+			}
+		}
+	}
+	fieldsWritten.Store(t, fields)
+	return fields
 }
 
 // WithoutTexts is the specification without its script, arguments and environment, and without the mounts and names of

@@ -49,6 +49,9 @@ func (t *text) look(b []byte) error {
 	if len(t.rest) > 0 {
 		runes = append(t.rest, b...)
 	}
+	if utf8.Valid(runes) {
+		runes = nil
+	}
 	for len(runes) > 0 {
 		if runes[0] < utf8.RuneSelf {
 			runes = runes[1:]

@@ -15,9 +15,15 @@ type files struct {
 	etc string
 
 	mu     sync.Mutex
-	passwd file[[]User]
+	passwd file[users]
 	group  file[[]groupLine]
 	order  file[map[string]bool]
+}
+
+// users are those of passwd by both of their names. Of two lines with one of them the first counts.
+type users struct {
+	byUID  map[uint32]User
+	byName map[string]User
 }
 
 type groupLine struct {
@@ -48,14 +54,22 @@ func (f *file[T]) get(path string, parse func([]byte) T) T {
 	return f.has
 }
 
-func (f *files) users() []User {
-	return f.passwd.get(filepath.Join(f.etc, "passwd"), func(text []byte) (out []User) {
+func (f *files) users() users {
+	return f.passwd.get(filepath.Join(f.etc, "passwd"), func(text []byte) users {
+		all := users{map[uint32]User{}, map[string]User{}}
 		for line := range bytes.Lines(text) {
-			if u, ok := parseUser(strings.TrimSuffix(string(line), "\n")); ok {
-				out = append(out, u)
+			u, ok := parseUser(strings.TrimSuffix(string(line), "\n"))
+			if !ok {
+				continue
+			}
+			if _, known := all.byUID[u.UID]; !known {
+				all.byUID[u.UID] = u
+			}
+			if _, known := all.byName[u.Name]; !known {
+				all.byName[u.Name] = u
 			}
 		}
-		return out
+		return all
 	})
 }
 
@@ -93,23 +107,15 @@ func parseGroup(line string) (g groupLine, ok bool) {
 func (f *files) byUID(uid uint32) (User, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for _, u := range f.users() {
-		if u.UID == uid {
-			return u, true
-		}
-	}
-	return User{}, false
+	u, ok := f.users().byUID[uid]
+	return u, ok
 }
 
 func (f *files) byName(name string) (User, bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for _, u := range f.users() {
-		if u.Name == name {
-			return u, true
-		}
-	}
-	return User{}, false
+	u, ok := f.users().byName[name]
+	return u, ok
 }
 
 func (f *files) groupsOf(u User) []uint32 {
