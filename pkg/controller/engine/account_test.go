@@ -34,7 +34,8 @@ func TestAccounts(t *testing.T) {
 		{"the default one is closed", []order.Account{def(vision)}, "", "carol", "", api.CodePermission, "an admin lists users in the [[account]] tables of gangd.toml"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			e := &Engine{own: &Conf{Policy: order.Policy{Accounts: tt.accounts}}}
+			e := &Engine{}
+			e.published.Store(&inForce{policy: &order.Policy{Accounts: tt.accounts}})
 			got, err := e.account(tt.asked, tt.user)
 			if tt.code == "" {
 				if err != nil || got != tt.want {

@@ -33,35 +33,30 @@ type Conf struct {
 // inForce is a configuration with what was made of it at run time: what readers see. Immutable.
 type inForce struct {
 	*Conf
-	policy  order.Policy // with the partitions that hold
+	policy  *order.Policy // with the partitions that hold
 	changes []api.PartitionChange
 	groups  map[uint32][]string
 }
 
 // conf is what readers go by. Who looks at two things of it looks at both of one.
-func (e *Engine) conf() *inForce {
-	if c := e.published.Load(); c != nil {
-		return c
-	}
-	return &inForce{Conf: e.own, policy: e.own.Policy}
-}
+func (e *Engine) conf() *inForce { return e.published.Load() }
 
 // policy is the site's, with the partitions that hold; not to be written to.
-func (e *Engine) policy() *order.Policy { return &e.conf().policy }
+func (e *Engine) policy() *order.Policy { return e.conf().policy }
 
 // ownView is the configuration of this round with what the world has made of it.
 func (e *Engine) ownView() *inForce {
-	c := &inForce{Conf: e.own, policy: e.own.Policy, changes: e.world.PartitionChanges(), groups: e.world.Groups()}
-	c.policy.Partitions = e.world.Partitions()
-	return c
+	policy := e.own.Policy
+	policy.Partitions = e.world.Partitions()
+	return &inForce{Conf: e.own, policy: &policy, changes: e.world.PartitionChanges(), groups: e.world.Groups()}
 }
 
 // roundPolicy is what this round plans by: after a reconfiguration that is not published yet, the new one.
 func (e *Engine) roundPolicy() *order.Policy {
 	if c := e.conf(); c.Conf == e.own {
-		return &c.policy
+		return c.policy
 	}
-	return &e.ownView().policy
+	return e.ownView().policy
 }
 
 // reconfiguration is a request for another configuration.

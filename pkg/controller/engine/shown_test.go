@@ -21,6 +21,7 @@ var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 // still is an engine that nobody runs, at noon: for what only looks at a state.
 func still() *Engine {
 	e := &Engine{own: &Conf{}, log: slog.New(slog.DiscardHandler), done: make(chan struct{})}
+	e.published.Store(&inForce{Conf: e.own, policy: &e.own.Policy})
 	e.opt.Clock = &handClock{gang.Instant{Wall: noon, Mono: time.Hour}}
 	e.own.Settings = api.DefaultSettings()
 	e.own.Policy.Partitions = []api.Partition{{Name: "main", Default: true}, {Name: "night"}}
@@ -419,7 +420,7 @@ func TestShowNodes(t *testing.T) {
 	e.own.Policy.Switches = []api.Switch{{Name: "s1"}}
 	e.own.Policy.Preempt = order.PreemptTier
 	changes := []api.PartitionChange{{Name: "night"}}
-	e.published.Store(&inForce{Conf: e.own, policy: e.own.Policy, changes: changes})
+	e.published.Store(&inForce{Conf: e.own, policy: &e.own.Policy, changes: changes})
 	e.view.putNode(&gang.Node{Name: "n2", Res: &cluster.Node{Name: "n2"}})
 	e.view.putNode(&gang.Node{Name: "n1", Res: &cluster.Node{Name: "n1"}})
 	e.NodeLoad("n2", &api.NodeLoad{Hundredths: 150})
@@ -433,7 +434,7 @@ func TestShowNodes(t *testing.T) {
 	}
 	e = still()
 	e.own.Policy.Partitions = nil
-	e.published.Store(&inForce{Conf: e.own, policy: e.own.Policy})
+	e.published.Store(&inForce{Conf: e.own, policy: &e.own.Policy})
 	if got := e.ShowNodes(); got.Partitions == nil || got.Nodes == nil || got.Preempt != "off" {
 		t.Errorf("of nothing: %+v", got)
 	}
