@@ -3,7 +3,6 @@ package api
 import (
 	"reflect"
 	"strings"
-	"sync"
 	"time"
 
 	"gangd/pkg/api/rlimit"
@@ -234,33 +233,13 @@ func written(v reflect.Value) (n int64) {
 			n += written(v.Index(i))
 		}
 	case reflect.Struct:
-		for _, i := range writtenFields(v.Type()) {
-			n += written(v.Field(i))
-		}
-	}
-	return n
-}
-
-// fieldsWritten are the results of writtenFields by type: what reflection tells of a field costs more than reading it, and each
-// submission is counted in the controller's one loop.
-var fieldsWritten sync.Map
-
-// writtenFields are the fields of a struct that may have something written in them.
-func writtenFields(t reflect.Type) []int {
-	if known, ok := fieldsWritten.Load(t); ok {
-		return known.([]int)
-	}
-	var fields []int
-	for i := range t.NumField() {
-		switch f := t.Field(i); f.Type.Kind() {
-		case reflect.String, reflect.Pointer, reflect.Slice, reflect.Struct:
-			if f.IsExported() {
-				fields = append(fields, i)
+		for i := range v.NumField() {
+			if f := v.Field(i); f.CanInterface() { // exported: its type would tell too, at ten times the cost
+				n += written(f)
 			}
 		}
 	}
-	fieldsWritten.Store(t, fields)
-	return fields
+	return n
 }
 
 // WithoutTexts is the specification without its script, arguments and environment, and without the mounts and names of

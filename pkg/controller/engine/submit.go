@@ -33,9 +33,11 @@ type Caller struct {
 
 // Submit checks a submission against the site, queues it, and answers when it is on disk.
 func (e *Engine) Submit(ctx context.Context, r *api.SubmitRequest, who Caller) (*api.SubmitReply, error) {
-	r.Spec.Cron = nil // which is for cron tables to say
-	for asked := *r; ; *r = asked {
-		reply, err := e.submit(ctx, r, who)
+	for {
+		judged := new(api.SubmitRequest) // what the site decides is filled in
+		*judged = *r
+		judged.Spec.Cron = nil // which is for cron tables to say
+		reply, err := e.submit(ctx, judged, who)
 		if err != errMoved {
 			return reply, err
 		}

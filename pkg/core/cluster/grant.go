@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -303,40 +304,55 @@ func boundsKey(least, most int) string {
 // ask class names everything that decides where a gang fits, and nothing else, so that the
 // elements of an array and a user's hundred equal submissions are looked at once a plan.
 func askKey(s *api.Spec, partitions []string) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%d", s.Size)
+	// Written without fmt, which costs most of what a submission's look at the nodes does.
+	b := strconv.AppendInt(make([]byte, 0, 128), int64(s.Size), 10)
+	number := func(mark byte, n int64) { b = strconv.AppendInt(append(b, mark), n, 10) }
+	yes := func(v bool) { b = strconv.AppendBool(append(b, ' '), v) }
+	text := func(v string) { b = strconv.AppendQuote(append(b, ' '), v) }
 	rank, member := AmountsOf(s)
 	for r := range Resources {
-		fmt.Fprintf(&b, " %d+%d", rank[r], member[r])
+		number(' ', rank[r])
+		number('+', member[r])
 	}
-	fmt.Fprintf(&b, " %d %d %d %t %d %d %d %t", s.GPUsPerRank, s.GPUsPerNode, s.VRAMBytes, shares(s), s.RanksPerNode, s.MinNodes, s.MaxNodes,
-		s.Exclusive)
+	number(' ', int64(s.GPUsPerRank))
+	number(' ', int64(s.GPUsPerNode))
+	number(' ', s.VRAMBytes)
+	yes(shares(s))
+	number(' ', int64(s.RanksPerNode))
+	number(' ', int64(s.MinNodes))
+	number(' ', int64(s.MaxNodes))
+	yes(s.Exclusive)
 	if s.Switches > 0 {
 		wait := time.Duration(-1)
 		if s.SwitchWait != nil {
 			wait = *s.SwitchWait
 		}
-		fmt.Fprintf(&b, " switches %d %d", s.Switches, int64(wait))
+		b = fmt.Appendf(b, " switches %d %d", s.Switches, int64(wait))
 	}
 	if len(s.Pools) > 0 {
-		fmt.Fprintf(&b, " pools %v", s.Pools)
+		b = fmt.Appendf(b, " pools %v", s.Pools)
 	}
 	if s.Shape != (api.CPUShape{}) {
-		fmt.Fprintf(&b, " shape %v", s.Shape)
+		b = fmt.Appendf(b, " shape %v", s.Shape)
 	}
 	if s.Reservation != "" {
-		fmt.Fprintf(&b, " in %q", s.Reservation)
+		b = fmt.Appendf(b, " in %q", s.Reservation)
 	}
 	if s.Prefer != "" {
-		fmt.Fprintf(&b, " rather %q", s.Prefer)
+		b = fmt.Appendf(b, " rather %q", s.Prefer)
 	}
 	if s.Container != nil {
-		fmt.Fprintf(&b, " contained %q", imageFeatures(s))
+		b = fmt.Appendf(b, " contained %q", imageFeatures(s))
 	}
-	fmt.Fprintf(&b, " %q %q %q", strings.ToLower(s.GPUType), s.MinCompute, s.Constraint)
+	text(strings.ToLower(s.GPUType))
+	text(s.MinCompute)
+	text(s.Constraint)
 	for _, list := range [][]string{partitions, s.NodeList, s.Exclude} {
-		sorted := slices.Sorted(slices.Values(list))
-		fmt.Fprintf(&b, " %q", sorted)
+		b = append(b, " ["...)
+		for _, name := range slices.Sorted(slices.Values(list)) {
+			text(name)
+		}
+		b = append(b, ']')
 	}
-	return b.String()
+	return string(b)
 }

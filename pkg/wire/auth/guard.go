@@ -146,18 +146,23 @@ func (g *Guard) Handler(next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 			return
 		}
-		// Recorded before the certificate is judged: a revocation either finds the call
-		// here, or was written before this looks.
-		ctx, done := g.live.enter(r)
-		defer done()
-		id := g.certified(r)
-		if id.Kind == KindNone {
-			w.Header().Set("Connection", "close") // it has asked what it may ask
-		} else if c := connOf(ctx); c != nil {
-			g.conns.known(c)
-		}
-		next.ServeHTTP(w, r.WithContext(With(ctx, id)))
+		g.overTLS(next, w, r)
 	})
+}
+
+// overTLS hands on a request with who speaks by the certificate.
+func (g *Guard) overTLS(next http.Handler, w http.ResponseWriter, r *http.Request) {
+	// Recorded before the certificate is judged: a revocation either finds the call
+	// here, or was written before this looks.
+	ctx, done := g.live.enter(r)
+	defer done()
+	id := g.certified(r)
+	if id.Kind == KindNone {
+		w.Header().Set("Connection", "close") // it has asked what it may ask
+	} else if c := connOf(ctx); c != nil {
+		g.conns.known(c)
+	}
+	next.ServeHTTP(w, r.WithContext(With(ctx, id)))
 }
 
 // certified is who speaks over TLS: the node of the certificate, or the user it vouches for.

@@ -3,7 +3,6 @@ package people
 import (
 	"bytes"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -55,7 +54,7 @@ func (f *file[T]) get(path string, parse func([]byte) T) T {
 }
 
 func (f *files) users() users {
-	return f.passwd.get(filepath.Join(f.etc, "passwd"), func(text []byte) users {
+	return f.passwd.get(f.etc+"/passwd", func(text []byte) users {
 		all := users{map[uint32]User{}, map[string]User{}}
 		for line := range bytes.Lines(text) {
 			u, ok := parseUser(strings.TrimSuffix(string(line), "\n"))
@@ -74,7 +73,7 @@ func (f *files) users() users {
 }
 
 func (f *files) groups() []groupLine {
-	return f.group.get(filepath.Join(f.etc, "group"), func(text []byte) (out []groupLine) {
+	return f.group.get(f.etc+"/group", func(text []byte) (out []groupLine) {
 		for line := range bytes.Lines(text) {
 			if g, ok := parseGroup(strings.TrimSuffix(string(line), "\n")); ok {
 				out = append(out, g)
@@ -160,7 +159,7 @@ func (f *files) gid(name string) (uint32, bool) {
 func (f *files) only(database string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	others := f.order.get(filepath.Join(f.etc, "nsswitch.conf"), func(text []byte) map[string]bool {
+	others := f.order.get(f.etc+"/nsswitch.conf", func(text []byte) map[string]bool {
 		out := map[string]bool{"initgroups": true}
 		for line := range strings.Lines(string(text)) {
 			line, _, _ = strings.Cut(line, "#")
