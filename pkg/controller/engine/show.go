@@ -313,8 +313,10 @@ func (e *Engine) waits(j *gang.Job, now time.Time, say bool) (word, text string)
 		return heldReason(j), fmt.Sprintf("held by its owner; gctl release %d lets it go", j.ID)
 	case j.Waits != "":
 		word, text := dependencyReason(j)
-		if first := e.before(j); say && first != "" {
-			text += ": job " + first + " of that name has not ended"
+		if say { // it looks through all jobs
+			if first := e.before(j); first != "" {
+				text += ": job " + first + " of that name has not ended"
+			}
 		}
 		return word, text
 	case j.Spec.Cron != nil && j.Eligible.After(now) && !j.BackoffUntil.After(now):
