@@ -190,6 +190,7 @@ func (n *node) Samples() []api.CardSample {
 func (n *node) Notes() []api.MemberNote                              { return nil }
 func (n *node) Signal(context.Context, api.SignalOrder) (int, error) { return 0, nil }
 func (n *node) ResumeCard(context.Context, string) error             { return nil }
+func (n *node) Reboot(*api.RebootOrder)                              {}
 func (n *node) Keep(session.Kept) error                              { return nil }
 func (n *node) AppendLog(context.Context, api.LogAppend) error       { return nil }
 func (n *node) Stacks(context.Context, api.MemberKey) (*api.MemberStacks, error) {

@@ -180,8 +180,9 @@ func optionsOf(cfg *config.Node, self string) (*noded.Options, error) {
 		// no other user to become.
 		SingleUser: cfg.Dir != "" || os.Geteuid() != 0,
 		MinUID:     cfg.MinUID, Groups: cfg.Groups, CPUs: cfg.CPUs, Memory: cfg.Memory, Features: cfg.Features,
-		Health: noded.Health{Program: sitehook.Program{Path: cfg.HealthProgram, Timeout: cfg.HealthTimeout}, Interval: cfg.HealthInterval},
-		Needs:  noded.Needs{Cards: cfg.ExpectCards, Memory: cfg.ExpectMemory, Mounts: cfg.RequireMounts, Names: cfg.RequireNames},
+		RebootProgram: cfg.RebootProgram,
+		Health:        noded.Health{Program: sitehook.Program{Path: cfg.HealthProgram, Timeout: cfg.HealthTimeout}, Interval: cfg.HealthInterval},
+		Needs:         noded.Needs{Cards: cfg.ExpectCards, Memory: cfg.ExpectMemory, Mounts: cfg.RequireMounts, Names: cfg.RequireNames},
 		Containers: noded.Containers{On: cfg.Containers, Images: cfg.ContainerImages, Mounts: cfg.ContainerMounts, Within: cfg.ContainerDirs,
 			Import: noded.Import{Driver: cfg.ContainerDriver, Registries: cfg.Registries, Cache: cfg.ContainerCache, High: cfg.CacheHigh,
 				Low: cfg.CacheLow, Timeout: cfg.ImportTimeout}},

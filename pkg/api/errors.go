@@ -65,6 +65,7 @@ const (
 	ReasonPartitionState   Reason = "partition_state"   // it takes no jobs now
 	ReasonPartitionUsed    Reason = "partition_used"    // jobs are of it
 	ReasonNode             Reason = "node"              // there is no such
+	ReasonNoReboot         Reason = "no_reboot"         // a node has no program that reboots it
 	ReasonFeature          Reason = "feature"           // no node has it, or the constraint can't be read
 	ReasonPreferredFeature Reason = "preferred_feature" // no node has it
 	ReasonDependency       Reason = "dependency"        // can't be read, or on a job that there is not

@@ -275,15 +275,19 @@ const (
 
 // The event types of a node's story; their JobID is 0.
 const (
-	EventNodeUp        EventType = "node_up"       // first contact, or contact again
-	EventNodeSuspect   EventType = "node_suspect"  // its session was cut
-	EventNodeLost      EventType = "node_lost"     // silent for node_timeout: the DEAD NODE line
-	EventNodeFeatures  EventType = "node_features" // said by a person, over what the node says of itself
-	EventNodeDrained   EventType = "node_drained"  // taken out of service, by a person or after failed launches
-	EventNodeResumed   EventType = "node_resumed"
-	EventNodeForgotten EventType = "node_forgotten" // a person took a lost node out of the cluster
-	EventNodeFenced    EventType = "node_fenced"    // a person's word, or the lease: nothing runs there any more
-	EventCardState     EventType = "card_state"     // a card was quarantined, or is fine again
+	EventNodeUp              EventType = "node_up"       // first contact, or contact again
+	EventNodeSuspect         EventType = "node_suspect"  // its session was cut
+	EventNodeLost            EventType = "node_lost"     // silent for node_timeout: the DEAD NODE line
+	EventNodeFeatures        EventType = "node_features" // said by a person, over what the node says of itself
+	EventNodeDrained         EventType = "node_drained"  // taken out of service, by a person or after failed launches
+	EventNodeResumed         EventType = "node_resumed"
+	EventNodeRebootAsked     EventType = "node_reboot_asked" // Text: when, by whom, why
+	EventNodeRebootCancelled EventType = "node_reboot_cancelled"
+	EventNodeRebooting       EventType = "node_rebooting"     // nothing is left there, and it was told to
+	EventNodeRebootFailed    EventType = "node_reboot_failed" // for the reason in Text; it stays out of service
+	EventNodeForgotten       EventType = "node_forgotten"     // a person took a lost node out of the cluster
+	EventNodeFenced          EventType = "node_fenced"        // a person's word, or the lease: nothing runs there any more
+	EventCardState           EventType = "card_state"         // a card was quarantined, or is fine again
 	// its health program, or what it lacks, took the node out of service; without Text: it is back
 	EventNodeHealth EventType = "node_health"
 )

@@ -12,8 +12,30 @@ const (
 	NodeLost     NodeState = "lost"     // silent for node_timeout
 	NodeDraining NodeState = "draining" // no new work, running work ends by itself
 	NodeDrained  NodeState = "drained"
-	NodeUnknown  NodeState = "unknown" // known by name, never seen by this controller since its start
+	// told to reboot, and not back under another run of its kernel
+	NodeRebooting NodeState = "rebooting"
+	NodeUnknown   NodeState = "unknown" // known by name, never seen by this controller since its start
 )
+
+// RebootThen is how a node is when it is back from a reboot.
+type RebootThen string
+
+// In the second and third of these whatever it was before.
+const (
+	RebootAsBefore RebootThen = ""       // in service, unless a person had drained it
+	RebootResume   RebootThen = "resume" // in service
+	RebootDown     RebootThen = "down"   // out of it, until somebody resumes it
+)
+
+// RebootPending is a reboot of a node that was asked for.
+type RebootPending struct {
+	By     string     `json:"by,omitempty"`
+	Reason string     `json:"reason,omitempty"`
+	Asked  time.Time  `json:"asked"`
+	Asap   bool       `json:"asap,omitempty"`  // the node takes no new work until then
+	Then   RebootThen `json:"then,omitempty"`  // empty: as it was before
+	Issued time.Time  `json:"issued,omitzero"` // it was told to; zero: it waits until nothing runs there
+}
 
 // CardState is what a card can be used for.
 type CardState string
@@ -48,16 +70,17 @@ type Node struct {
 	Reason string    `json:"reason"`
 	Silent bool      `json:"silent,omitempty"` // it is lost, and Reason says nothing else
 	// launches that failed there and speak against it; Reason names the last one where nothing else is wrong
-	Strikes     int       `json:"strikes,omitempty"`
-	DrainUser   string    `json:"drain_user,omitempty"` // who drained it, "gangd" after failed launches
-	DrainTime   time.Time `json:"drain_time,omitzero"`
-	DrainBy     time.Time `json:"drain_by,omitzero"` // what runs there is stopped then, to run elsewhere
-	Down        bool      `json:"down,omitempty"`    // a person counts it as lost: what ran there failed with the node
-	Address     string    `json:"address"`
-	BootID      string    `json:"boot_id"`
-	LostSince   time.Time `json:"lost_since,omitzero"`
-	LastSeen    time.Time `json:"last_seen,omitzero"`
-	Containment string    `json:"containment"`
+	Strikes     int            `json:"strikes,omitempty"`
+	DrainUser   string         `json:"drain_user,omitempty"` // who drained it, "gangd" after failed launches
+	DrainTime   time.Time      `json:"drain_time,omitzero"`
+	DrainBy     time.Time      `json:"drain_by,omitzero"` // what runs there is stopped then, to run elsewhere
+	Down        bool           `json:"down,omitempty"`    // a person counts it as lost: what ran there failed with the node
+	Reboot      *RebootPending `json:"reboot,omitempty"`  // nil: none is asked for
+	Address     string         `json:"address"`
+	BootID      string         `json:"boot_id"`
+	LostSince   time.Time      `json:"lost_since,omitzero"`
+	LastSeen    time.Time      `json:"last_seen,omitzero"`
+	Containment string         `json:"containment"`
 	// what brings images to jobs there, with versions: "dir", "podman 4.3.1"; empty: jobs run in none
 	Containers  []string   `json:"containers,omitempty"`
 	Devices     string     `json:"devices,omitempty"` // "enforced", or why other gangs' cards can be opened; empty: no cards

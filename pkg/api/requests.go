@@ -100,10 +100,12 @@ const (
 
 // NodeAction is the body of POST /v1/nodes/{name}/drain, /resume, /fence and /forget.
 type NodeAction struct {
-	Reason   string    `json:"reason,omitempty" bound:"len=1024 text"`
-	Deadline time.Time `json:"deadline,omitzero"`                // of a drain: what is still there is stopped then, to run elsewhere
-	Down     bool      `json:"down,omitempty"`                   // of a drain: what runs there is lost with the node, and stopped at once
-	Features []string  `json:"features,omitempty" bound:"n=256"` // of features: in place of those of the node's configuration
+	Reason   string     `json:"reason,omitempty" bound:"len=1024 text"`
+	Deadline time.Time  `json:"deadline,omitzero"`                // of a drain: what is still there is stopped then, to run elsewhere
+	Down     bool       `json:"down,omitempty"`                   // of a drain: what runs there is lost with the node, and stopped at once
+	Asap     bool       `json:"asap,omitempty"`                   // of a reboot: the node takes no new work until then
+	Then     RebootThen `json:"then,omitempty" bound:"len=16"`    // of a reboot: empty, as it was before
+	Features []string   `json:"features,omitempty" bound:"n=256"` // of features: in place of those of the node's configuration
 }
 
 // LogQuery selects what GET /v1/log streams (as URL parameters).

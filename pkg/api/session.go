@@ -45,9 +45,11 @@ type Frame struct {
 	// Controller to node.
 	Welcome *Welcome `json:"welcome,omitempty"`
 	// Settings are the site's from now on, where they are others than those of the Welcome. Heartbeat and Lease are as they were.
-	Settings *Settings       `json:"settings,omitempty"`
-	Desired  *Desired        `json:"desired,omitempty"`
-	Streams  []StreamRequest `json:"streams,omitempty"`
+	Settings *Settings `json:"settings,omitempty"`
+	Desired  *Desired  `json:"desired,omitempty"`
+	// Reboot goes to nodes that say [Hello].Reboots.
+	Reboot  *RebootOrder    `json:"reboot,omitempty"`
+	Streams []StreamRequest `json:"streams,omitempty"`
 	// Both ways: pieces of calls, which the node opens (see [CallPiece]).
 	Calls   []CallPiece `json:"calls,omitempty"`
 	Lineage uint64      `json:"lineage,omitempty"` // with a Beat of the controller and with assignments: its newest commit
@@ -128,6 +130,8 @@ type Hello struct {
 	Limits       NodeLimits     `json:"limits,omitzero"`
 	Containers   []string       `json:"containers,omitempty" bound:"len=16"` // as [Node.Containers]
 	Health       NodeHealth     `json:"health,omitzero"`
+	Reboots      bool           `json:"reboots,omitempty"` // it has a program that reboots it
+	Reboot       *RebootActual  `json:"reboot,omitempty"`  // what came of the last order; nil: it had none, or it is under way
 	Load         *NodeLoad      `json:"load,omitempty"`
 	Members      []MemberActual `json:"members"` // complete
 	// Made is when, on the node's CLOCK_BOOTTIME. What was sent on a connection that the node gave up may come after
@@ -161,6 +165,23 @@ const (
 // have. The zero value is a node that is well.
 type NodeHealth struct {
 	Sick string `json:"sick,omitempty" bound:"any"` // why the node takes no new work, in the program's words
+}
+
+// RebootOrder tells a node to reboot. It is the same one as long as both fields are, whoever sends it.
+type RebootOrder struct {
+	Boot  string    `json:"boot"`  // the run of its kernel that is to end: one that has another boot id is done
+	Asked time.Time `json:"asked"` // when somebody did
+}
+
+// Same reports whether it is the same order.
+func (o *RebootOrder) Same(other *RebootOrder) bool {
+	return o.Boot == other.Boot && o.Asked.Equal(other.Asked)
+}
+
+// RebootActual is the word of a node that could not.
+type RebootActual struct {
+	RebootOrder
+	Failed string `json:"failed" bound:"any"` // why
 }
 
 // Welcome answers a Hello.
@@ -521,6 +542,7 @@ type Actual struct {
 	Members  []MemberActual `json:"members,omitempty"`
 	Gone     []MemberKey    `json:"gone,omitempty"` // nothing of these is left, process or file
 	Health   *NodeHealth    `json:"health,omitempty"`
+	Reboot   *RebootActual  `json:"reboot,omitempty"`
 	// Clock is the node's, as measured in its session by who took this in.
 	Clock NodeClock `json:"-"`
 }

@@ -28,6 +28,7 @@ type Settings struct {
 	Grace                time.Duration `json:"grace" mapstructure:"grace"`
 	DrainSlack           time.Duration `json:"drain_slack" mapstructure:"drain_slack"`
 	NodeTimeout          time.Duration `json:"node_timeout" mapstructure:"node_timeout"`
+	RebootTimeout        time.Duration `json:"reboot_timeout" mapstructure:"reboot_timeout"`
 	Lease                time.Duration `json:"lease" mapstructure:"lease"` // 0: off
 	Heartbeat            time.Duration `json:"heartbeat" mapstructure:"heartbeat"`
 	RetryBackoff         time.Duration `json:"retry_backoff" mapstructure:"retry_backoff"`
@@ -80,6 +81,7 @@ func DefaultSettings() Settings {
 		Grace:                15 * time.Second,
 		DrainSlack:           30 * time.Second,
 		NodeTimeout:          30 * time.Second,
+		RebootTimeout:        15 * time.Minute,
 		Lease:                10 * time.Minute,
 		Heartbeat:            time.Second,
 		RetryBackoff:         time.Second,

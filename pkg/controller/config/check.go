@@ -236,6 +236,7 @@ func (c *checks) node(cfg *Node) {
 		return
 	}
 	c.program("health_program", cfg.HealthProgram)
+	c.program("reboot_program", cfg.RebootProgram)
 	hooks := map[string]string{"prolog": cfg.Prolog, "epilog": cfg.Epilog, "task_prolog": cfg.TaskProlog, "task_epilog": cfg.TaskEpilog}
 	for key, path := range hooks {
 		c.programs(key, path)

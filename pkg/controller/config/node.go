@@ -35,6 +35,7 @@ type Node struct {
 	Login           bool     `mapstructure:"login"` // the relay alone
 	LogFormat       string   `mapstructure:"log_format"`
 
+	RebootProgram  string        `mapstructure:"reboot_program"` // empty: none
 	HealthProgram  string        `mapstructure:"health_program"` // empty: none
 	HealthInterval time.Duration `mapstructure:"health_interval"`
 	HealthTimeout  time.Duration `mapstructure:"health_timeout"`

@@ -253,6 +253,8 @@ var settingRows = []row{
 	{"drain_slack", live, atLeast(time.Millisecond), "", "A member that has not reported its end within grace and this is forced out of " +
 		"its gang " +
 		"and fenced."},
+	{"reboot_timeout", live, atLeast(time.Second), "", "So long a node that was told to reboot may take until it is back: it is not lost " +
+		"by its silence before, and out of service for a person to look at afterwards."},
 	{"node_timeout", live, atLeast(10 * time.Millisecond), "", "A node silent for so long is lost, and its gangs drain."},
 	{"lease", restart, atLeast(0), "", "Ranks that no controller has reached for so long end by themselves, which is how a lost node is " +
 		"known to be " +
@@ -367,6 +369,10 @@ var nodeTable = &table{daemon: "gnoded", rows: []row{
 		"that reach into it ask for much."},
 	{"min_uid", live, nil, "", "Users with a lower uid are refused, whatever gangd says."},
 	{"groups", live, nil, "none", "When set, only members of one of these groups may run here, whatever gangd says."},
+	{"reboot_program", live, absolute, "none", "Program that reboots this node, run as gnoded's user with the node's name when " +
+		"nothing runs here and `gctl node reboot` (or `scontrol reboot`) has asked for it. An exit status other than 0 keeps " +
+		"the node out of service; that it " +
+		"is back is known from its boot id alone. It may be run again for the same reboot."},
 	{"health_program", live, absolute, "none", "The site's own check of this node, run with its name. Exit status 0: fit; 75: can't tell; " +
 		"any " +
 		"other, or too late: the node is drained with the first line of its output, and comes back when the program is content."},

@@ -357,7 +357,9 @@ func TestNodeActions(t *testing.T) {
 		{"features", api.NodeAction{Features: []string{"a&b"}}, `feature "a&b": want a word of letters, digits, '_', '-', '.' and ':'`},
 		{"drain", api.NodeAction{Reason: "x", Deadline: time.Unix(1e9, 0).UTC()},
 			"the deadline 2001-09-09T01:46:40Z has passed; give a later one: --deadline=now+10minutes, say, or none to let running work end by itself"},
-		{"reboot", api.NodeAction{}, `no node action "reboot": want drain, resume, features, fence or forget`},
+		{"reboot", api.NodeAction{}, "node n1 has no program that reboots it; name one in its gnoded.toml: reboot_program"},
+		{"reboot", api.NodeAction{Then: "up"}, `then "up": want resume or down, or nothing to leave it as it is`},
+		{"explode", api.NodeAction{}, `no node action "explode": want drain, resume, reboot, cancel-reboot, features, fence or forget`},
 	} {
 		err := r.NodeAction(t.Context(), c.action, "n1", &c.req, admin)
 		n := r.view.node("n1")

@@ -350,6 +350,13 @@ func (e *Engine) NodeAction(ctx context.Context, action, node string, r *api.Nod
 		ev = gang.NodeDrain{Node: node, Reason: r.Reason, User: who.User, By: r.Deadline, Down: r.Down}
 	case "resume":
 		ev = gang.NodeResume{Node: node}
+	case "reboot":
+		if !slices.Contains([]api.RebootThen{api.RebootAsBefore, api.RebootResume, api.RebootDown}, r.Then) {
+			return api.Errorf(api.CodeInvalid, "then %q: want resume or down, or nothing to leave it as it is", r.Then)
+		}
+		ev = gang.NodeReboot{Node: node, By: who.User, Reason: r.Reason, Asap: r.Asap, Then: r.Then}
+	case "cancel-reboot":
+		ev = gang.NodeRebootCancel{Node: node, By: who.User}
 	case "fence":
 		ev = gang.NodeFence{Node: node}
 	case "features":
@@ -362,7 +369,7 @@ func (e *Engine) NodeAction(ctx context.Context, action, node string, r *api.Nod
 	case "forget":
 		ev = gang.NodeForget{Node: node, By: who.User}
 	default:
-		return api.Errorf(api.CodeNotFound, "no node action %q: want drain, resume, features, fence or forget", action)
+		return api.Errorf(api.CodeNotFound, "no node action %q: want drain, resume, reboot, cancel-reboot, features, fence or forget", action)
 	}
 	_, err := e.Do(ctx, ev)
 	return err

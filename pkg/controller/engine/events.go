@@ -207,6 +207,10 @@ func (e *Engine) logEvents(evs []api.Event) {
 			e.log.Error("DEAD NODE", "node", ev.Node, "jobs", ids(ev.Jobs), "last_seen", ev.LastSeen.Format(time.RFC3339))
 		case api.EventNodeDrained:
 			e.log.Warn("node drained", "node", ev.Node, "reason", ev.Text)
+		case api.EventNodeRebootAsked, api.EventNodeRebootCancelled, api.EventNodeRebooting:
+			e.log.Info(strings.ReplaceAll(string(ev.Type), "_", " "), "node", ev.Node, "text", ev.Text)
+		case api.EventNodeRebootFailed:
+			e.log.Error("node reboot failed", "node", ev.Node, "reason", ev.Text)
 		case api.EventEnded:
 			e.log.Info("job ended", "job", ev.JobID, "epoch", ev.Epoch, "state", ev.State, "cause", ev.Cause)
 		}

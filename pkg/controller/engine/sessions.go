@@ -73,6 +73,16 @@ func (e *Engine) Desired(node string) (a []api.Assignment, ok bool) {
 	return e.view.desired[node], e.view.hold == ""
 }
 
+// Reboot is what a node is to be told of a reboot, by the newest commit.
+func (e *Engine) Reboot(node string) *api.RebootOrder {
+	e.view.mu.RLock()
+	defer e.view.mu.RUnlock()
+	if e.view.hold != "" {
+		return nil
+	}
+	return gang.RebootOrder(e.view.nodes[node])
+}
+
 // Spec reads a specification for a node that shall run it. Of one whose row is damaged it is
 // without a script, and the node refuses it as the job's own fault: no node could run it.
 func (e *Engine) Spec(hash string) (*api.Spec, error) {

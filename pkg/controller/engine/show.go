@@ -551,6 +551,9 @@ func showNode(n *gang.Node) api.Node {
 		}
 	}
 	out.Strikes = len(n.Strikes)
+	if r := n.Reboot; r != nil {
+		out.Reboot = &api.RebootPending{By: r.By, Reason: r.Reason, Asked: r.Asked, Asap: r.Asap, Then: r.Then, Issued: r.Issued}
+	}
 	if out.Reason == "" {
 		out.Reason = gang.StrikeText(n)
 	}

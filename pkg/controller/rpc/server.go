@@ -110,6 +110,8 @@ func (s *Server) routes() []route {
 		{"POST /v1/nodes/{name}/resume", auth.OpNodeResume, s.nodeAction("resume")},
 		{"POST /v1/nodes/{name}/features", auth.OpNodeSet, s.nodeAction("features")},
 		{"POST /v1/nodes/{name}/fence", auth.OpNodeFence, s.nodeAction("fence")},
+		{"POST /v1/nodes/{name}/reboot", auth.OpNodeReboot, s.nodeAction("reboot")},
+		{"POST /v1/nodes/{name}/cancel-reboot", auth.OpNodeReboot, s.nodeAction("cancel-reboot")},
 		{"POST /v1/nodes/{name}/forget", auth.OpNodeForget, s.nodeAction("forget")},
 		{"POST /v1/nodes/{name}/cards/{card}/drain", auth.OpCardDrain, s.cardAction("drain")},
 		{"POST /v1/nodes/{name}/cards/{card}/resume", auth.OpCardResume, s.cardAction("resume")},

@@ -260,7 +260,13 @@ func (s *story) actions() map[string]func(*rapid.T) {
 			}
 			s.do(ev)
 		},
-		"resume node": func(t *rapid.T) { s.do(NodeResume{Node: s.node().name}) },
+		"ask for a reboot": func(t *rapid.T) {
+			s.do(NodeReboot{Node: s.node().name, By: "root", Asap: rapid.Bool().Draw(t, "asap"),
+				Then: rapid.SampledFrom([]api.RebootThen{api.RebootAsBefore, api.RebootResume, api.RebootDown}).Draw(t, "then")})
+		},
+		"cancel a reboot": func(t *rapid.T) { s.do(NodeRebootCancel{Node: s.node().name}) },
+		"obey a reboot":   func(t *rapid.T) { s.rebootAsTold(t, s.node()) },
+		"resume node":     func(t *rapid.T) { s.do(NodeResume{Node: s.node().name}) },
 		"fence node": func(t *rapid.T) {
 			n := s.node()
 			if s.w.Node(n.name).State == api.NodeLost {
@@ -288,6 +294,26 @@ func (s *story) actions() map[string]func(*rapid.T) {
 			}
 		},
 	}
+}
+
+// rebootAsTold is a node that does what it was told, or says why it can't. Nothing that runs ends by that.
+func (s *story) rebootAsTold(t *rapid.T, n *simNode) {
+	o := RebootOrder(s.w.Node(n.name))
+	if o == nil || !n.session || o.Boot != fmt.Sprint("boot-", n.boot) {
+		t.Skip()
+	}
+	for _, m := range n.members {
+		if len(m.live) > 0 {
+			s.rt.Fatalf("%s is told to reboot while ranks of job %d run there", n.name, m.Job)
+		}
+	}
+	if rapid.IntRange(0, 2).Draw(t, "can't") == 0 {
+		n.send(api.Actual{Reboot: &api.RebootActual{RebootOrder: *o, Failed: "no power"}})
+		return
+	}
+	s.cut(n)
+	n.boot++
+	n.members = map[api.MemberKey]*simMember{}
 }
 
 // echo brings something that was said before once more.

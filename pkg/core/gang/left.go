@@ -109,6 +109,7 @@ func (fl *fleet) free(h *host, k api.MemberKey) {
 	n.Res = n.Res.Release(k)
 	fl.nodes.room = true
 	fl.refresh(h)
+	fl.issueReboot(h)
 }
 
 func leaseTimer(h *host, k api.MemberKey) timer {
@@ -171,6 +172,7 @@ func (fl *fleet) strayGone(h *host, k api.MemberKey) {
 	}
 	delete(h.strays, k)
 	fl.refresh(h)
+	fl.issueReboot(h)
 }
 
 // strayText names the first of them.

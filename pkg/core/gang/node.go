@@ -42,6 +42,8 @@ func (fl *fleet) refresh(h *host) {
 		state, reason = api.NodeLost, fmt.Sprintf("silent for %s", when.Words(fl.set.NodeTimeout))
 	case !n.LostSince.IsZero():
 		state = api.NodeLost
+	case Rebooting(n):
+		state = api.NodeRebooting
 	case !n.Connected:
 		if state != api.NodeUnknown {
 			state = api.NodeSuspect
@@ -90,10 +92,13 @@ func (fl *fleet) hello(ev NodeHello) Outcome {
 	rebooted := h.node.BootID != "" && h.node.BootID != ev.Hello.BootID
 	emptied := h.node.Hello.StateID != ev.Hello.StateID // it would not know what it ran
 	wasCutOff, had := fl.nodes.cutOff(), h.node.Res
+	asked := h.node.Reboot
 	fl.connect(h, &ev)
 	ev2 := api.Event{Type: api.EventNodeUp, Node: name}
 	if rebooted {
-		ev2.Text = "rebooted"
+		if ev2.Text = "rebooted"; asked != nil {
+			ev2.Text += ", as asked"
+		}
 	}
 	fl.record.emit(ev2)
 	fl.reconcile(h, ev.Hello.Members, rebooted, emptied)
@@ -107,6 +112,9 @@ func (fl *fleet) hello(ev NodeHello) Outcome {
 	if wasCutOff && !fl.nodes.cutOff() {
 		fl.releaseExpired()
 	}
+	fl.rebootSaid(h, ev.Hello.Reboot)
+	fl.rebootLate(h)
+	fl.issueReboot(h)
 	return applied()
 }
 
@@ -119,6 +127,7 @@ func (fl *fleet) connect(h *host, ev *NodeHello) {
 	h.since = fl.clock.now.Mono
 	n.LostSince = time.Time{}
 	fl.sick(h, ev.Hello.Health.Sick)
+	fl.rebooted(h)
 	features := ev.Hello.Features
 	if n.Hello.Node != "" && slices.Equal(n.Hello.Features, features) {
 		features = n.Res.Features // a person may have said others since the node's configuration was edited
@@ -143,7 +152,7 @@ func (fl *fleet) connect(h *host, ev *NodeHello) {
 
 // lasting is what a hello says of the node itself, and not of what it does and was told.
 func lasting(h api.Hello) api.Hello {
-	h.Members, h.Health, h.Load = nil, api.NodeHealth{}, nil
+	h.Members, h.Health, h.Load, h.Reboot = nil, api.NodeHealth{}, nil, nil
 	h.LineageSeen, h.RunSeen, h.LineageProof, h.Made = 0, "", "", 0
 	return h
 }
@@ -254,7 +263,7 @@ func (fl *fleet) sessionCut(ev NodeGone) Outcome {
 	h.contact = fl.clock.now.Mono
 	fl.nodes.away++
 	fl.refresh(h)
-	fl.clock.in(fl.set.NodeTimeout, timer{kind: timerLost, node: n.Name})
+	fl.clock.in(fl.silenceOf(n), timer{kind: timerLost, node: n.Name})
 	fl.record.emit(api.Event{Type: api.EventNodeSuspect, Node: n.Name})
 	fl.watchdogs.blindfold(h)
 	return applied()
@@ -337,15 +346,16 @@ func (fl *fleet) fenceNode(ev NodeFence) Outcome {
 	return applied()
 }
 
-// forgetNode drops a lost node: a machine that was scrapped is neither in tables nor an alarm for
+// forgetNode drops a node that is lost, or drained and cut off: a machine that was scrapped is neither in tables nor an alarm for
 // ever. Nothing of it may be waited for, or what lives there would be forgotten with it.
 func (fl *fleet) forgetNode(ev NodeForget) Outcome {
 	h := fl.nodes.byName[ev.Node]
 	if h == nil {
 		return refused(fl.nodes.unknown(ev.Node))
 	}
-	if h.node.State != api.NodeLost {
-		err := conflict("", "node %s is %s: only a lost node can be forgotten", ev.Node, h.node.State)
+	emptied := h.node.Admin != "" && !h.node.Connected // by a person who wants it gone, and cut off by now
+	if h.node.State != api.NodeLost && !emptied {
+		err := conflict("", "node %s is %s: only a lost node, or one that is drained and cut off, can be forgotten", ev.Node, h.node.State)
 		err.Hint = "stop its gnoded, and wait until it is lost; with TLS, gangd token revoke " + ev.Node + " keeps it out"
 		return refused(err)
 	}
@@ -368,7 +378,7 @@ func (fl *fleet) forgetNode(ev NodeForget) Outcome {
 			return refused(err)
 		}
 	}
-	for _, kind := range []timerKind{timerLost, timerClear} {
+	for _, kind := range []timerKind{timerLost, timerClear, timerReboot} {
 		fl.clock.timers.cancel(timer{kind: kind, node: ev.Node})
 	}
 	delete(fl.nodes.byName, ev.Node)
@@ -436,6 +446,11 @@ func (fl *fleet) drainNode(ev NodeDrain) Outcome {
 func (fl *fleet) takeOut(h *host, user, reason string, by time.Time, down bool) {
 	n := fl.nodes.edit(h)
 	n.Admin, n.DrainUser, n.DrainTime, n.DrainBy, n.Down = reason, user, fl.clock.now.Wall, by, down
+	if r := n.Reboot; r != nil && r.Then == api.RebootResume { // which was before this
+		stays := *r
+		stays.Then = api.RebootAsBefore
+		n.Reboot = &stays
+	}
 	fl.refresh(h)
 	text := reason
 	switch {
@@ -476,6 +491,9 @@ func (fl *fleet) resumeNode(ev NodeResume) Outcome {
 		return refused(&api.Error{Code: api.CodeConflict, Message: fmt.Sprintf("node %s is out of service by its own check: %s", ev.Node,
 			h.node.Sick),
 			Hint: "it comes back by itself when that is mended"})
+	case h.node.Admin == "" && h.node.Reboot != nil && (h.node.Reboot.Asap || Rebooting(h.node)):
+		return refused(conflict("gctl node reboot --cancel "+ev.Node+" takes that back until it was told to",
+			"node %s is out of service for its %s", ev.Node, h.node.Reboot.text()))
 	case h.node.Admin == "" && len(h.node.Strikes) == 0:
 		return ignored("in service already")
 	}
@@ -499,8 +517,9 @@ func (fl *fleet) restoreNode(saved *Node) {
 	h := fl.nodes.add(n.Name)
 	h.node, h.contact = &n, fl.clock.now.Mono
 	if n.LostSince.IsZero() {
-		fl.clock.in(fl.set.NodeTimeout, timer{kind: timerLost, node: n.Name})
+		fl.clock.in(fl.silenceOf(&n), timer{kind: timerLost, node: n.Name})
 	}
+	fl.armReboot(h)
 }
 
 // restoreGrants makes the grants of a node anew from who is on it, so that the two can't
@@ -553,6 +572,8 @@ func outOfService(n *Node) string {
 	switch {
 	case n.Admin != "":
 		return n.Admin
+	case n.Reboot != nil && (n.Reboot.Asap || Rebooting(n)):
+		return n.Reboot.text()
 	case n.Sick != "":
 		return "health: " + n.Sick
 	}

@@ -436,7 +436,7 @@ func TestForgetNode(t *testing.T) {
 			t.Fatalf("%+v, want %q", out.Refused, want)
 		}
 	}
-	refused("node n2 is up: only a lost node can be forgotten")
+	refused("node n2 is up: only a lost node, or one that is drained and cut off, can be forgotten")
 	b.must(NodeGone{Node: "n2"})
 	b.after(time.Minute)
 	refused("node n2 may still run something of job 1")
@@ -457,6 +457,12 @@ func TestForgetNode(t *testing.T) {
 	if n := b.w.Node("n2"); n == nil || n.State != api.NodeUp {
 		t.Fatalf("after it came back: %+v", n)
 	}
+	b.must(NodeDrain{Node: "n2", Reason: "sold"})
+	refused("node n2 is drained: only")
+	b.must(NodeGone{Node: "n2"})
+	b.must(NodeForget{Node: "n2"}) // need not be waited for until it is lost: nothing is there
+	b.must(NodeGone{Node: "n1"})
+	refused(`no node "n2"`)
 }
 
 func TestNodesThatAreNotThere(t *testing.T) {

@@ -37,7 +37,7 @@ func (rp *reports) report(ev NodeReport) Outcome {
 	if ev.Actual.Clock.Within > 0 {
 		h.clock = ev.Actual.Clock
 	}
-	out := rp.fleet.health(h, ev.Actual.Health)
+	out := merge(rp.fleet.rebootSaid(h, ev.Actual.Reboot), rp.fleet.health(h, ev.Actual.Health))
 	for i := range ev.Actual.Members {
 		out = merge(out, rp.member(h, &ev.Actual.Members[i]))
 	}

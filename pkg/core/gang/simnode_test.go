@@ -161,7 +161,7 @@ func (n *simNode) send(a api.Actual) {
 func (s *story) connect(n *simNode) {
 	n.session, n.outbox, n.said = true, nil, nil
 	h := helloOf(n.name)
-	h.Hello.BootID, h.Hello.Opens = fmt.Sprint("boot-", n.boot), n.opens
+	h.Hello.BootID, h.Hello.Opens, h.Hello.Reboots = fmt.Sprint("boot-", n.boot), n.opens, true
 	for _, k := range slices.SortedFunc(maps.Keys(n.members), api.MemberKey.Compare) {
 		h.Hello.Members = append(h.Hello.Members, copyOf(n.members[k]))
 	}

@@ -29,6 +29,7 @@ const (
 	timerDeadline                     // a gang that starts later could not end by its deadline
 	timerNotify                       // a part of its time limit, of which somebody wants to hear, is over
 	timerBook                         // what a gang has used goes into the ledger
+	timerReboot                       // a node that was told to reboot must be back
 	timerUnsure                       // a node is in contact long enough after an end that looked like that of its machine
 )
 

@@ -32,7 +32,7 @@ var printer = transcript.Printer{Since: epoch0, Skip: []reflect.Type{reflect.Typ
 // mostTold is up to how many jobs are written down: of more nobody would read it.
 const mostTold = 40
 
-var timerNames = []string{"start", "launch", "force", "eligible", "leave", "lost", "ready", "lease", "watch", "depend", "clear", "reservation", "deadline", "notify", "book", "unsure"}
+var timerNames = []string{"start", "launch", "force", "eligible", "leave", "lost", "ready", "lease", "watch", "depend", "clear", "reservation", "deadline", "notify", "book", "reboot", "unsure"}
 
 // beginTranscript has what follows written down.
 func (b *bench) beginTranscript() {

@@ -329,6 +329,16 @@ type NodeFeatures struct {
 // NodeResume puts a node back into service.
 type NodeResume struct{ Node string }
 
+// NodeReboot asks for a reboot of a node. Asap: it takes no new work until then; else it is told when it happens to be idle.
+type NodeReboot struct {
+	Node, By, Reason string
+	Asap             bool
+	Then             api.RebootThen
+}
+
+// NodeRebootCancel takes that back, until the node was told.
+type NodeRebootCancel struct{ Node, By string }
+
 // NodeFence is the word of a person, or of the site's fence hook (By), that nothing runs on a lost node any more.
 type NodeFence struct{ Node, By string }
 
@@ -381,26 +391,28 @@ type Stalled struct{ For time.Duration }
 // Tick: timers may be due.
 type Tick struct{}
 
-func (Submit) event()       {}
-func (Admit) event()        {}
-func (NodeHello) event()    {}
-func (NodeReport) event()   {}
-func (NodeSample) event()   {}
-func (CardDrain) event()    {}
-func (CardResume) event()   {}
-func (NodeGone) event()     {}
-func (NodeDrain) event()    {}
-func (NodeResume) event()   {}
-func (NodeFeatures) event() {}
-func (NodeFence) event()    {}
-func (NodeForget) event()   {}
-func (Cancel) event()       {}
-func (Hold) event()         {}
-func (Release) event()      {}
-func (Requeue) event()      {}
-func (Preempt) event()      {}
-func (Stalled) event()      {}
-func (Tick) event()         {}
+func (Submit) event()           {}
+func (Admit) event()            {}
+func (NodeHello) event()        {}
+func (NodeReport) event()       {}
+func (NodeSample) event()       {}
+func (CardDrain) event()        {}
+func (CardResume) event()       {}
+func (NodeGone) event()         {}
+func (NodeDrain) event()        {}
+func (NodeResume) event()       {}
+func (NodeFeatures) event()     {}
+func (NodeReboot) event()       {}
+func (NodeRebootCancel) event() {}
+func (NodeFence) event()        {}
+func (NodeForget) event()       {}
+func (Cancel) event()           {}
+func (Hold) event()             {}
+func (Release) event()          {}
+func (Requeue) event()          {}
+func (Preempt) event()          {}
+func (Stalled) event()          {}
+func (Tick) event()             {}
 
 // Outcome answers one event.
 type Outcome struct {
@@ -545,9 +557,10 @@ type Node struct {
 	Strikes   []Strike      `json:"launch_strikes,omitempty"` // failed launches, no good start since that speaks against them
 	Hello     api.Hello     `json:"hello"`                    // last one, as far as it is of the node itself
 	Connected bool          `json:"connected,omitempty"`
-	Sick      string        `json:"sick,omitempty"` // what the node's own checks say is wrong; empty: nothing
-	Left      []Left        `json:"left,omitempty"` // what is over here but not known gone; each holds its grant
-	Res       *cluster.Node `json:"res,omitempty"`  // capacity and grants, immutable
+	Reboot    *Reboot       `json:"reboot,omitempty"` // asked for; nil: none is
+	Sick      string        `json:"sick,omitempty"`   // what the node's own checks say is wrong; empty: nothing
+	Left      []Left        `json:"left,omitempty"`   // what is over here but not known gone; each holds its grant
+	Res       *cluster.Node `json:"res,omitempty"`    // capacity and grants, immutable
 }
 
 // Left is a member of an epoch that is over for its gang (rolled back, or forced out of

@@ -229,13 +229,18 @@ func (v *verifier) node(h *host) {
 		when.Stamp(n.DrainTime, "-"))
 	v.check(n.DrainBy.IsZero() || n.Admin != "", "node %s: in service, to be empty by %s", n.Name, when.Stamp(n.DrainBy, "-"))
 	v.check(!n.Down || !n.DrainBy.IsZero(), "node %s: down, and nothing says since when", n.Name)
+	v.check(!Rebooting(n) || len(n.Res.Grants) == 0 && !n.Res.Ready, "node %s: told to reboot with %d grants, ready %t",
+		n.Name, len(n.Res.Grants), n.Res.Ready)
+	v.check(n.Reboot == nil || n.Reboot.Boot == n.BootID, "node %s: to be rebooted from another boot than it is in", n.Name)
+	v.check(!v.w.clock.timers.armed(rebootTimer(h)) || Rebooting(n), "node %s: a reboot is waited for, and none was ordered", n.Name)
 	for _, p := range h.members {
 		armed := v.w.clock.timers.armed(timer{kind: timerClear, node: n.Name})
 		v.check(n.DrainBy.IsZero() || armed || p.e.job.Drain != nil, "node %s: to be empty, and nobody will tell job %d", n.Name, p.e.job.ID)
 	}
 	v.check(n.Res.Ready == (n.State == api.NodeUp), "node %s: %s, ready %t", n.Name, n.State, n.Res.Ready)
 	v.ports(h)
-	v.check(n.Connected || n.State == api.NodeLost || n.State == api.NodeSuspect || n.State == api.NodeUnknown,
+	v.check(n.Connected || n.State == api.NodeLost || n.State == api.NodeSuspect || n.State == api.NodeUnknown ||
+		n.State == api.NodeRebooting,
 		"node %s: %s without a session", n.Name, n.State)
 }
 

@@ -119,6 +119,10 @@ func (w *World) Step(now Instant, ev Event) Outcome {
 		return w.fleet.setFeatures(ev)
 	case NodeResume:
 		return w.fleet.resumeNode(ev)
+	case NodeReboot:
+		return w.fleet.askReboot(ev)
+	case NodeRebootCancel:
+		return w.fleet.cancelReboot(ev)
 	case NodeFence:
 		return w.fleet.fenceNode(ev)
 	case NodeForget:
@@ -311,6 +315,8 @@ func (w *World) fire(t timer) {
 		w.fleet.nodeLost(w.nodes.byName[t.node])
 	case timerWatch:
 		w.watchdogs.watchTimeout(w.jobs.byID[t.job], t.epoch)
+	case timerReboot:
+		w.fleet.rebootLate(w.nodes.byName[t.node])
 	case timerClear:
 		w.fleet.clearNode(w.nodes.byName[t.node])
 	case timerReservation:

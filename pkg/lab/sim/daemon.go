@@ -136,7 +136,7 @@ func (d *daemon) Hello() *api.Hello {
 	d.noted = map[api.MemberKey]api.MemberNote{}
 	return &api.Hello{Node: m.name, StateID: m.disk.stateID, Version: "sim", BootID: m.bootID(), Address: m.name, Containment: "simulated",
 		CPUs: m.spec.CPUs, MemoryBytes: 64 << 30, Cards: m.cards(), LineageSeen: m.disk.lineage, RunSeen: m.disk.run, LineageProof: m.disk.proof,
-		Opens: !m.spec.Waits, Features: []string{api.FeatureContainer}, Members: d.board.All()}
+		Opens: !m.spec.Waits, Reboots: true, Reboot: d.board.RebootNow(), Features: []string{api.FeatureContainer}, Members: d.board.All()}
 }
 
 // Welcome implements [session.Agent].
@@ -191,6 +191,29 @@ func (d *daemon) forget(k api.MemberKey) {
 		return
 	}
 	d.board.Drop(k) // said before, perhaps in a session that broke
+}
+
+// Reboot implements [session.Agent]: the machine goes away and comes back, or can't.
+func (d *daemon) Reboot(o *api.RebootOrder) {
+	m := d.m
+	if o.Boot != m.bootID() || m.disk.rebooted.Same(o) {
+		return
+	}
+	m.disk.rebooted = *o
+	if len(m.procs) > 0 {
+		m.r.fail("I9", "%s is told to reboot while %d processes of jobs run there", m.name, len(m.procs))
+	}
+	if m.dice.IntN(8) == 0 {
+		d.after(upTo(m.dice, time.Second), func() {
+			d.board.RebootFailed(api.RebootActual{RebootOrder: *o, Failed: "simulated"})
+		})
+		return
+	}
+	m.r.log("%s reboots as told", m.name)
+	m.owner.after(upTo(m.dice, time.Second), func() {
+		m.powerOff()
+		m.r.after(upTo(m.dice, 20*time.Second), m.powerOn)
+	})
 }
 
 // Report implements [session.Agent].

@@ -258,6 +258,13 @@ func (r *run) stopStep(id int64) bool {
 func (r *run) byPeople(f *Fault) bool {
 	id, known := r.ids[f.Job]
 	switch f.Do {
+	case AskReboot:
+		name := r.machine(f.Node).name
+		if f.N == 2 {
+			r.order(gang.NodeRebootCancel{Node: name}, nil)
+		} else {
+			r.order(gang.NodeReboot{Node: name, By: "ada", Asap: f.N == 1}, nil)
+		}
 	case DrainNode:
 		r.order(gang.NodeDrain{Node: r.machine(f.Node).name, Reason: "simulated"}, nil)
 	case ResumeNode:

@@ -49,9 +49,10 @@ type nodeDisk struct {
 	stateID  string
 	lastBoot string
 	lineage  uint64
-	run      string        // of the controller that told lineage
-	proof    string        // that it did
-	lease    time.Duration // -1: never told
+	rebooted api.RebootOrder // as told last
+	run      string          // of the controller that told lineage
+	proof    string          // that it did
+	lease    time.Duration   // -1: never told
 	kept     session.Kept
 	members  map[api.MemberKey]*memberDir
 	images   map[*Job]bool                 // imported for a job

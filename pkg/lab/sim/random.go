@@ -315,6 +315,7 @@ var mix = []struct {
 	{Twice, 3, 5, 40, 0}, {ShutDown, 4, 0.5, 70, 0},
 	{Cancel, 5, 0, 0, 2}, {Requeue, 4, 0, 0, 0}, {Preempt, 4, 0, 0, 0}, {HoldJob, 2, 0, 0, 0}, {ReleaseJob, 2, 0, 0, 0},
 	{Resubmit, 3, 0, 0, 0}, {LoseAnswer, 3, 5, 30, 0}, {DrainNode, 2, 0, 0, 0}, {ResumeNode, 2, 0, 0, 0}, {FenceNode, 2, 0, 0, 0},
+	{AskReboot, 3, 0, 0, 3},
 }
 
 func randomFault(d *rand.Rand, sc *Scenario, span time.Duration) Fault {

@@ -38,6 +38,7 @@ func Settings() *api.Settings {
 	s.Grace = 4 * time.Second
 	s.DrainSlack = 6 * time.Second
 	s.NodeTimeout = 8 * time.Second
+	s.RebootTimeout = 30 * time.Second
 	s.Lease = 40 * time.Second
 	s.RetryBackoff = time.Second
 	s.RetryBackoffMax = 8 * time.Second
@@ -239,6 +240,7 @@ const (
 	Update     Kind = "update"      // what is changed of Job: see update
 	Resubmit   Kind = "resubmit"    // the same submission with the same key
 	LoseAnswer Kind = "lose-answer" // the client of Job's submission does not get its next answers for For
+	AskReboot  Kind = "ask-reboot"  // N 0: when the node is idle, 1: as soon as possible, 2: taken back
 	DrainNode  Kind = "drain-node"
 	ResumeNode Kind = "resume-node"
 	// ReserveNode keeps a node for For, from 15 s on; N 0: gangs that would still be there stay,

@@ -284,6 +284,15 @@ var scenarios = slices.Concat([]directed{
 	{name: "a node that is out of service gets nothing new",
 		sc:   Scenario{Nodes: nodes(2, 1), Calm: 20 * s1, Jobs: short(4, 2*s1, 100*ms), Faults: []Fault{{At: s1, Do: DrainNode, Node: "n1"}}},
 		want: func(s *seen) string { return unless(!placedOn(s, "n1", 19*s1), "n1 was used") }},
+	{name: "a node reboots when it is empty, and gets nothing before it is back by another boot",
+		sc: Scenario{Nodes: nodes(2, 1), Seed: 3, Calm: 60 * s1, Jobs: short(6, 3*s1, 500*ms),
+			Faults: []Fault{{At: 2 * s1, Do: AskReboot, Node: "n1", N: 1}, on(api.EventNodeRebooting, 1, 0, Fault{Do: CrashGangd, For: 2 * s1})}},
+		want: func(s *seen) string {
+			off, on := s.lineOf("n1 reboots as told", 1), s.lineOf("n1 boots, boot-n1-2", 1)
+			return firstOf(unless(off > 0 && on > off, "it rebooted at %s and was back at %s", off, on),
+				unless(!placedOn(s, "n1", on), "a job was placed on n1 meanwhile"),
+				unless(s.when(api.EventRolledBack, 0, 1) < 0, "a job was moved"), s.ended(5, api.JobCompleted, 1))
+		}},
 	{name: "a stop that is sent again does not restart the grace",
 		sc: Scenario{Nodes: nodes(1, 1), Calm: 30 * s1, Jobs: []Job{{At: s1, Grace: 8 * s1, Runs: Behaviour{For: 40 * s1, OnTerm: TermIgnored}}},
 			Faults: []Fault{on(api.EventStarted, 1, 2*s1, Fault{Do: Cancel}), on(api.EventDrainStarted, 1, 2*s1, Fault{Do: CrashNoded, Node: "n1", For: 100 * ms}),

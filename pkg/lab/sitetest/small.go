@@ -18,8 +18,8 @@ func SmallNode(i int) api.Hello {
 	h := api.Hello{Node: fmt.Sprintf("n%d", i), StateID: fmt.Sprintf("state-n%d", i), Version: "1.2.3", BootID: fmt.Sprintf("boot-n%d", i),
 		Address:     fmt.Sprintf("10.0.0.%d", i),
 		Containment: "cgroup2", CPUs: 64, Shape: api.CPUShape{Sockets: 2, Cores: 16, Threads: 2}, MemoryBytes: 512 * gib, TmpBytes: 64 * gib,
-		Features: []string{"ib"},
-		Limits:   api.NodeLimits{Memory: api.LimitEnforced, Processes: api.LimitEnforced, CPUs: api.LimitEnforced, CPUSets: api.LimitEnforced}}
+		Features: []string{"ib"}, Reboots: i != 3,
+		Limits: api.NodeLimits{Memory: api.LimitEnforced, Processes: api.LimitEnforced, CPUs: api.LimitEnforced, CPUSets: api.LimitEnforced}}
 	if i == 2 {
 		h.Limits = api.NodeLimits{Memory: api.LimitSampled, Processes: api.LimitSampled, CPUs: api.LimitNone, CPUSets: api.LimitAdvised,
 			Reason: "no cgroup may be written"}

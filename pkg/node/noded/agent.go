@@ -39,7 +39,8 @@ func (d *daemon) Hello() *api.Hello {
 	return &api.Hello{Node: d.opts.Name, StateID: d.state.id, Version: d.opts.Version, BootID: d.state.boot, Address: d.opts.Address,
 		Containment: d.cgroups.Kind, CPUs: cpus, Shape: d.cpus.shape(cpus), MemoryBytes: d.memory(), TmpBytes: d.tmp, TmpEach: d.tmpEach,
 		Features: d.features(), Cards: d.cards.list(), CardsUnread: d.cards.unanswered(), Devices: d.devices, Containers: d.containers(),
-		Limits: d.limits(), Health: health, Load: load, Opens: d.opts.Hooks.Prolog == "",
+		Limits: d.limits(), Reboots: d.now().RebootProgram != "", Reboot: d.board.RebootNow(), Health: health, Load: load,
+		Opens:       d.opts.Hooks.Prolog == "",
 		LineageSeen: told.lineage, RunSeen: told.run, LineageProof: told.proof, Members: members}
 }
 

@@ -18,8 +18,10 @@ type Board struct {
 	gone     []api.MemberKey
 	revision uint64
 	health   api.NodeHealth
-	unwell   bool   // health has not been told
-	wake     func() // asks the session to come for a report
+	unwell   bool              // health has not been told
+	reboot   *api.RebootActual // that failed; nil: none
+	failed   bool              // reboot has not been told
+	wake     func()            // asks the session to come for a report
 }
 
 // NewBoard makes an empty one; wake asks the session to come for a report.
@@ -41,6 +43,21 @@ func (b *Board) setHealth(h api.NodeHealth) {
 	b.health, b.unwell = h, true
 	b.mu.Unlock()
 	b.wake()
+}
+
+// RebootFailed records why a reboot that was ordered can't be.
+func (b *Board) RebootFailed(a api.RebootActual) {
+	b.mu.Lock()
+	b.reboot, b.failed = &a, true
+	b.mu.Unlock()
+	b.wake()
+}
+
+// RebootNow is the last reboot that could not be, for a Hello.
+func (b *Board) RebootNow() *api.RebootActual {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.reboot
 }
 
 func (b *Board) healthNow() api.NodeHealth {
@@ -83,8 +100,8 @@ func (b *Board) All() []api.MemberActual {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	clear(b.dirty)
-	b.unwell = false            // the hello says it
-	b.gone, b.revision = nil, 0 // revisions count within one session
+	b.unwell, b.failed = false, false // the hello says it
+	b.gone, b.revision = nil, 0       // revisions count within one session
 	return slices.SortedFunc(maps.Values(b.members), func(x, y api.MemberActual) int { return x.Compare(y.MemberKey) })
 }
 
@@ -92,13 +109,16 @@ func (b *Board) All() []api.MemberActual {
 func (b *Board) Report() *api.Actual {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if len(b.dirty) == 0 && len(b.gone) == 0 && !b.unwell {
+	if len(b.dirty) == 0 && len(b.gone) == 0 && !b.unwell && !b.failed {
 		return nil
 	}
 	a := &api.Actual{Revision: b.revision, Gone: b.gone}
 	if b.unwell {
 		h := b.health
 		a.Health, b.unwell = &h, false
+	}
+	if b.failed {
+		a.Reboot, b.failed = b.reboot, false
 	}
 	for k := range b.dirty {
 		a.Members = append(a.Members, b.members[k])

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -35,6 +36,7 @@ type controller struct {
 	want     map[api.MemberKey]*api.Assignment
 	specs    map[string]*api.Spec
 	settings api.Settings
+	reboot   atomic.Pointer[api.RebootOrder]
 	autoGo   bool // open gates of what is ready
 	autoEnd  bool // forget what is stopped
 	hellos   []*api.Hello
@@ -128,6 +130,8 @@ func (c *controller) hear(m api.MemberActual) {
 }
 
 func (c *controller) NodeLoad(string, *api.NodeLoad) {}
+
+func (c *controller) Reboot(string) *api.RebootOrder { return c.reboot.Load() }
 
 func (c *controller) Settings() *api.Settings { return nil }
 

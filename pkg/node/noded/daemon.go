@@ -44,6 +44,7 @@ type daemon struct {
 	watch       *watcher
 	meters      meters
 	fitness     fitness
+	reboots     reboots
 	owed        owed
 	private     *shim.Private // of each member; nil: none
 	tmp         int64         // temporary space for members, in bytes

@@ -37,11 +37,12 @@ type Options struct {
 	Features []string
 	GPU      gpu.Provider // nil: no cards
 
-	Health     Health // without a path: none
-	Needs      Needs
-	Containers Containers
-	Hooks      Hooks
-	Private    Private
+	RebootProgram string // empty: none
+	Health        Health // without a path: none
+	Needs         Needs
+	Containers    Containers
+	Hooks         Hooks
+	Private       Private
 
 	Shim       string        // path of gshim
 	BinDir     string        // of all programs, for the ranks' PATH; empty: none

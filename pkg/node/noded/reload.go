@@ -25,6 +25,7 @@ func rulesOf(o *Options) *rules {
 func (d *daemon) takeRules(again *Options) {
 	o := d.opts
 	o.MinUID, o.Groups, o.Health, o.Needs, o.JobLimits = again.MinUID, again.Groups, again.Health, again.Needs, again.JobLimits
+	o.RebootProgram = again.RebootProgram
 	prolog := o.Hooks.Prolog
 	o.Hooks = again.Hooks
 	o.Hooks.Prolog = prolog

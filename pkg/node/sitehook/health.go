@@ -87,6 +87,9 @@ func plainLines(text string) string {
 	return strings.Join(out, "\n")
 }
 
+// Plain is a text as one line, fit for anybody's terminal and for a table.
+func Plain(text string) string { return plainLine(text) }
+
 func plainLine(line string) string {
 	line = strings.TrimSpace(strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || r == unicode.ReplacementChar {

@@ -29,6 +29,7 @@ const (
 	OpNodeResume  Op = "node-resume"
 	OpNodeSet     Op = "node-features"
 	OpNodeFence   Op = "node-fence"
+	OpNodeReboot  Op = "node-reboot"
 	OpNodeForget  Op = "node-forget"
 	OpCardDrain   Op = "card-drain"
 	OpCardResume  Op = "card-resume"
@@ -107,6 +108,7 @@ var table = map[Op]roles{
 	OpNodeResume:  admins,
 	OpNodeSet:     admins,
 	OpNodeFence:   admins,
+	OpNodeReboot:  admins,
 	OpNodeForget:  admins,
 	OpCardDrain:   admins,
 	OpCardResume:  admins,

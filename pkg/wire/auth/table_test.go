@@ -57,6 +57,7 @@ var expected = map[Op]string{
 	OpNodeDrain:   ". y y y . . . . . . . . . . . . .",
 	OpNodeResume:  ". y y y . . . . . . . . . . . . .",
 	OpNodeFence:   ". y y y . . . . . . . . . . . . .",
+	OpNodeReboot:  ". y y y . . . . . . . . . . . . .",
 	OpNodeForget:  ". y y y . . . . . . . . . . . . .",
 	OpCardDrain:   ". y y y . . . . . . . . . . . . .",
 	OpCardResume:  ". y y y . . . . . . . . . . . . .",

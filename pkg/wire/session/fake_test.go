@@ -42,6 +42,7 @@ type fakeHandler struct {
 	samples  chan []api.CardSample
 	loads    chan *api.NodeLoad
 	settings atomic.Pointer[api.Settings]
+	reboot   atomic.Pointer[api.RebootOrder]
 	gone     chan string
 	asked    int // calls of Desired
 	notes    chan []api.MemberNote
@@ -73,6 +74,7 @@ func (h *fakeHandler) NodeReport(_ string, a *api.Actual)      { h.reports <- a 
 func (h *fakeHandler) NodeSample(_ string, s []api.CardSample) { h.samples <- s }
 func (h *fakeHandler) NodeLoad(_ string, l *api.NodeLoad)      { h.loads <- l }
 func (h *fakeHandler) Settings() *api.Settings                 { return h.settings.Load() }
+func (h *fakeHandler) Reboot(string) *api.RebootOrder          { return h.reboot.Load() }
 func (h *fakeHandler) NodeGone(node string)                    { h.gone <- node }
 func (h *fakeHandler) NodeNotes(_ string, n []api.MemberNote)  { h.notes <- n }
 func (h *fakeHandler) NodeCall(ctx context.Context, node string, c *api.Call, in io.Reader, out io.Writer) (*api.CallResult, error) {
@@ -101,32 +103,34 @@ func (h *fakeHandler) Spec(hash string) (*api.Spec, error) {
 
 // fakeAgent records what a node hears.
 type fakeAgent struct {
-	node     string
-	stateID  string
-	mu       sync.Mutex
-	report   *api.Actual
-	samples  []api.CardSample
-	load     *api.NodeLoad
-	notes    []api.MemberNote
-	welcome  chan *api.Welcome
-	settings chan *api.Settings
-	desired  chan *api.Desired
-	down     chan error
-	signals  chan api.SignalOrder
-	lineage  chan uint64
-	kept     Kept
-	readLog  func(ctx context.Context, q api.LogRead, w io.Writer) error
+	node         string
+	stateID      string
+	mu           sync.Mutex
+	report       *api.Actual
+	samples      []api.CardSample
+	load         *api.NodeLoad
+	notes        []api.MemberNote
+	welcome      chan *api.Welcome
+	settings     chan *api.Settings
+	desired      chan *api.Desired
+	down         chan error
+	signals      chan api.SignalOrder
+	reboots      chan api.RebootOrder
+	knowsReboots bool
+	lineage      chan uint64
+	kept         Kept
+	readLog      func(ctx context.Context, q api.LogRead, w io.Writer) error
 }
 
 func newFakeAgent(node, state string) *fakeAgent {
 	return &fakeAgent{node: node, stateID: state, welcome: make(chan *api.Welcome, 1024), settings: make(chan *api.Settings, 1024), desired: make(chan *api.Desired, 1024),
-		down: make(chan error, 1024), signals: make(chan api.SignalOrder, 16), lineage: make(chan uint64, 1024)}
+		down: make(chan error, 1024), signals: make(chan api.SignalOrder, 16), reboots: make(chan api.RebootOrder, 16), lineage: make(chan uint64, 1024)}
 }
 
 func (a *fakeAgent) Keep(k Kept) error { a.mu.Lock(); defer a.mu.Unlock(); a.kept = k; return nil }
 
 func (a *fakeAgent) Hello() *api.Hello {
-	return &api.Hello{Node: a.node, StateID: a.stateID, Version: "test", BootID: "b"}
+	return &api.Hello{Node: a.node, StateID: a.stateID, Version: "test", BootID: "b", Reboots: a.knowsReboots}
 }
 func (a *fakeAgent) Settings(s *api.Settings) { a.settings <- s }
 func (a *fakeAgent) Welcome(w *api.Welcome)   { a.welcome <- w }
@@ -159,6 +163,7 @@ func (a *fakeAgent) Load() *api.NodeLoad {
 	a.load = nil
 	return l
 }
+func (a *fakeAgent) Reboot(o *api.RebootOrder) { a.reboots <- *o }
 func (a *fakeAgent) Notes() []api.MemberNote {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -36,6 +36,8 @@ type Handler interface {
 	// sent, and what was sent stays as it is. The result is not changed afterwards by
 	// either side.
 	Desired(node string) (assignments []api.Assignment, ok bool)
+	// Reboot is what a node is to be told of a reboot now, as committed; nil: nothing.
+	Reboot(node string) *api.RebootOrder
 	// Spec reads what a body in a desired set names, never nil without an error. An error ends the session.
 	Spec(hash string) (*api.Spec, error)
 }
@@ -67,6 +69,8 @@ type Agent interface {
 	// Desired must not block long: it queues. Specs holds every spec that a body in d
 	// names, also those sent in an earlier frame.
 	Desired(d *api.Desired)
+	// Reboot must not block long. It may come again, and of a boot that is over.
+	Reboot(o *api.RebootOrder)
 	// Report is what changed since the last Hello or Report, nil when nothing did. It is
 	// pulled when a frame can be written.
 	Report() *api.Actual

@@ -21,6 +21,8 @@ type hubHalf struct {
 	office  Office       // nil: the only controller
 	listed  uint64       // version of the list of controllers that was told
 	said    *api.Settings
+	reboots bool            // the node says that it can
+	reboot  api.RebootOrder // as it was told
 	clock   *meter
 	wall    func() time.Time
 }
@@ -35,6 +37,7 @@ func (h *hubHalf) greeted(hello *api.Hello) {
 	if hello.Layouts {
 		h.told.parts = hello.Node
 	}
+	h.reboots = hello.Reboots
 }
 
 // take hands on what a frame says of the node. Streams and calls are the caller's.
@@ -131,6 +134,11 @@ func (h *hubHalf) each(f *api.Frame, force bool, yield func(*api.Frame, error) b
 		h.beaten.Store(true)
 	}
 
+	if dirty && h.reboots {
+		if o := h.handler.Reboot(h.node); o != nil && !o.Same(&h.reboot) {
+			f.Reboot, h.reboot = o, *o
+		}
+	}
 	told := false
 	if dirty {
 		if want, ok := h.handler.Desired(h.node); ok {
@@ -158,7 +166,8 @@ func (h *hubHalf) each(f *api.Frame, force bool, yield func(*api.Frame, error) b
 		}
 	}
 	// Nothing is told when it was woken for a change that was sent already.
-	if !told && (f.Controllers != nil || f.Settings != nil || f.Echo != 0 || f.Beat != 0 || f.Welcome != nil || len(f.Streams) > 0 ||
+	if !told && (f.Controllers != nil || f.Settings != nil || f.Reboot != nil ||
+		f.Echo != 0 || f.Beat != 0 || f.Welcome != nil || len(f.Streams) > 0 ||
 		len(f.Calls) > 0) {
 		yield(f, nil)
 	}

@@ -71,13 +71,15 @@ func (h *nodeHalf) desired(f *api.Frame) error {
 	if f.Settings != nil { // by which it carries the orders out
 		h.agent.Settings(f.Settings)
 	}
-	if f.Desired == nil {
-		return nil
+	if f.Desired != nil {
+		if err := h.specs.apply(f.Desired); err != nil {
+			return err
+		}
+		h.agent.Desired(f.Desired)
 	}
-	if err := h.specs.apply(f.Desired); err != nil {
-		return err
+	if f.Reboot != nil {
+		h.agent.Reboot(f.Reboot)
 	}
-	h.agent.Desired(f.Desired)
 	return nil
 }
 

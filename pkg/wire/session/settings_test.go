@@ -37,3 +37,29 @@ func TestSettingsThatChange(t *testing.T) {
 		t.Errorf("told %d times more", n)
 	}
 }
+
+// TestRebootIsTold: once in each session, and to nobody who does not know the word.
+func TestRebootIsTold(t *testing.T) {
+	r := newRig(t, "")
+	order := &api.RebootOrder{Boot: "boot-1", Asked: time.Unix(1, 0)}
+	r.handler.reboot.Store(order)
+	for i := range 3 {
+		a := newFakeAgent("n1", "x")
+		a.knowsReboots = i > 0
+		r.dial(a)
+		get(t, "full set", a.desired)
+		for n := range 2 {
+			r.handler.set(map[string]*api.Spec{"a": {}}, assign(int64(2*i+n+1), 1, "a"))
+			r.hub.Wake([]string{"n1"})
+			get(t, "a change", a.desired)
+		}
+		if got := len(a.reboots); got != min(i, 1) {
+			t.Errorf("session %d: told %d times", i, got)
+		}
+		if i > 0 {
+			if o := <-a.reboots; !o.Same(order) {
+				t.Errorf("%+v", o)
+			}
+		}
+	}
+}
