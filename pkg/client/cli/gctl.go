@@ -25,11 +25,12 @@ func NewGctl() *cobra.Command {
   gctl show node n3        everything about a node and its cards
   gctl show partition      all partitions with their limits`)
 	show.AddCommand(newShowJob(), newShowNode(), newShowPartition(), newReservationShow("reservation [NAME...]"), newShowTopology())
-	node := group("node", "drain, resume, fence or forget nodes",
+	node := group("node", "add, drain, resume, reboot, fence or remove nodes",
 		`  gctl node drain n3 --reason='fan'   running work ends by itself, nothing new starts
   gctl node resume n[3-5]             take work again
   gctl node fence n3                  my word that nothing runs on n3 any more`)
-	node.AddCommand(newNodeDrain(), newNodeAction("resume", "let nodes take work again"), newNodeFence(),
+	node.AddCommand(newNodeDrain(), newNodeAction("resume", "let nodes take work again"), newNodeReboot(), newNodeRoll(), newNodeAdd(),
+		newNodeRemove(), newNodeFence(),
 		newNodeAction("forget", "take lost nodes out that do not come back"), newNodeFeatures())
 	card := group("card", "drain or resume single cards", `  gctl card drain n3 5 --reason='fan'   card 5 of n3 gets no new work
   gctl card resume n3 5                 my word that it is good again

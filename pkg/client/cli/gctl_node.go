@@ -30,13 +30,9 @@ func newNodeDrain() *cobra.Command {
 			if strings.TrimSpace(reason) == "" {
 				return Usagef("a drain needs a reason, others will ask: gctl node drain %s --reason='...'", strings.Join(args, " "))
 			}
-			req := &api.NodeAction{Reason: reason}
-			if deadline != "" {
-				by, err := script.ParseBegin(deadline, now())
-				if err != nil {
-					return Usagef("--deadline=%s: %w", deadline, err)
-				}
-				req.Deadline = by
+			req, err := drainBy(reason, deadline)
+			if err != nil {
+				return err
 			}
 			if err := nodeAction(cmd, "drain", args, req); err != nil || !wait {
 				return err
@@ -55,6 +51,20 @@ func newNodeDrain() *cobra.Command {
 	cmd.Flags().BoolVar(&quiet, "no-progress", false, "no status line on a terminal while --wait waits")
 	cmd.Flags().StringVar(&deadline, "deadline", "", "stop what still runs there at `TIME`, to run elsewhere: 18:00, now+6hours")
 	return cmd
+}
+
+// drainBy asks for a drain with a deadline, none where there is no text of one.
+func drainBy(reason, deadline string) (*api.NodeAction, error) {
+	req := &api.NodeAction{Reason: reason}
+	if deadline == "" {
+		return req, nil
+	}
+	by, err := script.ParseBegin(deadline, now())
+	if err != nil {
+		return nil, Usagef("--deadline=%s: %w", deadline, err)
+	}
+	req.Deadline = by
+	return req, nil
 }
 
 // drainedPoll is how often it is looked whether nodes are drained.

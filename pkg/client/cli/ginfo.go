@@ -64,7 +64,8 @@ func NewGinfo() *cobra.Command {
 }
 
 // nodeStates is every state of a node.
-var nodeStates = []api.NodeState{api.NodeUp, api.NodeSuspect, api.NodeLost, api.NodeDraining, api.NodeDrained, api.NodeUnknown}
+var nodeStates = []api.NodeState{api.NodeUp, api.NodeSuspect, api.NodeLost, api.NodeDraining, api.NodeDrained, api.NodeRebooting,
+	api.NodeUnknown}
 
 func nodeStateNames() []string {
 	var names []string
@@ -308,6 +309,9 @@ func nodeReason(n *api.Node) string {
 		reason += "; down, what ran there is lost"
 	case !n.DrainBy.IsZero():
 		reason += "; empty by " + jobfield.Stamp(n.DrainBy)
+	}
+	if r := n.Reboot; r != nil && !r.Asap && r.Issued.IsZero() { // else the reason says so
+		reason = strings.TrimPrefix(reason+"; to be rebooted when idle", "; ") + optional(", asked by ", r.By) + optional(": ", r.Reason)
 	}
 	if r := n.Reservation; r != nil {
 		if reason != "" {

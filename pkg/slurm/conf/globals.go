@@ -57,7 +57,7 @@ var globalRows = slices.Concat(takenRows, whyRows(noAccounting,
 	whyRows(noGather, `AcctGatherNodeFreq AcctGatherEnergyType AcctGatherInterconnectType AcctGatherFilesystemType AcctGatherProfileType
 	JobAcctGatherType JobAcctGatherFrequency JobAcctGatherParams ExtSensorsFreq ExtSensorsType`),
 	whyRows(noPower, `ResumeFailProgram ResumeProgram ResumeRate ResumeTimeout SuspendExcNodes SuspendExcParts SuspendProgram SuspendRate
-	SuspendTime SuspendTimeout PowerParameters PowerPlugin RebootProgram ReconfigFlags`),
+	SuspendTime SuspendTimeout PowerParameters PowerPlugin ReconfigFlags`),
 	// Of 23.02 and later.
 	whyRows(noPower, `SuspendExcStates PowerAction`),
 	whyRows(noPlugin, `CliFilterParameters DataParserParameters HashPlugin HttpParserType UrlParserType`),

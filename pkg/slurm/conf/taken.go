@@ -32,6 +32,7 @@ var takenRows = []global{
 	{name: "TaskEpilog", take: nodeHook("task_epilog", "it runs after ranks of gangs and batch scripts as well, has hook_timeout, and "+
 		"writes into the task's output")},
 	{name: "PrologEpilogTimeout", take: (*site).hookTimeout},
+	{name: "RebootProgram", take: (*site).rebootProgram},
 	{name: "HealthCheckProgram", take: (*site).healthProgram},
 	{name: "HealthCheckInterval", take: (*site).healthInterval},
 	{name: "PreemptType", take: (*site).preemptType},
@@ -297,6 +298,15 @@ func (s *site) healthProgram(item Item) {
 	s.node["health_program"] = quote(item.Value)
 	s.say(item, Different, says("health_program", s.node["health_program"], "its exit status counts: 0 fit, 75 can't tell, else the node "+
 		"is drained"))
+}
+
+func (s *site) rebootProgram(item Item) {
+	if !strings.HasPrefix(item.Value, "/") {
+		s.wrong(item, "want an absolute path")
+		return
+	}
+	s.node["reboot_program"] = quote(item.Value)
+	s.say(item, Different, says("reboot_program", s.node["reboot_program"], "it is run with the node's name, and never with features"))
 }
 
 func (s *site) healthInterval(item Item) {

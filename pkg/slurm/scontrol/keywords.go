@@ -56,7 +56,7 @@ func init() { // help prints the table
 	keywords = []keyword{
 		{"abort", 5, 0, cmdline.Refused, "gangd is stopped by its service manager: systemctl stop gangd", nil, 0},
 		{"all", 3, 0, cmdline.Exact, "as --all", nothing, 0},
-		{"cancel_reboot", 3, 1, cmdline.Refused, "gangd reboots no nodes", nil, 0},
+		{"cancel_reboot", 3, 1, cmdline.Exact, "take a reboot back, until the node was told", (*call).cancelReboot, 0},
 		{"cluster", 2, 0, cmdline.Exact, oneCluster, nothing, 0},
 		{"completing", 3, 0, cmdline.Exact, "jobs that are being stopped, with their nodes", (*call).completing, 0},
 		{"create", 2, 1, cmdline.Partial, "reservations and partitions", (*call).create, 0},
@@ -80,7 +80,9 @@ func init() { // help prints the table
 		{"ping", 3, 0, cmdline.Exact, "whether the controller answers", (*call).ping, 0},
 		{"quiet", 4, 0, cmdline.Exact, "as --quiet", nothing, 0},
 		{"quit", 4, 0, cmdline.Exact, "ends the prompt", nothing, 0},
-		{"reboot", 3, 1, cmdline.Refused, "gangd reboots no nodes", nil, 0},
+		{"reboot", 3, 1, cmdline.Exact, "[ASAP] [nextstate=RESUME|DOWN] [reason=TEXT] ALL|NODES: by reboot_program of gnoded.toml; back by " +
+			"another " +
+			"boot id and well by their own checks", (*call).reboot, 0},
 		{"reconfigure", 3, 0, cmdline.Partial, "gangd reads its file again (gctl reload), and partitions and features are as configured again; " +
 			"a node's file is read again by SIGHUP to its gnoded", (*call).reconfigure, 0},
 		{"release", 3, 1, cmdline.Exact, "let held jobs be started", (*call).release, 0},

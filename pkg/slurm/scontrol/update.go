@@ -504,7 +504,7 @@ func setFeatures(u *nodeUpdate, v string) error {
 var nodeStates = []struct{ word, action string }{
 	{"DRAIN", "drain"}, {"DOWN", "down"}, {"RESUME", "resume"}, {"UNDRAIN", "resume"}, {"IDLE", "resume"},
 	{"FAIL", ""}, {"FUTURE", ""}, {"NoResp", ""}, {"POWER_DOWN", ""}, {"POWER_DOWN_ASAP", ""}, {"POWER_DOWN_FORCE", ""}, {"POWER_UP", ""},
-	{"CANCEL_REBOOT", ""},
+	{"CANCEL_REBOOT", "cancel-reboot"},
 }
 
 // assign reads the words of an update or a creation, KEY=VALUE each; what is wrong with one has been said then.
@@ -565,7 +565,7 @@ func (c *call) setNodes(names []string, state, reason string) int {
 		c.errorf("State=%s is refused: gangd has no such state; drain takes a node out of service, gctl node fence says that nothing runs "+
 			"there any more", state)
 		return 1
-	case action != "resume" && reason == "":
+	case action != "resume" && action != "cancel-reboot" && reason == "":
 		c.say("You must specify a reason when DOWNING or DRAINING a node. Request denied")
 		return 1
 	case action == "down":

@@ -111,7 +111,8 @@ func (s nodeState) flags() (flags []string) {
 	for _, f := range []struct {
 		is   bool
 		name string
-	}{{s.maint, "MAINTENANCE"}, {s.reserved, "RESERVED"}, {s.drain, "DRAIN"}, {s.mute, "NOT_RESPONDING"}} {
+	}{{s.drain, "DRAIN"}, {s.maint, "MAINTENANCE"}, {s.told, "REBOOT_ISSUED"}, {s.asked, "REBOOT_REQUESTED"},
+		{s.reserved, "RESERVED"}, {s.mute, "NOT_RESPONDING"}} {
 		if f.is {
 			flags = append(flags, f.name)
 		}

@@ -14,6 +14,8 @@ type nodeState struct {
 	drain           bool
 	mute            bool // does not respond: a star behind it
 	reserved, maint bool
+	// asked: to be rebooted, told: it reboots
+	asked, told bool
 }
 
 // stateOf is Slurm's view of a node.
@@ -34,6 +36,12 @@ func stateOf(n *api.Node) nodeState {
 		s.base, s.mute = "unknown", true
 	case api.NodeDraining, api.NodeDrained:
 		s.drain = true
+	case api.NodeRebooting:
+		s.base = "down" // as Slurm has it from when it has told the node
+	}
+	if r := n.Reboot; r != nil {
+		s.asked, s.told = r.Issued.IsZero(), !r.Issued.IsZero()
+		s.drain = s.drain || r.Asap
 	}
 	if n.Down {
 		s.base, s.drain = "down", false
@@ -66,14 +74,23 @@ func UsedCPUs(n *api.Node) int {
 
 // long is the state as %T writes it, compact as %t.
 func (s nodeState) long() string {
-	return s.text("allocated", "mixed", "unknown", "draining", "drained")
+	return s.text("allocated", "mixed", "unknown", "draining", "drained", "reboot")
 }
-func (s nodeState) compact() string { return s.text("alloc", "mix", "unk", "drng", "drain") }
+func (s nodeState) compact() string { return s.text("alloc", "mix", "unk", "drng", "drain", "boot") }
 
-func (s nodeState) text(allocated, mixed, unknown, draining, drained string) string {
-	word := s.word()
+func (s nodeState) text(allocated, mixed, unknown, draining, drained, reboot string) string {
+	word, works := s.word(), s.base == "mixed" || s.base == "allocated"
 	switch {
-	case s.drain && (s.base == "mixed" || s.base == "allocated"):
+	case works || s.maint && s.base == "idle":
+	case s.told:
+		return reboot + "^"
+	case s.asked && s.mute:
+		return reboot + "*"
+	case s.asked:
+		return reboot
+	}
+	switch {
+	case s.drain && works:
 		word = draining
 	case s.drain:
 		word = drained
@@ -86,7 +103,12 @@ func (s nodeState) text(allocated, mixed, unknown, draining, drained string) str
 	case word == "reserved" && allocated == "alloc": // the compact form
 		word = "resv"
 	}
-	if s.mute {
+	switch {
+	case s.told && works:
+		word += "^"
+	case s.asked && works:
+		word += "@"
+	case s.mute:
 		word += "*"
 	}
 	return word
@@ -100,6 +122,12 @@ func (s nodeState) number() int64 {
 	}
 	if s.mute {
 		n += 1 << 10
+	}
+	if s.asked {
+		n += 1 << 16
+	}
+	if s.told {
+		n += 1 << 20
 	}
 	return n
 }
@@ -156,6 +184,10 @@ func (w wanted) takes(s nodeState) bool {
 			return s.drain && (s.base == "mixed" || s.base == "allocated")
 		case "no_respond":
 			return s.mute
+		case "reboot":
+			return s.asked
+		case "reboot^":
+			return s.told
 		}
 		return s.word() == name
 	})

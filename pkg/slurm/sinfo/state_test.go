@@ -11,6 +11,7 @@ import (
 // TestStates: Slurm's words for what a node is here.
 func TestStates(t *testing.T) {
 	resv, maint := &api.NodeReservation{Name: "r"}, &api.NodeReservation{Name: "m", Maint: true}
+	asked, asap, told := &api.RebootPending{}, &api.RebootPending{Asap: true}, &api.RebootPending{Issued: time.Unix(1, 0)}
 	for _, c := range []struct {
 		n             api.Node
 		compact, long string
@@ -30,9 +31,24 @@ func TestStates(t *testing.T) {
 		{api.Node{State: api.NodeUp, CPUs: 8, Reservation: maint}, "maint", "maint"},
 		{api.Node{State: api.NodeUp, CPUs: 8, CPUsUsed: 1, Reservation: resv}, "mix", "mixed"},
 		{api.Node{State: api.NodeDrained, CPUs: 8, Reservation: maint}, "drain", "drained"},
+		{api.Node{State: api.NodeUp, CPUs: 8, CPUsUsed: 8, Reboot: asked}, "alloc@", "allocated@"},
+		{api.Node{State: api.NodeUp, CPUs: 8, CPUsUsed: 1, Reboot: asked}, "mix@", "mixed@"},
+		{api.Node{State: api.NodeSuspect, CPUs: 8, CPUsUsed: 1, Reboot: asked}, "mix@", "mixed@"},
+		{api.Node{State: api.NodeDraining, CPUs: 8, CPUsUsed: 1, Reboot: asap}, "drng@", "draining@"},
+		{api.Node{State: api.NodeUp, CPUs: 8, Reboot: asked}, "boot", "reboot"},
+		{api.Node{State: api.NodeSuspect, CPUs: 8, Reboot: asked}, "boot*", "reboot*"},
+		{api.Node{State: api.NodeRebooting, CPUs: 8, Reboot: told}, "boot^", "reboot^"},
+		{api.Node{State: api.NodeLost, CPUs: 8, Reboot: told}, "boot^", "reboot^"},
+		{api.Node{State: api.NodeUp, CPUs: 8, Reservation: maint, Reboot: asked}, "maint", "maint"},
 	} {
 		if s := stateOf(&c.n); s.compact() != c.compact || s.long() != c.long {
 			t.Errorf("%+v: %s %s, want %s %s", c.n, s.compact(), s.long(), c.compact, c.long)
+		}
+	}
+	for list, want := range map[string]bool{"reboot": false, "reboot^": true, "idle": false, "down": true} {
+		w, err := parseStates(list)
+		if err != nil || w.takes(nodeState{base: "down", told: true}) != want {
+			t.Errorf("-t %s of a node that reboots: %v, want %v (%v)", list, !want, want, err)
 		}
 	}
 	for list, want := range map[string]bool{"idle": true, "i": true, "drain": true, "drained": true, "draining": false, "alloc": false, "down,idle": true} {
@@ -59,6 +75,9 @@ func TestStateFlags(t *testing.T) {
 		{api.Node{State: api.NodeSuspect, CPUs: 8}, "IDLE+NOT_RESPONDING"},
 		{api.Node{State: api.NodeLost, CPUs: 8}, "DOWN+NOT_RESPONDING"},
 		{api.Node{State: api.NodeDrained, CPUs: 8, Down: true}, "DOWN"},
+		{api.Node{State: api.NodeDrained, CPUs: 8, Reservation: maint, Reboot: &api.RebootPending{Asap: true}},
+			"IDLE+DRAIN+MAINTENANCE+REBOOT_REQUESTED+RESERVED"},
+		{api.Node{State: api.NodeRebooting, CPUs: 8, Reboot: &api.RebootPending{Issued: time.Unix(1, 0)}}, "DOWN+REBOOT_ISSUED"},
 	} {
 		if got := strings.Join(StateFlags(&c.n), "+"); got != c.want {
 			t.Errorf("%+v: %s, want %s", c.n, got, c.want)
