@@ -18,6 +18,7 @@ import (
 	"gangd/pkg/client"
 	"gangd/pkg/client/program"
 	"gangd/pkg/client/statusline"
+	"gangd/pkg/core/cmdline/when"
 	"gangd/pkg/core/hostlist"
 	"gangd/pkg/core/rankenv"
 	"gangd/pkg/core/script"
@@ -271,6 +272,15 @@ func (a *allocation) await() error {
 	}()
 	told := time.NewTimer(queuedAfter)
 	defer told.Stop()
+	var late <-chan time.Time
+	if r.immediateSet {
+		t := time.NewTimer(r.immediate)
+		defer t.Stop()
+		late = t.C
+		if r.immediate <= atOnce { // nobody is told that it waits
+			told.Stop()
+		}
+	}
 	said := false
 	hide := func() {}
 	defer func() { hide() }()
@@ -305,6 +315,10 @@ func (a *allocation) await() error {
 			if r.quiet == 0 && !r.ask.noProgress {
 				hide = statusline.Open(r.err).Follow(ctx, r.client, a.id)
 			}
+		case <-late:
+			hide()
+			a.cancel()
+			return r.tooLate(a.id)
 		case <-ctx.Done():
 			a.cancel()
 			return &program.ExitError{Status: 1, Err: r.revoked(a.id, "")}
@@ -350,6 +364,36 @@ func (r *run) revoked(id int64, why string) error {
 		return fmt.Errorf("Job allocation %d has been revoked.", id)
 	}
 	return fmt.Errorf("Job allocation %d has been revoked: %s", id, why)
+}
+
+// atOnce is --immediate without a time.
+const atOnce = time.Second
+
+// tooLate says that a job did not start within --immediate.
+func (r *run) tooLate(id int64) error {
+	const busy = "Unable to allocate resources: Requested nodes are busy"
+	switch {
+	case r.name == "grun":
+		return immediately(fmt.Errorf("job %d had no room within %s and is cancelled", id, when.Words(r.immediate)))
+	case r.name == "srun":
+		return immediately(errors.New("error: " + busy))
+	case r.immediate <= atOnce:
+		r.note("Job allocation %d has been revoked.", id)
+		return immediately(errors.New("error: " + busy))
+	}
+	r.note("error: Unable to allocate resources: Connection timed out")
+	return immediately(r.revoked(id, ""))
+}
+
+// immediateError ends srun or salloc with the status of SLURM_EXIT_IMMEDIATE.
+type immediateError struct{ error }
+
+func immediately(err error) error {
+	status, bad := strconv.Atoi(os.Getenv("SLURM_EXIT_IMMEDIATE"))
+	if bad != nil {
+		return &program.ExitError{Status: 1, Err: err}
+	}
+	return &program.ExitError{Status: status, Err: &immediateError{err}}
 }
 
 func (r *run) awaitStart(id int64) error {

@@ -64,8 +64,9 @@ func New() *cobra.Command {
 
 // withStatus gives an error of srun's or salloc's own the exit status that SLURM_EXIT_ERROR asks for; that of a program stays.
 func withStatus(name string, err error) error {
-	status, bad := strconv.Atoi(os.Getenv("SLURM_EXIT_ERROR"))
-	if name == "grun" || err == nil || bad != nil {
+	const none = -1 // of no program
+	status := slurm.ErrorStatus(none)
+	if name == "grun" || err == nil || status == none || errors.As(err, new(*immediateError)) {
 		return err
 	}
 	if e := new(program.ExitError); errors.As(err, &e) {

@@ -10,6 +10,7 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/client/jobs"
 	"gangd/pkg/core/table/jobfield"
+	"gangd/pkg/slurm"
 	"gangd/pkg/wire/people"
 )
 
@@ -127,7 +128,8 @@ func (r *record) id() string {
 	id := strconv.FormatInt(j.JobID, 10)
 	switch {
 	case r.folded != nil:
-		id = fmt.Sprintf("%d_[%s%s]", j.ArrayJobID, jobfield.IndexRanges(r.folded), limit(j.ArrayLimit))
+		most, _ := slurm.IndexLength()
+		id = fmt.Sprintf("%d_[%s%s]", j.ArrayJobID, jobfield.CutRanges(jobfield.IndexRanges(r.folded), most), limit(j.ArrayLimit))
 	case j.ArrayIndex != nil || j.Component != nil:
 		id = jobfield.IDText(j)
 	}

@@ -40,7 +40,7 @@ func Run(args []string, s cmdline.Streams) int {
 		}
 		return exit.Status
 	}
-	return cmdline.Exit(explain(err, s))
+	return slurm.ErrorStatus(cmdline.Exit(explain(err, s)))
 }
 
 func run(ctx context.Context, args []string, s cmdline.Streams) error {

@@ -331,7 +331,8 @@ func (s *shownJob) arrayText() string {
 	task := strconv.Itoa(*j.ArrayIndex)
 	throttle := ""
 	if s.Folded != nil {
-		task = jobfield.IndexRanges(s.Folded)
+		most, _ := slurm.IndexLength()
+		task = jobfield.CutRanges(jobfield.IndexRanges(s.Folded), most)
 	}
 	if j.ArrayLimit > 0 {
 		throttle = fmt.Sprintf("ArrayTaskThrottle=%d ", j.ArrayLimit)

@@ -84,8 +84,8 @@ func (q *squeue) settle(ctx context.Context, c *client.Client) error {
 	q.Whole = q.stepFlag || q.reservation != ""
 	q.view = &jobfield.View{Stamp: slurm.Stamper(os.Getenv("SLURM_TIME_FORMAT"), jobfield.Now), NoConvert: q.noConvert,
 		BitLen: maxIndices, Cut: maxID}
-	if v := os.Getenv("SLURM_BITSTR_LEN"); v != "" {
-		q.view.BitLen = leadingNumber(v)
+	if n, asked := slurm.IndexLength(); asked {
+		q.view.BitLen, q.view.Cut = n, 0
 	}
 	if q.stepFlag {
 		return nil

@@ -24,10 +24,18 @@ func arrayTask(r *Row) string {
 // one in dots.
 func (r *Row) indices() string {
 	s := IndexRanges(r.Folded)
-	if r.View == nil || r.View.BitLen == 0 || len(s) < r.View.BitLen {
+	if r.View == nil {
 		return s
 	}
-	return s[:max(r.View.BitLen-4, 0)] + "..."
+	return CutRanges(s, r.View.BitLen)
+}
+
+// CutRanges ends a list of indices that has so many bytes or more in dots; 0: none is too long.
+func CutRanges(s string, most int) string {
+	if most == 0 || len(s) < most {
+		return s
+	}
+	return s[:max(most-4, 0)] + "..."
 }
 
 // IndexRanges writes sorted numbers as 0-3,7, and numbers that are all the same distance apart
