@@ -2,9 +2,12 @@
 package main
 
 import (
-	"os"
-
 	"gangd/pkg/client/grun"
+	"gangd/pkg/client/program"
+	"gangd/pkg/slurm"
 )
 
-func main() { os.Exit(grun.AttachMain()) }
+func main() {
+	slurm.Main(map[string]slurm.Runner{"sattach": grun.Sattach})
+	program.Main(grun.NewAttach())
+}

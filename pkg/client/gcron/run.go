@@ -60,7 +60,7 @@ func options(long ...string) []cmdline.Option[call] {
 var scrontabCommand = &cmdline.Command[call]{Name: "scrontab", Usage: fmt.Sprintf(usage, "scrontab"),
 	Options: append(options(), cmdline.Option[call]{Short: 'v', List: cmdline.Partial, Help: "nothing more is said",
 		Set: cmdline.Accepted[call]},
-		slurm.VersionRow[call](), cmdline.HelpRow[call](), cmdline.UsageRow[call]())}
+		slurm.VersionRow[call](), cmdline.HelpRow[call](0), cmdline.UsageRow[call]())}
 
 // gcronOptions are those of scrontab by names of their own, and what it lacks.
 var gcronOptions = append(options("edit", "list", "remove", "user"),

@@ -102,6 +102,9 @@ func take(name string, component int, cmd []given) (*ask, error) {
 		}
 		for _, name := range variables(name, o) {
 			if v, ok := lookup(name, component); ok && v != "" && turnsOn(o, v) && !toldOnly(name, v) {
+				if wait := os.Getenv(switchWaits[name]); wait != "" && !strings.Contains(v, "@") {
+					v += "@" + wait
+				}
 				all = append(all, given{o: o, value: v, env: name})
 				break
 			}
@@ -131,10 +134,13 @@ func variables(name string, o *Option) []string {
 		}
 		return v
 	}
-	if v := sallocVariables[o.Long]; v != "" {
-		return []string{v}
+	var names []string
+	for _, n := range []string{sallocVariables[o.Long], sharedVariables[o.Long]} {
+		if n != "" {
+			names = append(names, n)
+		}
 	}
-	return nil
+	return names
 }
 
 func inJob() bool { return os.Getenv("SLURM_JOB_ID") != "" || os.Getenv("SLURM_JOBID") != "" }
@@ -157,8 +163,15 @@ var outerVariables = map[string]string{"acctg-freq": "SLURM_ACCTG_FREQ", "bb": "
 	"ntasks-per-gpu": "SLURM_NTASKS_PER_GPU", "ntasks-per-socket": "SLURM_NTASKS_PER_SOCKET", "oom-kill-step": "SLURM_OOMKILLSTEP",
 	"power": "SLURM_POWER", "profile": "SLURM_PROFILE", "prolog": "SLURM_PROLOG", "qos": "SLURM_QOS", "segment": "SLURM_SEGMENT_SIZE",
 	"send-libs": "SLURM_SEND_LIBS", "signal": "SLURM_SIGNAL", "slurmd-debug": "SLURMD_DEBUG", "spread-job": "SLURM_SPREAD_JOB",
+	"switches":    "SLURM_REQ_SWITCH",
 	"thread-spec": "SLURM_THREAD_SPEC", "threads": "SLURM_THREADS", "tres-bind": "SLURM_TRES_BIND", "tres-per-task": "SLURM_TRES_PER_TASK",
 	"use-min-nodes": "SLURM_USE_MIN_NODES", "wckey": "SLURM_WCKEY"}
+
+// switchWaits are the second variables of --switches=N@TIME, by the first.
+var switchWaits = map[string]string{"SLURM_REQ_SWITCH": "SLURM_WAIT4SWITCH", "SALLOC_REQ_SWITCH": "SALLOC_WAIT4SWITCH"}
+
+// sharedVariables are those of salloc that other commands of Slurm's read too.
+var sharedVariables = map[string]string{"clusters": "SLURM_CLUSTERS", "hint": "SLURM_HINT"}
 
 // sallocVariables are salloc's, by the option that each stands for.
 var sallocVariables = map[string]string{"account": "SALLOC_ACCOUNT", "acctg-freq": "SALLOC_ACCTG_FREQ", "bell": "SALLOC_BELL",

@@ -9,7 +9,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"strconv"
 	"syscall"
 
@@ -17,7 +16,6 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/client"
-	"gangd/pkg/client/output"
 	"gangd/pkg/client/program"
 	"gangd/pkg/core/cmdline"
 	"gangd/pkg/slurm"
@@ -34,11 +32,59 @@ type viewer struct {
 	worst               int
 }
 
-func newAttach() *cobra.Command {
-	v := &viewer{name: "gattach"}
-	if cmdline.Called(os.Args[0]) != "" {
-		v.name = filepath.Base(os.Args[0])
+var attachCommand = &cmdline.Command[viewer]{Name: "sattach", Does: "shows what the tasks of a running step write",
+	Usage: "Usage: sattach [options] <jobid.stepid>\n", Options: []cmdline.Option[viewer]{
+		{Long: "input-filter", Kind: cmdline.Optional, Arg: "TASK", Default: allTasks, List: cmdline.Partial,
+			Help: "pass standard input on to TASK, or all", Note: "without it nothing is passed on; Slurm passes it to all",
+			Set: cmdline.Word(func(v *viewer) *string { return &v.input })},
+		{Long: "output-filter", Kind: cmdline.Optional, Arg: "TASK", Default: allTasks, List: cmdline.Exact,
+			Help: "show standard output of TASK, all or none", Set: cmdline.Word(func(v *viewer) *string { return &v.output })},
+		{Long: "error-filter", Kind: cmdline.Optional, Arg: "TASK", Default: allTasks, List: cmdline.Exact,
+			Help: "show standard error of TASK, all or none", Set: cmdline.Word(func(v *viewer) *string { return &v.errs })},
+		{Long: "debugger-test", List: cmdline.Refused, Note: "no debugger is served"},
+		{Long: "label", Short: 'l', List: cmdline.Exact, Help: "put the task's number before each line",
+			Set: cmdline.Flag(func(v *viewer) *bool { return &v.label })},
+		{Long: "layout", List: cmdline.Exact, Help: "say where the tasks run, and end",
+			Set: cmdline.Flag(func(v *viewer) *bool { return &v.layout })},
+		{Long: "pty", List: cmdline.Exact, Help: "of a step that has a terminal: it is shown as it is, with or without this",
+			Set: cmdline.Accepted[viewer]},
+		{Long: "quiet", Short: 'Q', List: cmdline.Exact, Help: "errors only", Set: cmdline.Flag(func(v *viewer) *bool { return &v.quiet })},
+		{Long: "verbose", Short: 'v', List: cmdline.Partial, Help: "nothing more is said", Set: cmdline.Accepted[viewer]},
+		slurm.VersionRow[viewer](),
+		cmdline.HelpRow[viewer]('h'),
+		{Long: "usage", Short: 'u', List: cmdline.Exact, Help: "display a brief summary of the options"},
+	}}
+
+// AttachLists is how each option of sattach is kept.
+func AttachLists() cmdline.Lists { return attachCommand.Lists() }
+
+// allTasks is the filter of one that is not named.
+const allTasks = "all"
+
+// Sattach is sattach.
+func Sattach(args []string, s cmdline.Streams) int {
+	v := &viewer{name: attachCommand.Name, output: allTasks, errs: allTasks, out: s.Out, err: s.Err}
+	rest, err := attachCommand.Parse(v, args, s)
+	switch {
+	case cmdline.Exit(err) != 0:
+		return program.ExitCode(withStatus(v.name, &program.ExitError{Status: cmdline.Exit(err), Err: err}))
+	case err != nil: // what was asked for is said
+		return 0
+	case len(rest) != 1:
+		err = fmt.Errorf("want one step, as in 12.0; there are %d words", len(rest))
+	default:
+		err = v.run(context.Background(), rest[0])
 	}
+	err = withStatus(v.name, err)
+	if exit := new(program.ExitError); err != nil && !(errors.As(err, &exit) && exit.Err == nil) {
+		s.Errorf(v.name, "%v", err)
+	}
+	return program.ExitCode(err)
+}
+
+// NewAttach is the command gattach, sattach by another name.
+func NewAttach() *cobra.Command {
+	v := &viewer{name: "gattach", output: allTasks, errs: allTasks}
 	cmd := &cobra.Command{
 		Use:   "gattach JOB[.STEP]",
 		Short: "show what a running step or job writes",
@@ -58,31 +104,10 @@ func newAttach() *cobra.Command {
 			return v.run(cmd.Context(), args[0])
 		},
 	}
-	f := cmd.Flags()
-	f.BoolVarP(&v.label, "label", "l", false, "put the task's number before each line")
-	f.BoolVar(&v.layout, "layout", false, "say where the tasks run, and end")
-	f.BoolVarP(&v.quiet, "quiet", "Q", false, "errors only")
-	f.BoolVar(new(bool), "pty", false, "of a step that has a terminal: it is shown as it is, with or without this")
-	f.StringVar(&v.input, "input-filter", "", "pass standard input on to `TASK`, or all; without it nothing is")
-	f.StringVar(&v.output, "output-filter", "all", "show standard output of `TASK`, all or none")
-	f.StringVar(&v.errs, "error-filter", "all", "show standard error of `TASK`, all or none")
+	program.Table(cmd, attachCommand.Options, v)
+	cmd.Flags().Lookup("input-filter").Hidden = false
 	program.Timeout(cmd)
 	return cmd
-}
-
-// AttachMain runs the command under the name that it was called by.
-func AttachMain() int {
-	cmd := newAttach()
-	if name := cmdline.Called(os.Args[0]); name != "" {
-		cmd.Use = name + " JOB.STEP"
-		for _, a := range os.Args[1:] {
-			if a == "--version" || a == "-V" {
-				version := func(_ []string, s cmdline.Streams) int { return slurm.PrintVersion(name, s) }
-				return output.Run(name, version, nil, cmdline.Streams{Out: os.Stdout, Err: os.Stderr})
-			}
-		}
-	}
-	return program.Run(cmd, os.Args[1:], os.Stdout, os.Stderr)
 }
 
 func filter(v string) (task int, none bool, err error) {

@@ -15,15 +15,20 @@ import (
 	"gangd/pkg/wire/stepwire"
 )
 
-// TestEveryOptionOfSrun holds the table against the recorded options of Slurm 22.05: nothing
+// TestEveryOptionOfSrun holds the table against the recorded options of Slurm: nothing
 // is missing, and each takes a value as Slurm's does.
 func TestEveryOptionOfSrun(t *testing.T) {
-	b, err := os.ReadFile("../../slurm/testdata/options-22.05.txt")
-	if err != nil {
-		t.Fatal(err)
+	var b []byte
+	for _, version := range []string{"22.05", "23.11", "24.11"} {
+		more, err := os.ReadFile("../../slurm/testdata/options-" + version + ".txt")
+		if err != nil {
+			t.Fatal(err)
+		}
+		b = append(b, more...)
 	}
+	kinds := map[string]string{} // the latest version's
 	seen := 0
-	for _, m := range regexp.MustCompile(`(?m)^srun (?:-(.) )?--([a-z0-9-]+)(=|\[=\])?\s*$`).FindAllStringSubmatch(string(b), -1) {
+	for _, m := range regexp.MustCompile(`(?m)^srun (?:-(.) )?--([a-z0-9-]+)(=|\[=)?\s*$`).FindAllStringSubmatch(string(b), -1) {
 		seen++
 		o := byName(m[2])
 		if o == nil {
@@ -36,8 +41,11 @@ func TestEveryOptionOfSrun(t *testing.T) {
 		if m[2] == "help" { // of ours --help=slurm
 			continue
 		}
-		if want := map[string]cmdline.Kind{"": noValue, "=": value, "[=]": mayValue}[m[3]]; o.Kind != want {
-			t.Errorf("--%s%s has kind %d here", m[2], m[3], o.Kind)
+		kinds[m[2]] = m[3]
+	}
+	for long, kind := range kinds {
+		if want := map[string]cmdline.Kind{"": noValue, "=": value, "[=": mayValue}[kind]; byName(long) != nil && byName(long).Kind != want {
+			t.Errorf("--%s%s has kind %d here", long, kind, byName(long).Kind)
 		}
 	}
 	if seen < 100 {

@@ -77,7 +77,7 @@ var asked = []Option{
 	{Long: "task-epilog", Kind: value, Arg: "PROGRAM", List: partial, Group: groupStep, Env: []string{"SLURM_TASK_EPILOG"},
 		Help: "run after each task, before the site's own; it has 5 seconds", Note: "what it writes goes to the task's output (Slurm: nowhere)",
 		Set: func(a *ask, v string) error { a.taskEpilog = v; return nil }},
-	{Long: "chdir", Short: 'D', Env: []string{"SLURM_REMOTE_CWD"}, Kind: value, Arg: "DIR", List: exact, Group: groupStep,
+	{Long: "chdir", Short: 'D', Env: []string{"SLURM_WORKING_DIR", "SLURM_REMOTE_CWD"}, Kind: value, Arg: "DIR", List: exact, Group: groupStep,
 		Help: "directory to run in",
 		Set:  func(a *ask, v string) error { a.chdir = v; return nil }},
 	{Long: "immediate", Short: 'I', Env: []string{"SLURM_IMMEDIATE"}, Kind: mayValue, Arg: "SECONDS", Default: "1", List: exact,
@@ -111,7 +111,7 @@ var asked = []Option{
 			a.bind.OneThread, a.exactly = a.bind.OneThread || n == 1, true
 			return err
 		}},
-	{Long: "overlap", Env: []string{"SLURM_OVERLAP"}, Kind: noValue, List: exact, Group: groupRes, Help: "share everything with other steps",
+	{Long: "overlap", Env: []string{"SLURM_OVERLAP"}, Kind: mayValue, List: exact, Group: groupRes, Help: "share everything with other steps",
 		Set: func(a *ask, _ string) error { a.step.Overlap = true; return nil }},
 	{Long: "exact", Kind: noValue, List: exact, Group: groupRes, Env: []string{"SLURM_EXACT"},
 		Help: "take only the CPUs that the tasks ask for, not all of the nodes'",
@@ -142,7 +142,8 @@ var asked = []Option{
 			a.perTaskCards = true
 			return setGPUs(a, &a.step.GPUsPerTask, v)
 		}},
-	{Long: "ntasks-per-gpu", Kind: value, Arg: "N", List: partial, Group: groupRes, Alloc: true, Help: "tasks that share a card",
+	{Long: "ntasks-per-gpu", Names: "ntasks-per-gpu ntasks-per-tres", Kind: value, Arg: "N",
+		List: partial, Group: groupRes, Alloc: true, Help: "tasks that share a card",
 		Note: "the number of tasks follows from the cards, or that of the cards from the tasks",
 		Set:  func(a *ask, v string) error { return number(&a.tasksPerGPU, v, 1) }},
 	{Long: "gres", Env: []string{"SLURM_STEP_GRES"}, Kind: value, Arg: "gpu[:TYPE][:N]", List: partial, Group: groupRes, Alloc: true,
@@ -182,7 +183,7 @@ var asked = []Option{
 			a.unbuffered = true
 			return nil
 		}},
-	{Long: "pty", Kind: noValue, List: exact, Group: groupIO, Help: "give task 0 a terminal: grun --pty bash",
+	{Long: "pty", Kind: mayValue, List: exact, Group: groupIO, Help: "give task 0 a terminal: grun --pty bash",
 		Set: func(a *ask, _ string) error { a.pty = true; return nil }},
 
 	{Long: "kill-on-bad-exit", Short: 'K', Kind: mayValue, Arg: "0|1", Default: "1", List: exact, Group: groupEnd,

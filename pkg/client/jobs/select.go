@@ -71,6 +71,17 @@ var SlurmStates = []SlurmState{
 	{"STOPPED", "ST", "", false},
 }
 
+// StateNames are those of the states that squeue knows, or of those that the history has too.
+func StateNames(kept bool) string {
+	var names []string
+	for i := range SlurmStates {
+		if s := &SlurmStates[i]; s.Kept || !kept {
+			names = append(names, s.Name)
+		}
+	}
+	return strings.Join(names, "\n")
+}
+
 // StateOf finds a state by its name or short form, in any case; nil: there is none.
 func StateOf(name string) *SlurmState {
 	i := slices.IndexFunc(SlurmStates, func(s SlurmState) bool { return strings.EqualFold(name, s.Name) || strings.EqualFold(name, s.Code) })

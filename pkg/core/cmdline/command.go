@@ -19,6 +19,8 @@ type Command[T any] struct {
 	Stop bool // options end at the first argument
 	// Failed is the exit status of a command line that can't be read; 0 means 1.
 	Failed int
+	// Getenv reads the variables that stand for options; nil: none is read.
+	Getenv func(string) string
 	// Terse: of a line that can't be read no word about --help follows.
 	Terse bool
 	// More is what --help=slurm lists beside the options.
@@ -61,6 +63,9 @@ func (c *Command[T]) Parse(t *T, args []string, s Streams) ([]string, error) {
 		c.writeLists(s)
 		return nil, ErrDone
 	}
+	if err := c.environment(t, s); err != nil {
+		return nil, err
+	}
 	settings, rest, err := c.Grammar().Parse(args)
 	for i := range settings {
 		if err := c.take(t, &settings[i], s); err != nil {
@@ -75,6 +80,30 @@ func (c *Command[T]) Parse(t *T, args []string, s Streams) ([]string, error) {
 		return nil, Status(max(c.Failed, 1))
 	}
 	return rest, nil
+}
+
+// environment takes the variables that stand for options, before those of the line, which have the last word.
+func (c *Command[T]) environment(t *T, s Streams) error {
+	if c.Getenv == nil {
+		return nil
+	}
+	for i := range c.Options {
+		for _, name := range c.Options[i].Env {
+			value := c.Getenv(name)
+			if value == "" {
+				continue
+			}
+			one := Setting[T]{Option: &c.Options[i], Name: name, Value: value, Given: true}
+			if one.Option.List == Refused {
+				s.Errorf(c.Name, "%s is refused: %s", name, one.Option.Kept())
+				return Status(max(c.Failed, 1))
+			}
+			if err := c.take(t, &one, s); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // NoMore refuses words behind the options.
@@ -203,9 +232,9 @@ func Split(list string) []string {
 	return out
 }
 
-// HelpRow is --help.
-func HelpRow[T any]() Option[T] {
-	return Option[T]{Long: "help", Kind: Optional, List: Partial, Note: "gangd's own words; --help=slurm prints these lists"}
+// HelpRow is --help, and its letter, 0: none.
+func HelpRow[T any](letter byte) Option[T] {
+	return Option[T]{Long: "help", Short: letter, Kind: Optional, List: Partial, Note: "gangd's own words; --help=slurm prints these lists"}
 }
 
 // UsageRow is --usage.
@@ -216,7 +245,7 @@ func UsageRow[T any]() Option[T] {
 // ClustersRow is --clusters of a command that asks a controller: the one that there is may be named, and named, where it is not nil, says
 // that it was.
 func ClustersRow[T any](command string, named func(*T) *bool) Option[T] {
-	return Option[T]{Long: "clusters", Short: 'M', Names: "cluster clusters", Kind: Required, List: Partial,
+	return Option[T]{Long: "clusters", Short: 'M', Names: "cluster clusters", Env: []string{"SLURM_CLUSTERS"}, Kind: Required, List: Partial,
 		Help: Cluster + " is the one cluster; another name is refused; GANG_DIR chooses another's controller", Set: func(t *T, v string) error {
 			if named != nil {
 				*named(t) = true

@@ -19,12 +19,13 @@ var notOptions = map[string]bool{
 	"SBATCH_CPU_BIND": true, "SBATCH_CPU_BIND_LIST": true, "SBATCH_CPU_BIND_TYPE": true, "SBATCH_CPU_BIND_VERBOSE": true,
 }
 
-// Environ reads GSUBMIT_*, SBATCH_* and PYXIS_CONTAINER_* of environ (NAME=value each), in the order of their
+// Environ reads GSUBMIT_*, SBATCH_*, PYXIS_CONTAINER_*, SLURM_HINT and SLURM_CLUSTERS of environ (NAME=value each), in the order of their
 // names. A variable of that form which means nothing is named in a warning.
 func Environ(environ []string) ([]Setting, []Warning, error) {
 	var ours []string
 	for _, kv := range environ {
-		if strings.HasPrefix(kv, envPrefix) || strings.HasPrefix(kv, "SBATCH_") || strings.HasPrefix(kv, "PYXIS_CONTAINER_") {
+		if strings.HasPrefix(kv, envPrefix) || strings.HasPrefix(kv, "SBATCH_") || strings.HasPrefix(kv, "PYXIS_CONTAINER_") ||
+			strings.HasPrefix(kv, "SLURM_HINT=") || strings.HasPrefix(kv, "SLURM_CLUSTERS=") {
 			ours = append(ours, kv)
 		}
 	}

@@ -105,7 +105,7 @@ var asked = []Option{
 	{Long: "cpu-bind", Kind: Value, Arg: "none|cores|ldoms", Group: groupCards,
 		Help: "what of its gang's CPUs on the node a rank may use: all, its own cores, or those at their NUMA nodes",
 		Set:  setCPUBind},
-	{Long: "hint", Env: []string{"SBATCH_HINT"}, Kind: Value, Arg: "TYPE", List: Partial, Group: groupCards,
+	{Long: "hint", Env: []string{"SBATCH_HINT", "SLURM_HINT"}, Kind: Value, Arg: "TYPE", List: Partial, Group: groupCards,
 		Help: "multithread, or nomultithread: one thread of each core",
 		Note: "as --threads-per-core=1 for nomultithread; compute_bound and memory_bound are as no hint",
 		Set:  setHint},
@@ -147,7 +147,7 @@ var asked = []Option{
 			"cards and CPUs)",
 		Set: setExclusive},
 
-	{Long: "resv-ports", Kind: MayValue, Arg: "N", Group: groupCards,
+	{Long: "resv-ports", Kind: MayValue, Arg: "N", List: Exact, Group: groupCards,
 		Help: "reserve N ports for the gang on each of its nodes (GANG_PORTS); without N one for each rank of the fullest node",
 		Set: func(a *Ask, v string) error {
 			if v == "" {

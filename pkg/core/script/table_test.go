@@ -21,7 +21,7 @@ no-kill no-requeue nodefile nodelist nodes ntasks ntasks-per-core ntasks-per-gpu
 open-mode output overcommit oversubscribe parsable partition power prefer priority profile propagate qos quiet reboot
 requeue reservation signal sockets-per-node spread-job switches test-only thread-spec threads-per-core time time-min tmp
 uid usage use-min-nodes verbose version wait wait-all-nodes wckey wrap
-extra oom-kill-step segment stepmgr tres-bind tres-per-task`
+container-id context extra oom-kill-step resv-ports segment stepmgr tres-bind tres-per-task`
 
 // Of later versions are those in the last line.
 

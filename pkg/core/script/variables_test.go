@@ -21,14 +21,14 @@ func TestSlurmsVariables(t *testing.T) {
 		"SLURM_UMASK":                   "the umask of the caller travels",
 		"SBATCH_REQ_SWITCH":             "of --switches",
 	}
-	f, err := os.Open("testdata/variables.txt")
+	f, err := os.Open("../../slurm/testdata/variables.txt")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer f.Close()
 	for lines := bufio.NewScanner(f); lines.Scan(); {
 		w := strings.Fields(lines.Text())
-		if w[0] == "#" || unread[w[1]] != "" {
+		if len(w) < 3 || w[0] != "sbatch" || unread[w[1]] != "" {
 			continue
 		}
 		if !slices.ContainsFunc(Options, func(o Option) bool {

@@ -155,7 +155,9 @@ func split(t *testing.T, s string) []string {
 func Lists[T any](t *testing.T, file string, c *cmdline.Command[T]) {
 	l := c.Lists()
 	recorded := map[string]cmdline.Kind{}
-	for _, name := range []string{file, strings.Replace(file, "22.05", "23.11", 1), strings.Replace(file, "22.05", "24.11", 1)} {
+	listed := map[string]bool{} // by a manual page, and so to be in a list here
+	for _, version := range []string{"unlisted", "22.05", "23.11", "24.11"} {
+		name := strings.Replace(file, "22.05", version, 1)
 		b, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)
@@ -173,6 +175,7 @@ func Lists[T any](t *testing.T, file string, c *cmdline.Command[T]) {
 				long, arg = name, cmdline.Required
 			}
 			recorded[long] = arg
+			listed[long] = listed[long] || version != "unlisted"
 		}
 	}
 	for long, arg := range recorded {
@@ -196,7 +199,9 @@ func Lists[T any](t *testing.T, file string, c *cmdline.Command[T]) {
 		delete(recorded, o.Name)
 	}
 	for name := range recorded {
-		t.Errorf("%s --%s is in no list", l.Name, name)
+		if listed[name] {
+			t.Errorf("%s --%s is in no list", l.Name, name)
+		}
 	}
 }
 

@@ -3,9 +3,11 @@ package sacct
 import (
 	"context"
 	"fmt"
+	"os"
 	"strings"
 
 	"gangd/pkg/client"
+	"gangd/pkg/client/jobs"
 	"gangd/pkg/core/cmdline"
 	"gangd/pkg/core/table/accttable"
 	"gangd/pkg/core/table/tres"
@@ -19,7 +21,7 @@ const (
 )
 
 // command is sacct. Columns are listed with the options; their table refers to it by its notes.
-var command = &cmdline.Command[ask]{Name: "sacct", Terse: true, Usage: "Usage: sacct [options]\n\tUse --help for help\n",
+var command = &cmdline.Command[ask]{Name: "sacct", Terse: true, Getenv: os.Getenv, Usage: "Usage: sacct [options]\n\tUse --help for help\n",
 	Does: "the history of jobs, by the name and in the columns of Slurm's sacct",
 	More: func() []cmdline.Lists { return []cmdline.Lists{columns()} }, Options: []cmdline.Option[ask]{
 		{Long: "accounts", Short: 'A', Names: "accounts account", Kind: cmdline.Required, List: cmdline.Exact, Help: "jobs of these accounts",
@@ -52,7 +54,9 @@ var command = &cmdline.Command[ask]{Name: "sacct", Terse: true, Usage: "Usage: s
 			Set: cmdline.Flag(func(a *ask) *bool { return &a.duplicates })},
 		{Long: "endtime", Short: 'E', Kind: cmdline.Required, List: cmdline.Exact, Help: "jobs in any state before this time", Set: setEnd},
 		{Long: "env-vars", List: cmdline.Refused, Help: "the environment of a job is not given out; gctl rerun runs it once more with it"},
-		{Long: "federation", List: cmdline.Exact, Help: oneCluster},
+		{Long: "expand-patterns", List: cmdline.Exact, Help: "patterns of file names are shown filled in, as they always are",
+			Set: cmdline.Accepted[ask]},
+		{Long: "federation", Env: []string{"SACCT_FEDERATION"}, List: cmdline.Exact, Help: oneCluster},
 		{Long: "fields", As: "format", Kind: cmdline.Required, List: cmdline.Exact, Help: "as --format"},
 		{Long: "file", Short: 'f', Kind: cmdline.Required, List: cmdline.Refused, Help: "there is no accounting file; the controller has the " +
 			"history"},
@@ -66,10 +70,13 @@ var command = &cmdline.Command[ask]{Name: "sacct", Terse: true, Usage: "Usage: s
 		{Long: "help", Short: 'h', List: cmdline.Partial, Help: "in gangd's words"},
 		{Long: "help-fields", As: "helpformat", List: cmdline.Exact, Help: "as --helpformat"},
 		{Long: "helpformat", Short: 'e', List: cmdline.Exact, Help: "lists the columns", Set: listColumns},
+		{Long: "helpreason", List: cmdline.Refused, Help: "why a job once waited is not kept; gqueue(1) has the reasons of those that wait"},
+		{Long: "helpstate", List: cmdline.Exact, Help: "lists the states",
+			Set: func(*ask, string) error { return cmdline.Said(jobs.StateNames(true)) }},
 		{Long: "jobs", Short: 'j', Kind: cmdline.Required, List: cmdline.Exact, Help: "these jobs, elements and steps: 12, 12_3, 12.0, 12.batch",
 			Set: cmdline.More(func(a *ask) *[]jobRef { return &a.jobs }, parseJobs)},
 		documentRow(slurm.JSONRow(func(a *ask) *slurm.Document { return &a.document })),
-		{Long: "local", List: cmdline.Exact, Help: oneCluster},
+		{Long: "local", Env: []string{"SACCT_LOCAL"}, List: cmdline.Exact, Help: oneCluster},
 		{Long: "long", Short: 'l', List: cmdline.Exact, Help: "many columns",
 			Set: func(a *ask, _ string) error { a.format = formatLong; return nil }},
 		{Long: "name", Kind: cmdline.Required, List: cmdline.Exact, Help: "jobs of these names",

@@ -16,6 +16,7 @@ var command = &cmdline.Command[call]{Name: "sacctmgr", More: keywords, Tell: tel
 		Set: cmdline.Flag(func(c *call) *bool { return &c.assoc })},
 	{Long: "help", Short: 'h', List: cmdline.Partial, Help: "in gangd's words"},
 	{Long: "immediate", Short: 'i', List: cmdline.Exact, Help: "nothing is asked: nothing is changed"},
+	{Long: "json", Kind: cmdline.Optional, List: cmdline.Refused, Help: noDocument},
 	{Long: "noheader", Short: 'n', List: cmdline.Exact, Help: "no header", Set: cmdline.Flag(func(c *call) *bool { return &c.noHeader })},
 	{Long: "oneliner", Short: 'o', List: cmdline.Exact, Help: "every record is a line anyway"},
 	{Long: "parsable", Short: 'p', List: cmdline.Exact, Help: "a | behind each column",
@@ -27,10 +28,16 @@ var command = &cmdline.Command[call]{Name: "sacctmgr", More: keywords, Tell: tel
 	{Long: "readonly", Short: 'r', List: cmdline.Exact, Help: "nothing is changed anyway"},
 	{Long: "verbose", Short: 'v', List: cmdline.Exact, Help: "nothing more is known"},
 	slurm.VersionRow[call](),
+	{Long: "usage", As: "help", List: cmdline.Partial, Help: "in gangd's words"},
+	{Long: "yaml", Kind: cmdline.Optional, List: cmdline.Refused, Help: noDocument},
 }}
 
+const noDocument = "there is no register to be written as a document; --parsable2 has the columns"
+
 // changes are the commands that would change a register, or read one from a file.
-var changes = []string{"add", "archive", "clear", "create", "delete", "dump", "load", "modify", "reconfigure", "remove", "shutdown"}
+var changes = []string{"add", "archive", "clear", "create", "delete", "dump", "load", "modify", "reconfigure", "remove", "rollup",
+	"shutdown",
+	"update"}
 
 // lists is how each option of sacctmgr is kept.
 func lists() cmdline.Lists { return command.Lists() }
@@ -56,6 +63,9 @@ func keywords() []cmdline.Lists {
 	}
 	return []cmdline.Lists{cmds, shows}
 }
+
+// prompts are words that make sense at a prompt, which there is none of.
+var prompts = []string{"exit", "oneliner", "quiet", "quit", "readonly", "verbose"}
 
 const noRegister = "gangd keeps no register of users and accounts: every user may submit and name any account; partitions are " +
 	"configured, gangd.toml(5)"
@@ -129,6 +139,12 @@ func (c *call) do(words []string) int {
 		return 0
 	case cmdline.Short(w, "version", 4):
 		return c.version()
+	case cmdline.Short(w, "associations", 3):
+		return c.show(words)
+	case cmdline.Short(w, "ping", 1):
+		return c.fail("ping is refused: there is no daemon of accounts; scontrol ping asks the controller")
+	case slices.ContainsFunc(prompts, func(p string) bool { return cmdline.Short(w, p, 4) }):
+		return 0 // a word of a prompt, which is at its end
 	default:
 		for _, name := range changes {
 			if cmdline.Short(w, name, 3) {
@@ -154,6 +170,9 @@ Input line must include "Account", "Association", "Cluster", "Configuration",
 func (c *call) show(words []string) int {
 	if len(words) == 0 {
 		return c.say("%s", entityHelp)
+	}
+	if name := alias[strings.ToLower(words[0])]; name != "" {
+		words[0] = name
 	}
 	for i := range tables {
 		if name := tables[i].name; cmdline.Short(words[0], name, 3) || cmdline.Short(words[0], name+"s", 3) {
@@ -191,6 +210,7 @@ func (c *call) showTable(t *table, words []string) int {
 	if err != nil {
 		return c.unreachable(err)
 	}
+	rows = slices.DeleteFunc(rows, func(row map[string]string) bool { return !q.has(row) })
 	out := &accttable.Table{Columns: chosen, Style: c.style}
 	if !c.noHeader {
 		fmt.Fprint(c.Out, out.Header())
@@ -209,6 +229,26 @@ func (c *call) unreachable(err error) int {
 	return c.fail("%s", slurm.Words(err))
 }
 
+// alias is other words for entities.
+var alias = map[string]string{"acct": "account", "lostjobs": "runawayjobs", "orphanjobs": "runawayjobs", "resv": "reservation",
+	"txn": "transaction"}
+
+// columnOf is the column that a condition is about which the rows do not know of themselves; what has none selects nothing.
+var columnOf = map[string]string{"adminlevel": "Admin", "associations": "ID", "classification": "Class", "defaultaccount": "Def Acct",
+	"defaultwckey": "Def WCKey", "descriptions": "Descr", "federations": "Federation", "flags": "Flags", "ids": "ID", "organizations": "Org",
+	"pluginidselect": "PluginIDSelect", "rpcversions": "RPC", "types": "Type", "wckeys": "WCKeys"}
+
+// has reports whether a row is in this cluster and has what conditions ask of its columns.
+func (q *query) has(row map[string]string) bool {
+	for key, column := range columnOf {
+		asked := q.conditions[key]
+		if len(asked) > 0 && !slices.ContainsFunc(asked, func(v string) bool { return strings.EqualFold(v, row[column]) }) {
+			return false
+		}
+	}
+	return q.keeps("clusters", cmdline.Cluster)
+}
+
 // take reads one word behind the entity; a bare one is a name.
 func (q *query) take(t *table, word string) bool {
 	key, v, given := strings.Cut(word, "=")
@@ -217,7 +257,9 @@ func (q *query) take(t *table, word string) bool {
 	case !given && cmdline.Short(word, "withassoc", 5):
 		q.withAssoc = true
 	case !given && (cmdline.Short(word, "withcoordinator", 5) || cmdline.Short(word, "withdeleted", 5) || cmdline.Short(word, "wopinfo", 4) ||
-		cmdline.Short(word, "wolimits", 3) || cmdline.Short(word, "tree", 4)):
+		cmdline.Short(word, "wolimits", 3) || cmdline.Short(word, "woplimits", 4) || cmdline.Short(word, "tree", 4) ||
+		cmdline.Short(word, "withfed", 5) || cmdline.Short(word, "withclusters", 5) || cmdline.Short(word, "withrawqoslevel", 5) ||
+		cmdline.Short(word, "withsubaccounts", 5) || cmdline.Short(word, "onlydefaults", 2)):
 		// Nothing of gangd's is deleted but kept, coordinated, or limited.
 	case !given:
 		q.conditions[t.keys[0]] = append(q.conditions[t.keys[0]], strings.Split(word, ",")...)
@@ -226,6 +268,9 @@ func (q *query) take(t *table, word string) bool {
 	default:
 		for _, k := range t.keys {
 			if cmdline.Short(key, k, 1) {
+				if k == "acct" {
+					k = "accounts"
+				}
 				q.conditions[k] = append(q.conditions[k], strings.Split(strings.Trim(v, `'"`), ",")...)
 				return true
 			}

@@ -3,6 +3,7 @@ package sacctmgr
 import (
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 
 	"gangd/pkg/core/cmdline"
@@ -40,6 +41,8 @@ var sshareCommand = &cmdline.Command[shares]{Name: "sshare", Tell: shareHelp, Op
 		Set: cmdline.Flag(func(c *shares) *bool { return &c.onlyUsers })},
 	{Long: "verbose", Short: 'v', List: cmdline.Exact, Help: "nothing more is known"},
 	slurm.VersionRow[shares](),
+	{Long: "json", Kind: cmdline.Optional, List: cmdline.Refused, Help: noDocument},
+	{Long: "yaml", Kind: cmdline.Optional, List: cmdline.Refused, Help: noDocument},
 }}
 
 var sshareColumns = []accttable.Column{
@@ -124,24 +127,26 @@ func (c *shares) write() error {
 	return nil
 }
 
-var sprioCommand = &cmdline.Command[struct{}]{Name: "sprio", Tell: sprioHelp, Options: []cmdline.Option[struct{}]{
+var sprioCommand = &cmdline.Command[struct{}]{Name: "sprio", Tell: sprioHelp, Getenv: os.Getenv, Options: []cmdline.Option[struct{}]{
 	slurm.VersionRow[struct{}](),
 	{Long: "help", List: cmdline.Partial, Help: "in gangd's words"},
 	{Long: "usage", As: "help", List: cmdline.Partial, Help: "in gangd's words"},
-	{Long: "clusters", Short: 'M', Names: "clusters cluster", Kind: cmdline.Required, List: cmdline.Exact, Help: noFactors},
-	{Long: "format", Short: 'o', Kind: cmdline.Required, List: cmdline.Exact, Help: noFactors},
+	{Long: "clusters", Env: []string{"SLURM_CLUSTERS"}, Short: 'M', Names: "clusters cluster", Kind: cmdline.Required, List: cmdline.Exact,
+		Help: noFactors},
+	{Long: "format", Env: []string{"SPRIO_FORMAT"}, Short: 'o', Kind: cmdline.Required, List: cmdline.Exact, Help: noFactors},
+	{Long: "helpformat", List: cmdline.Exact, Help: noFactors},
 	{Long: "jobs", Short: 'j', Kind: cmdline.Optional, List: cmdline.Exact, Help: noFactors},
 	{Long: "long", Short: 'l', List: cmdline.Exact, Help: noFactors},
 	{Long: "noheader", Short: 'h', List: cmdline.Exact, Help: noFactors},
 	{Long: "norm", Short: 'n', List: cmdline.Exact, Help: noFactors},
 	{Long: "partition", Short: 'p', Kind: cmdline.Required, List: cmdline.Exact, Help: noFactors},
 	{Long: "sort", Short: 'S', Kind: cmdline.Required, List: cmdline.Exact, Help: noFactors},
-	{Long: "user", Short: 'u', Kind: cmdline.Optional, List: cmdline.Exact, Help: noFactors},
+	{Long: "user", Short: 'u', Names: "user users", Kind: cmdline.Optional, List: cmdline.Exact, Help: noFactors},
 	{Long: "verbose", Short: 'v', List: cmdline.Exact, Help: noFactors},
 	{Long: "weights", Short: 'w', List: cmdline.Exact, Help: noFactors},
-	{Long: "federation", List: cmdline.Exact, Help: noFactors},
-	{Long: "local", List: cmdline.Exact, Help: noFactors},
-	{Long: "sibling", List: cmdline.Exact, Help: noFactors},
+	{Long: "federation", Env: []string{"SPRIO_FEDERATION"}, List: cmdline.Exact, Help: noFactors},
+	{Long: "local", Env: []string{"SPRIO_LOCAL"}, List: cmdline.Exact, Help: noFactors},
+	{Long: "sibling", Names: "sib sibling", Env: []string{"SPRIO_SIBLING"}, List: cmdline.Exact, Help: noFactors},
 }}
 
 const noFactors = "answered as by a Slurm with priority/basic: a priority has no factors; gqueue --why JOB says what a job waits for"

@@ -32,7 +32,8 @@ var fields = []accttable.Column{
 	col("FedState", 12, ""),
 	col("FedStateRaw", 11, ""), col("Flags", 20, ""), col("GraceTime", 10, ""), col("GrpCPUs", 8, ""), col("GrpCPUMins", 11, ""),
 	col("GrpCPURunMins", 13, ""), col("GrpJobsAccrue", 13, ""), col("GrpMem", 7, "GrpMemory"), col("GrpNodes", 8, ""), col("ID", 6, ""),
-	col("Info", 20, ""), col("LFT", 6, ""), col("ServerType", 10, ""), col("MaxCPURunMinsPU", 15, "MaxCPURunMinsPerUser"),
+	col("Index", 5, ""), col("Info", 20, ""), col("LastConsumed", 12, ""), col("LFT", 6, ""), col("Lineage", 20, ""), col("ServerType",
+		10, ""), col("MaxCPURunMinsPU", 15, "MaxCPURunMinsPerUser"),
 	col("MaxCPURunMinsPU", 15, ""),
 	col("MaxCPUsPU", 9, "MaxCPUsPerUser"), col("MaxCPUsPU", 9, ""), col("MaxTRESRunMinsPA", 15, "MaxTRESRunMinsPerAccount"),
 	col("MaxTRESRunMinsPA", 15, ""),
@@ -75,16 +76,16 @@ type table struct {
 	format   string // shown without format=
 	withAssc string // the same with withassoc; empty: no difference
 	rows     func(q *query) ([]map[string]string, error)
-	keys     []string // conditions: user=x
+	keys     []string // conditions: user=x; a row has what it is asked for, as far as it has a column of that name
 	note     string
 }
 
 var tables = []table{
-	{name: "Account", keys: []string{"names", "accounts", "clusters", "users"},
+	{name: "Account", keys: []string{"names", "accounts", "acct", "clusters", "users", "descriptions", "organizations", "flags"},
 		columns: append([]accttable.Column{accountColumn, col("Descr", 20, "Description"), col("Org", 20, "Organization"), clusterColumn,
 			userColumn, shareColumn, col("QOS", 20, ""), col("Def QOS", 9, "DefaultQOS"), col("Par Name", 10, "ParentName")}, limits...),
 		format: "account,description,organization", rows: accountRows, note: "accounts that jobs of the last 30 days named; any may be named"},
-	{name: "Association", keys: []string{"users", "accounts", "clusters", "names", "partitions"},
+	{name: "Association", keys: []string{"users", "accounts", "clusters", "names", "partitions", "ids", "associations"},
 		columns: append([]accttable.Column{clusterColumn, accountColumn, userColumn, col("Partition", 10, ""), shareColumn,
 			col("Priority", 10, ""),
 			col("QOS", 20, ""), col("Def QOS", 9, "DefaultQOS"), col("ID", 6, ""), col("Par Name", 10, "ParentName"), col("Fairshare", 9, "")},
@@ -92,18 +93,18 @@ var tables = []table{
 		format: "cluster,account,user,partition,share,priority,grpjobs,grptres,grpsubmit,grpwall,grptresmins,maxjobs,maxtresperjob," +
 			"maxtrespernode,maxsubmit,maxwall,maxtresmins,qos,defaultqos,grptresrunmins",
 		rows: associationRows, note: "users with the accounts that their jobs of the last 30 days named"},
-	{name: "Cluster", keys: []string{"names", "clusters"},
+	{name: "Cluster", keys: []string{"names", "clusters", "federations", "classification", "flags", "pluginidselect", "rpcversions"},
 		columns: append([]accttable.Column{clusterColumn, col("ControlHost", 15, ""), col("ControlPort", 12, ""), col("RPC", 5, ""), shareColumn,
 			col("QOS", 20, ""), col("Def QOS", 9, "DefaultQOS"), col("NodeCount", 10, ""), col("TRES", 20, "")}, limits...),
 		format: "cluster,controlhost,controlport,rpc,share,grpjobs,grptres,grpsubmit,maxjobs,maxtresperjob,maxsubmit,maxwall,qos,defaultqos",
 		rows:   clusterRows, note: "one cluster, " + cmdline.Cluster},
-	{name: "Federation", keys: []string{"names"},
+	{name: "Federation", keys: []string{"names", "federations", "clusters"},
 		columns: []accttable.Column{col("Federation", 10, ""), clusterColumn, col("ID", 2, ""), col("Features", 20, ""), col("FedState", 12, "")},
 		format:  "federation,cluster,id,features,fedstate", rows: noRows, note: "none"},
-	{name: "Problem", keys: []string{"users", "accounts"},
+	{name: "Problem", keys: []string{"users", "accounts", "acct", "clusters", "ids", "partitions", "problems"},
 		columns: []accttable.Column{clusterColumn, accountColumn, userColumn, col("Problem", 40, "")}, format: "cluster,account,user,problem",
 		rows: noRows, note: "none"},
-	{name: "QOS", keys: []string{"names", "qos"},
+	{name: "QOS", keys: []string{"names", "qoslevel", "clusters", "descriptions", "ids", "preemptmode"},
 		columns: append([]accttable.Column{col("Name", 10, ""), col("Priority", 10, ""), col("GraceTime", 10, ""), col("Preempt", 10, ""),
 			col("PreemptExemptTime", 19, ""), col("PreemptMode", 11, ""), col("Flags", 40, ""), col("UsageThres", 10, "UsageThreshold"),
 			col("UsageFactor", 11, ""), col("MaxTRESPU", 13, "MaxTRESPerUser"), col("MaxJobsPU", 9, "MaxJobsPerUser"),
@@ -114,13 +115,13 @@ var tables = []table{
 			"grptresrunmins,grpjobs,grpsubmit,grpwall,maxtresperjob,maxtrespernode,maxtresmins,maxwall,maxtresperuser,maxjobsperuser," +
 			"maxsubmitjobsperuser,maxtresperaccount,maxjobsperaccount,maxsubmitjobsperaccount,mintres",
 		rows: noRows, note: "none: gangd has no quality of service"},
-	{name: "Resource", keys: []string{"names"},
+	{name: "Resource", keys: []string{"names", "clusters", "descriptions", "flags", "ids", "servers", "servertype", "types"},
 		columns: []accttable.Column{col("Name", 10, ""), col("Server", 10, ""), col("Type", 8, ""), col("Count", 6, ""),
 			col("% Allocated", 11, "Allocated"), col("ServerType", 10, "")},
 		format: "name,server,type,count,allocated,servertype", rows: noRows, note: "none"},
-	{name: "TRES", keys: []string{"names"},
+	{name: "TRES", keys: []string{"names", "types", "ids"},
 		columns: []accttable.Column{col("Type", 8, ""), col("Name", 15, ""), col("ID", 6, "")}, format: "type,name,id", rows: tresRows},
-	{name: "User", keys: []string{"names", "users", "accounts", "clusters"},
+	{name: "User", keys: []string{"names", "users", "accounts", "clusters", "adminlevel", "defaultaccount", "defaultwckey", "wckeys"},
 		columns: append([]accttable.Column{userColumn, col("Def Acct", 10, "DefaultAccount"), col("Admin", 9, "AdminLevel"), clusterColumn,
 			accountColumn,
 			col("Partition", 10, ""), shareColumn, col("Priority", 10, ""), col("QOS", 20, ""), col("Def QOS", 9, "DefaultQOS"),
@@ -130,14 +131,18 @@ var tables = []table{
 		withAssc: "user,defaultaccount,adminlevel,cluster,account,partition,share,priority,maxjobs,maxnodes,maxcpus,maxsubmit,maxwall," +
 			"maxcpumins,qos,defaultqos",
 		rows: userRows, note: "users with jobs in the last 30 days, and those who are asked for and known on this host"},
-	{name: "WCKey", keys: []string{"names", "users"}, columns: []accttable.Column{col("WCKey", 10, ""), clusterColumn, userColumn},
-		format: "wckey,cluster,user", rows: noRows, note: "none"},
+	{name: "WCKey", keys: []string{"names", "wckeys", "users", "clusters", "ids", "end", "start"},
+		columns: []accttable.Column{col("WCKey", 10, ""), clusterColumn, userColumn},
+		format:  "wckey,cluster,user", rows: noRows, note: "none"},
 }
 
 // elsewhere are entities that are answered by another command.
 var elsewhere = map[string]string{
 	"configuration": "scontrol show config",
+	"coordinator":   "gctl show account; nobody coordinates one",
 	"event":         "gctl events --follow, and gctl show node",
+	"instance":      "gctl show node",
+	"job":           "sacct",
 	"reservation":   "scontrol show reservation",
 	"runawayjobs":   "gangd verify",
 	"stats":         "the controller's /metrics",

@@ -1,6 +1,7 @@
 package scancel
 
 import (
+	"os"
 	"strings"
 
 	"gangd/pkg/core/cmdline"
@@ -23,7 +24,7 @@ const usage = `Usage: scancel [-A account] [--batch] [--full] [--interactive] [-
 `
 
 // command is scancel with all its options, in Slurm's order.
-var command = &cmdline.Command[choices]{Name: "scancel", Usage: usage, Options: []cmdline.Option[choices]{
+var command = &cmdline.Command[choices]{Name: "scancel", Getenv: os.Getenv, Usage: usage, Options: []cmdline.Option[choices]{
 	{Long: "account", Short: 'A', Kind: cmdline.Required, List: cmdline.Exact, Help: "jobs of this account",
 		Set: cmdline.Word(func(c *choices) *string { return &c.account })},
 	{Long: "batch", Short: 'b', List: cmdline.Exact, Help: "the signal goes to the script's shell alone",
@@ -32,11 +33,13 @@ var command = &cmdline.Command[choices]{Name: "scancel", Usage: usage, Options: 
 		Set: cmdline.Flag(func(c *choices) *bool { return &c.ctld })},
 	{Long: "full", Short: 'f', List: cmdline.Exact, Help: "the signal goes to the script's shell and all below it",
 		Set: cmdline.Flag(func(c *choices) *bool { return &c.full })},
-	{Long: "cron", Short: 'c', List: cmdline.Partial, Help: "a job of a cron table, whose line is switched off: also without it",
-		Set: cmdline.Accepted[choices]},
-	cmdline.HelpRow[choices](),
-	{Long: "hurry", Short: 'H', List: cmdline.Partial, Help: "there is no burst buffer to stage out: as without it",
-		Set: func(*choices, string) error { return nil }},
+	{Long: "cron", Env: []string{"SCANCEL_CRON"}, Short: 'c', List: cmdline.Partial,
+		Help: "a job of a cron table, whose line is switched off: also without it",
+		Set:  cmdline.Accepted[choices]},
+	cmdline.HelpRow[choices](0),
+	{Long: "hurry", Env: []string{"SCANCEL_HURRY"}, Short: 'H', List: cmdline.Partial,
+		Help: "there is no burst buffer to stage out: as without it",
+		Set:  func(*choices, string) error { return nil }},
 	{Long: "interactive", Short: 'i', List: cmdline.Exact, Help: "ask before each job",
 		Set: cmdline.Flag(func(c *choices) *bool { return &c.interactive })},
 	cmdline.ClustersRow[choices]("scancel", nil),

@@ -1,6 +1,8 @@
 package scontrol
 
 import (
+	"os"
+
 	"gangd/pkg/core/cmdline"
 	"gangd/pkg/slurm"
 )
@@ -10,25 +12,26 @@ const (
 	noSuspend  = "a gang is never frozen: its cards would stay taken; scontrol requeue gives them up, gsubmit --signal tells it in time"
 )
 
-var options = &cmdline.Command[call]{Name: "scontrol", Tell: tell, Options: []cmdline.Option[call]{
-	{Long: "all", Short: 'a', List: cmdline.Exact, Help: "no partition is hidden"},
-	{Long: "clusters", Short: 'M', Names: "clusters cluster", Kind: cmdline.Required, List: cmdline.Partial,
+var options = &cmdline.Command[call]{Name: "scontrol", Tell: tell, Getenv: os.Getenv, Options: []cmdline.Option[call]{
+	{Long: "all", Env: []string{"SCONTROL_ALL"}, Short: 'a', List: cmdline.Exact, Help: "no partition is hidden"},
+	{Long: "clusters", Env: []string{"SLURM_CLUSTERS"}, Short: 'M', Names: "clusters cluster", Kind: cmdline.Required, List: cmdline.Partial,
 		Help: "gangd is the one cluster; another name is refused", Set: cmdline.OneCluster[call]("scontrol")},
 	{Long: "details", Short: 'd', List: cmdline.Exact, Help: "more of jobs: nodes with their cards, exit code of steps",
 		Set: cmdline.Flag(func(c *call) *bool { return &c.details })},
-	{Long: "federation", List: cmdline.Exact, Help: oneCluster},
-	{Long: "future", Short: 'F', List: cmdline.Exact, Help: "there are no FUTURE nodes"},
+	{Long: "federation", Env: []string{"SCONTROL_FEDERATION"}, List: cmdline.Exact, Help: oneCluster},
+	{Long: "future", Env: []string{"SCONTROL_FUTURE"}, Short: 'F', List: cmdline.Exact, Help: "there are no FUTURE nodes"},
 	{Long: "help", Short: 'h', List: cmdline.Partial, Help: "in gangd's words"},
 	{Long: "hide", List: cmdline.Exact, Help: "no partition is hidden"},
 	slurm.JSONRow(func(c *call) *slurm.Document { return &c.document }),
-	{Long: "local", List: cmdline.Exact, Help: oneCluster},
+	{Long: "local", Env: []string{"SCONTROL_LOCAL"}, List: cmdline.Exact, Help: oneCluster},
 	{Long: "oneliner", Short: 'o', List: cmdline.Exact, Help: "one record a line",
 		Set: cmdline.Flag(func(c *call) *bool { return &c.oneLine })},
 	{Long: "quiet", Short: 'Q', List: cmdline.Exact, Help: "no warnings and no errors, only the exit status",
 		Set: cmdline.Flag(func(c *call) *bool { return &c.quiet })},
-	{Long: "sibling", List: cmdline.Exact, Help: oneCluster},
+	{Long: "sibling", Env: []string{"SCONTROL_SIBLING"}, List: cmdline.Exact, Help: oneCluster},
 	{Long: "uid", Short: 'u', Kind: cmdline.Required, List: cmdline.Refused, Help: "who calls is known from the kernel and can't be " +
 		"another; run it as that user"},
+	{Long: "usage", As: "help", List: cmdline.Partial, Help: "in gangd's words"},
 	{Long: "verbose", Short: 'v', List: cmdline.Partial, Help: "says how many records there are; there are no plugins to name",
 		Set: cmdline.Flag(func(c *call) *bool { return &c.verbose })},
 	slurm.VersionRow[call](),
@@ -66,18 +69,22 @@ func init() { // help prints the table
 		{"exit", 1, 0, cmdline.Exact, "ends the prompt", nothing, 0},
 		{"fsdampeningfactor", 2, 1, cmdline.Refused, "there is no fair-share factor", nil, 0},
 		{"getent", 2, 0, cmdline.Refused, "users are the node's own; ask getent there", nil, 0},
+		{"getaddrs", 4, 1, cmdline.Partial, "what gangd knows of the addresses of nodes; they listen on no port", (*call).getaddrs, 1},
 		{"gethost", 4, 0, cmdline.Partial, "what gangd knows of the node's address", (*call).gethost, 0},
 		{"help", 2, 0, cmdline.Partial, "in gangd's words", (*call).help, 0},
 		{"hide", 2, 0, cmdline.Exact, "as --hide", nothing, 0},
 		{"hold", 4, 1, cmdline.Exact, "keep jobs from being started; an operator's hold only operators release", (*call).hold, 0},
 		{"holdu", 5, 1, cmdline.Exact, "as uhold", (*call).uhold, 0},
+		{"listjobs", 5, 0, cmdline.Partial, "jobs that run, on every node, not only here", (*call).listjobs, 1},
 		{"listpids", 1, 0, cmdline.Partial, "of each rank its first process, on every node, not only here", (*call).listpids, 0},
+		{"liststeps", 5, 0, cmdline.Partial, "steps that run, on every node, not only here", (*call).liststeps, 1},
 		{"local", 2, 0, cmdline.Exact, oneCluster, nothing, 0},
 		{"notify", 1, 2, cmdline.Partial, "the message goes to the errors of the job's script, or to who holds the allocation, and is an " +
 			"event of the job (gctl events JOB)", (*call).notify, 0},
 		{"oneliner", 1, 0, cmdline.Exact, "as --oneliner", nothing, 0},
 		{"pidinfo", 3, 1, cmdline.Partial, "of the first process of a rank or step", (*call).pidinfo, 2},
 		{"ping", 3, 0, cmdline.Exact, "whether the controller answers", (*call).ping, 0},
+		{"power", 3, 1, cmdline.Refused, "gangd turns no nodes off or on", nil, 0},
 		{"quiet", 4, 0, cmdline.Exact, "as --quiet", nothing, 0},
 		{"quit", 4, 0, cmdline.Exact, "ends the prompt", nothing, 0},
 		{"reboot", 3, 1, cmdline.Exact, "[ASAP] [nextstate=RESUME|DOWN] [reason=TEXT] ALL|NODES: by reboot_program of gnoded.toml; back by " +

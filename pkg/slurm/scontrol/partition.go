@@ -13,6 +13,8 @@ import (
 	"gangd/pkg/slurm"
 )
 
+const ownWishes = "jobs say what they want"
+
 const noSuchLimit = "partitions have no limit of this kind; accounts have: gangd.toml(5)"
 
 type setPartition = func(r *api.PartitionRequest, v string) error
@@ -35,15 +37,19 @@ var partitionParameters = []parameter[setPartition]{
 	}},
 	{"DefMemPerCPU", 10, cmdline.Refused, noSuchLimit, nil},
 	{"DefMemPerNode", 10, cmdline.Refused, noSuchLimit, nil},
+	{"DefCpuPerGPU", 10, cmdline.Refused, ownWishes, nil},
+	{"DefMemPerGPU", 10, cmdline.Refused, ownWishes, nil},
 	{"DenyAccounts", 5, cmdline.Exact, "not looked at with AllowAccounts",
 		nameList(func(r *api.PartitionRequest) **[]string { return &r.DenyAccounts })},
+	{"DenyQOS", 5, cmdline.Refused, "there is no quality of service", nil},
 	{"DisableRootJobs", 7, cmdline.Refused, "each node says whose jobs run there", nil},
 	{"ExclusiveUser", 3, cmdline.Refused, "jobs ask for --exclusive", nil},
 	{"GraceTime", 5, cmdline.Refused, "the grace is the site's or the job's", nil},
 	{"Hidden", 3, cmdline.Refused, "no partition is hidden", nil},
-	{"JobDefaults", 4, cmdline.Refused, "jobs say what they want", nil},
+	{"JobDefaults", 4, cmdline.Refused, ownWishes, nil},
 	{"LLN", 3, cmdline.Refused, "placement weighs what would be stranded", nil},
 	{"MaxCPUsPerNode", 5, cmdline.Refused, noSuchLimit, nil},
+	{"MaxCPUsPerSocket", 11, cmdline.Refused, noSuchLimit, nil},
 	{"MaxMemPerCPU", 10, cmdline.Refused, noSuchLimit, nil},
 	{"MaxMemPerNode", 10, cmdline.Refused, noSuchLimit, nil},
 	{"MaxNodes", 4, cmdline.Exact, "UNLIMITED: any number", nodeNumber(func(r *api.PartitionRequest) **int { return &r.MaxNodes })},
@@ -56,6 +62,7 @@ var partitionParameters = []parameter[setPartition]{
 	}},
 	{"OverSubscribe", 4, cmdline.Refused, "cards are shared by --share --vram", nil},
 	{"OverTimeLimit", 5, cmdline.Refused, "a time limit is one", nil},
+	{"PowerDownOnIdle", 3, cmdline.Refused, "gangd turns no nodes off", nil},
 	{"PreemptMode", 3, cmdline.Refused, "who gives way is the site's preempt, gangd.toml(5)", nil},
 	{"Priority", 3, cmdline.Partial, "the tier: larger first, before any priority", setTier},
 	{"PriorityTier", 9, cmdline.Partial, "the tier: larger first, before any priority", setTier},
@@ -63,6 +70,7 @@ var partitionParameters = []parameter[setPartition]{
 	{"QoS", 3, cmdline.Refused, "there is no quality of service", nil},
 	{"ReqResv", 3, cmdline.Refused, "jobs name a reservation", nil},
 	{"RootOnly", 3, cmdline.Refused, "each node says whose jobs run there", nil},
+	{"Shared", 2, cmdline.Refused, "cards are shared by --share --vram", nil},
 	{"State", 2, cmdline.Exact, "UP, DOWN, DRAIN, INACTIVE", setPartitionState},
 	{"TRESBillingWeights", 3, cmdline.Refused, "nothing is billed", nil},
 }

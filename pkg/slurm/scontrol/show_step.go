@@ -171,7 +171,60 @@ func (c *call) completing([]string) int {
 	return 0
 }
 
-func (c *call) gethost(args []string) int {
+// runningOn gives the jobs that run, or those of them on the node that is named.
+func (c *call) runningOn(args []string) ([]api.Job, error) {
+	reply, err := c.client.Jobs(c.ctx, &api.JobQuery{States: []api.JobState{api.JobRunning, api.JobCompleting}})
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(reply.Jobs, func(j api.Job) bool { return len(args) > 0 && !slices.Contains(j.Nodes, args[0]) }), nil
+}
+
+// listjobs is "listjobs [NODE]".
+func (c *call) listjobs(args []string) int {
+	found, err := c.runningOn(args)
+	if err != nil {
+		return c.failed("slurm_load_jobs error", err)
+	}
+	fmt.Fprintln(c.Out, "JOBID")
+	for i := range found {
+		fmt.Fprintf(c.Out, "%-8d\n", found[i].JobID)
+	}
+	return 0
+}
+
+// liststeps is "liststeps [NODE]".
+func (c *call) liststeps(args []string) int {
+	found, err := c.runningOn(args)
+	if err != nil {
+		return c.failed("slurm_load_jobs error", err)
+	}
+	const row = "%-8v %-8s\n"
+	fmt.Fprintf(c.Out, row, "JOBID", "STEPID")
+	for i := range found {
+		for _, s := range jobs.RunningSteps(&found[i]) {
+			if len(args) == 0 || slices.Contains(s.Nodes, args[0]) {
+				fmt.Fprintf(c.Out, row, found[i].JobID, s.StepID)
+			}
+		}
+	}
+	return 0
+}
+
+// getaddrs is "getaddrs NODES".
+func (c *call) getaddrs(args []string) int {
+	names, err := hostlist.Expand(args[0])
+	if err != nil {
+		c.errorf("hostlist_create error for %s", args[0])
+		return 1
+	}
+	return c.addresses(names, "%[2]s: %[1]s\n")
+}
+
+func (c *call) gethost(args []string) int { return c.addresses(args, "%s %s\n") }
+
+// addresses writes the address and the name of each node.
+func (c *call) addresses(args []string, form string) int {
 	reply, err := c.client.Nodes(c.ctx)
 	if err != nil {
 		return c.failed("slurm_load_nodes error", err)
@@ -184,7 +237,7 @@ func (c *call) gethost(args []string) int {
 			status = 1
 			continue
 		}
-		fmt.Fprintf(c.Out, "%s %s\n", cmp.Or(reply.Nodes[i].Address, name), name)
+		fmt.Fprintf(c.Out, form, cmp.Or(reply.Nodes[i].Address, name), name)
 	}
 	return status
 }

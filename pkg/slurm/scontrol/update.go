@@ -33,6 +33,7 @@ type jobUpdate struct {
 	api.UpdateRequest
 	now   time.Time
 	delta time.Duration // TimeLimit=+10, -10
+	end   time.Time     // EndTime=
 	hold  bool          // Priority=0
 	asked []string      // options of gsubmit: what a job that waits asks for from now on
 	warn  []string
@@ -117,7 +118,9 @@ var jobParameters = []parameter[setJob]{
 	{"EarliestStartTime", 2, cmdline.Exact, "", setStart},
 	{"EligibleTime", 2, cmdline.Exact, "", setStart},
 	{"StartTime", 2, cmdline.Exact, "", setStart},
+	{"EndTime", 2, cmdline.Exact, "of a running job, as a time limit", setEnd},
 	{"ExcNodeList", 3, cmdline.Exact, "of a waiting job", ask("exclude")},
+	{"Extra", 5, cmdline.Exact, "of a waiting job", ask("extra")},
 	{"Features", 1, cmdline.Exact, "of a waiting job", func(u *jobUpdate, v string) error { u.Constraint = &v; return nil }},
 	{"Gres", 1, cmdline.Partial, "of a waiting job", ask("gres")},
 	{"JobName", 4, cmdline.Exact, "", setName},
@@ -139,6 +142,7 @@ var jobParameters = []parameter[setJob]{
 	{"Prefer", 3, cmdline.Exact, "of a waiting job", func(u *jobUpdate, v string) error { u.Prefer = &v; return nil }},
 	{"Priority", 2, cmdline.Partial, "0 is a hold as in Slurm; above 4294901760, what a job has by itself, by admins", setPriority},
 	{"QOS", 2, cmdline.Partial, "without effect, with a warning: " + noQOS, noEffect("QOS", noQOS)},
+	{"Reboot", 3, cmdline.Refused, "gangd reboots no nodes", nil},
 	{"ReqNodes", 8, cmdline.Partial, "of a waiting job; of a range the fewest", ask("nodes")},
 	{"ReqNodeList", 8, cmdline.Exact, "of a waiting job", ask("nodelist")},
 	{"ReqCores", 4, cmdline.Exact, "of a waiting job", ask("cores-per-socket")},
@@ -150,6 +154,8 @@ var jobParameters = []parameter[setJob]{
 	{"ResetAccrueTime", 4, cmdline.Refused, "no priority grows with age by itself", nil},
 	{"Shared", 2, cmdline.Partial, "NO and YES are alike, as CPUs are never shared; EXCLUSIVE is --exclusive", setShared},
 	{"SiteFactor", 2, cmdline.Refused, "there is none; use Nice= or Priority=", nil},
+	{"StdErr", 4, cmdline.Exact, "of a waiting job", ask("error")},
+	{"StdIn", 4, cmdline.Exact, "of a waiting job", ask("input")},
 	{"StdOut", 2, cmdline.Exact, "of a waiting job", ask("output")},
 	{"Switches", 5, cmdline.Exact, "of a waiting job", ask("switches")},
 	{"SystemComment", 3, cmdline.Refused, "use Comment=", nil},
@@ -219,6 +225,12 @@ func setStart(u *jobUpdate, v string) error {
 	return err
 }
 
+func setEnd(u *jobUpdate, v string) error {
+	t, err := when.Parse(v, u.now, when.Future)
+	u.end = t
+	return err
+}
+
 func setName(u *jobUpdate, v string) error { u.Name = &v; return nil }
 
 func setNice(u *jobUpdate, v string) error {
@@ -281,6 +293,9 @@ func (c *call) update(args []string) int {
 			return c.putPartition(args, true)
 		case cmdline.Short(key, "ReservationName", 3):
 			return c.updateReservation(args)
+		case cmdline.Short(key, "FrontendName", 4):
+			c.errorf("update FrontendName is refused: there are no front ends")
+			return 1
 		case cmdline.Short(key, "StepId", 4):
 			c.errorf("update StepId is refused: a step has no limit of its own that could be changed; cancel it: scancel JOB.STEP")
 			return 1
@@ -397,6 +412,13 @@ func (c *call) updateJob(u *jobUpdate, job string) error {
 		}
 		req.TimeLimit = &limit
 	}
+	if !u.end.IsZero() {
+		limit, err := c.limitUntil(q, u.end)
+		if err != nil {
+			return err
+		}
+		req.TimeLimit = &limit
+	}
 	if len(u.asked) > 0 {
 		warn, err := submit.Change(c.ctx, c.client, &req, u.asked)
 		if err != nil {
@@ -444,6 +466,23 @@ func (c *call) movedLimit(q api.JobQuery, delta time.Duration) (time.Duration, e
 	return d, nil
 }
 
+// limitUntil is the time limit by which a running job ends then.
+func (c *call) limitUntil(q api.JobQuery, end time.Time) (time.Duration, error) {
+	q.NoRanks = true
+	reply, err := c.client.Jobs(c.ctx, &q)
+	switch {
+	case err != nil:
+		return 0, err
+	case len(reply.Jobs) == 0:
+		return 0, api.Errorf(api.CodeNotFound, "no such job")
+	case reply.Jobs[0].State != api.JobRunning:
+		return 0, &inSlurmsWords{"Job is not running"}
+	case !end.After(c.now):
+		return 0, &inSlurmsWords{"Invalid time specified"}
+	}
+	return end.Sub(reply.Jobs[0].StartTime).Round(time.Second), nil
+}
+
 // knownPartition refuses a partition in Slurm's words before anything is changed.
 func (c *call) knownPartition(names string) error {
 	reply, err := c.client.Nodes(c.ctx)
@@ -482,6 +521,8 @@ var nodeParameters = []parameter[setNode]{
 	{"CpuBind", 3, cmdline.Refused, "which CPUs a node gives to jobs is set on the node", nil},
 	{"Extra", 1, cmdline.Refused, "use Reason=", nil},
 	{"Gres", 1, cmdline.Refused, "cards are what the node finds; gctl card drain takes one out of service", nil},
+	{"InstanceId", 9, cmdline.Refused, "use Reason=", nil},
+	{"InstanceType", 9, cmdline.Refused, "use Reason=", nil},
 	{"NodeAddr", 5, cmdline.Refused, "nodes call the controller; their address is not needed", nil},
 	{"NodeHostname", 5, cmdline.Refused, "nodes call the controller; their host name is not needed", nil},
 	{"ResumeAfter", 8, cmdline.Refused, "gangd wakes no nodes", nil},

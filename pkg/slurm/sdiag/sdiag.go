@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
 	"time"
 
 	"gangd/pkg/api"
@@ -22,19 +23,20 @@ type ask struct {
 
 const noCalls = "gangd counts no calls"
 
-var command = &cmdline.Command[ask]{Name: "sdiag", Does: "what the controller did since it started", Options: []cmdline.Option[ask]{
-	{Long: "all", Short: 'a', List: cmdline.Exact, Help: "which is what is shown without it", Set: cmdline.Accepted[ask]},
-	cmdline.HelpRow[ask](),
-	slurm.JSONRow(func(a *ask) *slurm.Document { return &a.document }),
-	{Long: "reset", Short: 'r', List: cmdline.Refused, Note: "what was counted belongs to everybody, and is of this start of the controller"},
-	{Long: "sort-by-id", Short: 'i', List: cmdline.Exact, Help: noCalls, Set: cmdline.Accepted[ask]},
-	cmdline.ClustersRow[ask]("sdiag", nil),
-	{Long: "sort-by-time", Short: 't', List: cmdline.Exact, Help: noCalls, Set: cmdline.Accepted[ask]},
-	{Long: "sort-by-time2", Short: 'T', List: cmdline.Exact, Help: noCalls, Set: cmdline.Accepted[ask]},
-	cmdline.UsageRow[ask](),
-	slurm.VersionRow[ask](),
-	slurm.YAMLRow(func(a *ask) *slurm.Document { return &a.document }),
-}, Usage: "Usage: sdiag [-aitTV] [--json] [--yaml]\n"}
+var command = &cmdline.Command[ask]{Name: "sdiag", Getenv: os.Getenv, Does: "what the controller did since it started",
+	Options: []cmdline.Option[ask]{
+		{Long: "all", Short: 'a', List: cmdline.Exact, Help: "which is what is shown without it", Set: cmdline.Accepted[ask]},
+		cmdline.HelpRow[ask]('h'),
+		slurm.JSONRow(func(a *ask) *slurm.Document { return &a.document }),
+		{Long: "reset", Short: 'r', List: cmdline.Refused, Note: "what was counted belongs to everybody, and is of this start of the controller"},
+		{Long: "sort-by-id", Short: 'i', List: cmdline.Exact, Help: noCalls, Set: cmdline.Accepted[ask]},
+		cmdline.ClustersRow[ask]("sdiag", nil),
+		{Long: "sort-by-time", Short: 't', List: cmdline.Exact, Help: noCalls, Set: cmdline.Accepted[ask]},
+		{Long: "sort-by-time2", Short: 'T', List: cmdline.Exact, Help: noCalls, Set: cmdline.Accepted[ask]},
+		cmdline.UsageRow[ask](),
+		slurm.VersionRow[ask](),
+		slurm.YAMLRow(func(a *ask) *slurm.Document { return &a.document }),
+	}, Usage: "Usage: sdiag [-aitTV] [--json] [--yaml]\n"}
 
 // seen is what the controller says.
 type seen struct {

@@ -52,8 +52,8 @@ func TestCycles(t *testing.T) {
 }
 
 func TestManual(t *testing.T) {
-	for _, l := range []cmdline.Lists{command.Lists(), striggerCommand.Lists(), grun.SbcastLists()} {
+	for _, l := range []cmdline.Lists{command.Lists(), striggerCommand.Lists(), grun.SbcastLists(), grun.AttachLists()} {
 		slurmtest.Texts(t, l)
 	}
-	slurmtest.Manual(t, "../../../man/gangd-scontrol.7", command.Lists(), grun.SbcastLists())
+	slurmtest.Manual(t, "../../../man/gangd-scontrol.7", command.Lists(), grun.SbcastLists(), grun.AttachLists())
 }

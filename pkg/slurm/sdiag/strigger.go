@@ -47,7 +47,7 @@ var striggerCommand = &cmdline.Command[struct{}]{Name: "strigger", Does: noTrigg
 		{Long: "user", Kind: cmdline.Required, List: cmdline.Partial, Help: noTriggers, Set: cmdline.Accepted[struct{}]},
 		{Long: "draining", List: cmdline.Partial, Help: noTriggers, Set: cmdline.Accepted[struct{}]},
 		{Long: "resume", Short: 'R', List: cmdline.Partial, Help: noTriggers, Set: cmdline.Accepted[struct{}]},
-		cmdline.HelpRow[struct{}](),
+		cmdline.HelpRow[struct{}](0),
 		cmdline.UsageRow[struct{}](),
 		slurm.VersionRow[struct{}](),
 	}}

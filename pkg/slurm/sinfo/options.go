@@ -2,6 +2,7 @@ package sinfo
 
 import (
 	"fmt"
+	"os"
 	"strconv"
 	"strings"
 
@@ -27,7 +28,7 @@ const usage = `Usage: sinfo [-abdelNRrsTv] [-i seconds] [-t states] [-p partitio
 `
 
 // command is sinfo with all its options, in Slurm's order.
-var command = &cmdline.Command[choices]{Name: "sinfo", Usage: usage, Options: []cmdline.Option[choices]{
+var command = &cmdline.Command[choices]{Name: "sinfo", Getenv: os.Getenv, Usage: usage, Options: []cmdline.Option[choices]{
 	{Long: "all", Short: 'a', List: cmdline.Partial, Help: "no partition is hidden: always so",
 		Set: cmdline.Flag(func(c *choices) *bool { return &c.all })},
 	{Long: "dead", Short: 'd', List: cmdline.Exact, Help: "only nodes that do not respond",
@@ -36,6 +37,8 @@ var command = &cmdline.Command[choices]{Name: "sinfo", Usage: usage, Options: []
 		Set: cmdline.Flag(func(c *choices) *bool { return &c.exact })},
 	{Long: "federation", List: cmdline.Partial, Help: "there is no federation: the one cluster is shown, as Slurm does without one",
 		Set: cmdline.Flag(func(c *choices) *bool { return &c.federation })},
+	{Long: "future", Env: []string{"SCONTROL_FUTURE"}, Short: 'F', List: cmdline.Exact, Help: "there are no FUTURE nodes",
+		Set: cmdline.Accepted[choices]},
 	{Long: "iterate", Short: 'i', Kind: cmdline.Required, List: cmdline.Exact, Help: "show it again every so many seconds",
 		Set: func(c *choices, v string) error {
 			n, err := strconv.Atoi(v)
@@ -94,7 +97,11 @@ var command = &cmdline.Command[choices]{Name: "sinfo", Usage: usage, Options: []
 	slurm.YAMLRow(func(c *choices) *slurm.Document { return &c.document }),
 	slurm.VersionRow[choices](),
 	cmdline.UsageRow[choices](),
-	cmdline.HelpRow[choices](),
+	cmdline.HelpRow[choices](0),
+	{Long: "helpformat", Names: "helpformat helpFormat", List: cmdline.Exact, Help: "lists the names for --Format",
+		Set: func(*choices, string) error { return cmdline.Said(fields.Told()) }},
+	{Long: "helpstate", List: cmdline.Exact, Help: "lists the states",
+		Set: func(*choices, string) error { return cmdline.Said(strings.Join(knownStates, "\n")) }},
 	{Long: "hide", List: cmdline.Partial, Help: "no partition is hidden: nothing is left out",
 		Set: func(c *choices, _ string) error { c.all = false; return nil }},
 }}

@@ -2,11 +2,13 @@ package squeue
 
 import (
 	"fmt"
+	"os"
 	"strconv"
 	"strings"
 
 	"gangd/pkg/client/jobs"
 	"gangd/pkg/core/cmdline"
+	"gangd/pkg/core/table/jobfield"
 	"gangd/pkg/slurm"
 )
 
@@ -34,7 +36,7 @@ const usage = `Usage: squeue [-A account] [--clusters names] [-i seconds] [--job
 
 // command is squeue with all its options, in Slurm's order, which decides what an
 // abbreviation that fits several is told.
-var command = &cmdline.Command[choices]{Name: "squeue", Usage: usage, Options: []cmdline.Option[choices]{
+var command = &cmdline.Command[choices]{Name: "squeue", Getenv: os.Getenv, Usage: usage, Options: []cmdline.Option[choices]{
 	{Long: "account", Short: 'A', Names: "accounts", Kind: cmdline.Required, List: cmdline.Exact, Help: "jobs of these accounts",
 		Set: cmdline.Words(func(c *choices) *[]string { return &c.accounts })},
 	{Long: "all", Short: 'a', List: cmdline.Partial, Help: "no partition is hidden: always so",
@@ -63,7 +65,11 @@ var command = &cmdline.Command[choices]{Name: "squeue", Usage: usage, Options: [
 		Set: cmdline.Flag(func(c *choices) *bool { return &c.federation })},
 	{Long: "expand-patterns", List: cmdline.Exact, Help: "patterns of file names are shown filled in, as they always are",
 		Set: func(*choices, string) error { return nil }},
-	cmdline.HelpRow[choices](),
+	cmdline.HelpRow[choices](0),
+	{Long: "helpformat", Names: "helpformat helpFormat", List: cmdline.Exact, Help: "lists the names for --Format",
+		Set: func(*choices, string) error { return cmdline.Said(jobfield.Squeue.Told()) }},
+	{Long: "helpstate", List: cmdline.Exact, Help: "lists the states",
+		Set: func(*choices, string) error { return cmdline.Said(jobs.StateNames(false)) }},
 	{Long: "hide", List: cmdline.Partial, Help: "no partition is hidden: nothing is left out",
 		Set: func(c *choices, _ string) error { c.all = false; return nil }},
 	{Long: "iterate", Short: 'i', Kind: cmdline.Required, List: cmdline.Exact, Help: "show it again every so many seconds",

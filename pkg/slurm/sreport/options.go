@@ -3,6 +3,7 @@ package sreport
 import (
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,14 +21,17 @@ var clock = time.Now
 
 const oneCluster = "there is one cluster, and what is shown is always of it"
 
-var command = &cmdline.Command[ask]{Name: "sreport", Tell: tell, More: func() []cmdline.Lists { return []cmdline.Lists{Reports()} },
+var command = &cmdline.Command[ask]{Name: "sreport", Tell: tell, Getenv: os.Getenv,
+	More: func() []cmdline.Lists { return []cmdline.Lists{Reports()} },
 	Options: []cmdline.Option[ask]{
 		{Long: "all_clusters", Short: 'a', List: cmdline.Exact, Help: oneCluster, Set: cmdline.Accepted[ask]},
-		{Long: "cluster", Short: 'M', Kind: cmdline.Required, List: cmdline.Partial, Help: "gangd is the one cluster; another name is refused",
-			Set: cmdline.OneCluster[ask]("sreport")},
-		{Long: "federation", List: cmdline.Exact, Help: oneCluster, Set: cmdline.Accepted[ask]},
+		{Long: "cluster", Env: []string{"SREPORT_CLUSTER"}, Short: 'M', Kind: cmdline.Required, List: cmdline.Partial,
+			Help: "gangd is the one cluster; another name is refused",
+			Set:  cmdline.OneCluster[ask]("sreport")},
+		{Long: "federation", Env: []string{"SREPORT_FEDERATION"}, List: cmdline.Exact, Help: oneCluster, Set: cmdline.Accepted[ask]},
 		{Long: "help", Short: 'h', Names: "help usage", Kind: cmdline.Optional, List: cmdline.Partial, Help: "in gangd's words"},
-		{Long: "local", List: cmdline.Exact, Help: oneCluster, Set: cmdline.Accepted[ask]},
+		{Long: "immediate", Short: 'i', List: cmdline.Exact, Help: "nothing is changed", Set: cmdline.Accepted[ask]},
+		{Long: "local", Env: []string{"SREPORT_LOCAL"}, List: cmdline.Exact, Help: oneCluster, Set: cmdline.Accepted[ask]},
 		{Long: "noheader", Short: 'n', List: cmdline.Exact, Help: "no header", Set: cmdline.Flag(func(a *ask) *bool { return &a.noHeader })},
 		{Long: "parsable", Short: 'p', List: cmdline.Exact, Help: "a | behind each column",
 			Set: func(a *ask, _ string) error { a.style = accttable.Parsable; return nil }},
@@ -37,8 +41,9 @@ var command = &cmdline.Command[ask]{Name: "sreport", Tell: tell, More: func() []
 		{Long: "sort", Short: 's', Kind: cmdline.Required, List: cmdline.Exact, Help: "users by Time or by Name", Set: setSort},
 		{Short: 't', As: "time", Kind: cmdline.Required, List: cmdline.Exact, Help: "unit of times: Seconds, Minutes, Hours, Percent, SecPer, " +
 			"MinPer, HourPer", Set: setUnit},
-		{Long: "tres", Short: 'T', Kind: cmdline.Required, List: cmdline.Partial, Help: "cpu, gres/gpu, billing, energy or ALL: the ledger " +
-			"keeps no other", Set: setTres},
+		{Long: "tres", Env: []string{"SREPORT_TRES"}, Short: 'T', Kind: cmdline.Required, List: cmdline.Partial,
+			Help: "cpu, gres/gpu, billing, energy or ALL: the ledger " +
+				"keeps no other", Set: setTres},
 		{Long: "verbose", Short: 'v', List: cmdline.Exact, Help: "nothing more is known", Set: cmdline.Accepted[ask]},
 		slurm.VersionRow[ask](),
 	}}
@@ -193,6 +198,9 @@ func (a *ask) take(r *report, word string) error {
 		a.users = append(a.users, list...)
 	case r.jobs && cmdline.Short(key, "Partitions", 2):
 		a.partitions = append(a.partitions, list...)
+	case r.jobs && (cmdline.Short(key, "Associations", 2) || cmdline.Short(key, "Gid", 2) || cmdline.Short(key, "Jobs", 1) ||
+		cmdline.Short(key, "Nodes", 1) || cmdline.Short(key, "Wckeys", 2)):
+		return fmt.Errorf("%s= is refused: sizes are counted of users, accounts and partitions; sacct selects jobs by more", key)
 	case r.top && cmdline.Short(key, "TopCount", 1):
 		if a.top, err = strconv.Atoi(v); err != nil || a.top < 1 {
 			return fmt.Errorf("Invalid value for TopCount (%s)", v) //nolint:staticcheck // Slurm's words

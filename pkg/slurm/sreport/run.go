@@ -165,10 +165,48 @@ func find(words []string) (*report, error) {
 				return r, nil
 			}
 		}
+		if err := refused(g.name, words[1]); err != nil {
+			return nil, err
+		}
 		return nil, cmdline.Bare(fmt.Sprintf("Not valid report %s\nValid %s reports are, %s", words[1], g.name, g.valid))
+	}
+	if err := refused("", words[0]); err != nil {
+		return nil, err
 	}
 	return nil, cmdline.Bare("invalid keyword: " + words[0])
 }
+
+// elsewhere are words of Slurm's, of a group or in its place, that name no report here.
+var elsewhere = []struct {
+	group, name string
+	letters     int
+	why         string
+}{
+	{"cluster", "AccountUtilizationByQOS", 21, "there is no quality of service"},
+	{"cluster", "UserUtilizationByWckey", 18, noKeys}, {"cluster", "UW", 2, noKeys}, {"cluster", "WCKeyUtilizationByUser", 1, noKeys},
+	{"job", "SizesByAccountAndWckey", 15, noKeys}, {"job", "SizesByWckey", 8, noKeys},
+	{"", "reservation", 1, "what was used below a reservation is not counted; gctl show reservation lists them"},
+	{"", "resv", 4, "what was used below a reservation is not counted; gctl show reservation lists them"},
+	{"", "exit", 1, noPrompt}, {"", "quit", 4, noPrompt}, {"", "quiet", 4, noPrompt + "; --quiet is the option"},
+	{"", "local", 3, noPrompt + "; --local is the option"}, {"", "nonparsable", 2, noPrompt + "; tables are so without -p and -P"},
+	{"", "parsable2", 9, noPrompt + "; --parsable2 is the option"}, {"", "parsable", 1, noPrompt + "; --parsable is the option"},
+	{"", "sort", 1, noPrompt + "; --sort is the option"}, {"", "time", 1, noPrompt + "; -t is the option"},
+	{"", "verbose", 4, noPrompt + "; --verbose is the option"}, {"", "help", 2, noPrompt + "; --help is the option"},
+	{"", "version", 4, noPrompt + "; --version is the option"},
+}
+
+func refused(group, word string) error {
+	for _, w := range elsewhere {
+		if w.group == group && cmdline.Short(word, w.name, w.letters) {
+			return fmt.Errorf("%s is refused: %s", w.name, w.why)
+		}
+	}
+	return nil
+}
+
+const noKeys = "gangd has no workload keys: no job has one"
+
+const noPrompt = "there is no prompt"
 
 const rule = "--------------------------------------------------------------------------------\n"
 

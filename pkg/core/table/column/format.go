@@ -42,6 +42,18 @@ func (s *Set[R]) Name(name string) *Field[R] {
 	return nil
 }
 
+// Told is the names of all fields, a line each: what --helpformat prints.
+func (s *Set[R]) Told() string {
+	var names []string
+	for i := range s.Fields {
+		if f := &s.Fields[i]; len(f.Names) > 0 {
+			names = append(names, f.Names[0])
+		}
+	}
+	slices.Sort(names)
+	return strings.Join(slices.Compact(names), "\n")
+}
+
 // Letters reads a format of -o: "%[[.]size]type[suffix]" again and again. What is not a
 // field stands in the line as it was written; each is told to bad, which may be nil.
 func (s *Set[R]) Letters(format string, bad func(what string)) Line[R] {
