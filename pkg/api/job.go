@@ -102,8 +102,11 @@ type Job struct {
 	Roles       []Role         `json:"roles,omitempty"`      // none: all ranks ask for the same
 	Components  []JobComponent `json:"components,omitempty"` // of a heterogeneous job, in the order of its roles
 	Component   *int           `json:"-"`                    // it is this one of them, see [Job.Part]
-	Ranks       []Rank         `json:"ranks"`
-	Steps       []Step         `json:"steps,omitempty"` // that run in its current epoch
+	// ComponentID is the id of that one and ComponentIDs those of all, as 12-13; 0 and empty where they have none.
+	ComponentID  int64  `json:"-"`
+	ComponentIDs string `json:"-"`
+	Ranks        []Rank `json:"ranks"`
+	Steps        []Step `json:"steps,omitempty"` // that run in its current epoch
 
 	// Of its watchdogs.
 	LastBeat            time.Time `json:"last_beat,omitzero"`              // of the rank that has been silent longest
@@ -118,8 +121,9 @@ func (j *Job) InPartition(names []string) bool {
 
 // JobComponent is where a component of a heterogeneous job is.
 type JobComponent struct {
-	Name      string   `json:"name,omitempty"` // empty: the job's
-	Size      int      `json:"size"`           // ranks
+	JobID     int64    `json:"job_id,omitempty"` // its own; of one that was submitted to an older controller none
+	Name      string   `json:"name,omitempty"`   // empty: the job's
+	Size      int      `json:"size"`             // ranks
 	MinNodes  int      `json:"min_nodes"`
 	Nodes     []string `json:"nodes"`
 	Partition string   `json:"partition"`

@@ -49,11 +49,22 @@ type Component struct {
 	NodeList      []string `json:"node_list,omitempty" bound:"len=255"`
 	Exclude       []string `json:"exclude,omitempty" bound:"len=255"`
 	Asked         *Asked   `json:"asked,omitempty"`
+	// Numbered: it has an id of its own, the job's plus its place, which no other job has. The controller says so of jobs that are submitted;
+	// those of older ones have none.
+	Numbered bool `json:"numbered,omitempty"`
 }
 
 // WantsCards: each of its ranks, or its nodes, asks for some.
 func (r *Role) WantsCards() bool {
 	return r.GPUsPerRank > 0 || r.Component != nil && r.Component.GPUsPerNode > 0
+}
+
+// IDs is how many ids a job of this spec has: one, or one for each of its components.
+func (s *Spec) IDs() int64 {
+	if n := s.Components(); n > 0 && s.Roles[0].Component.Numbered {
+		return int64(n)
+	}
+	return 1
 }
 
 // Components is how many components a heterogeneous job has, 0 of any other.
@@ -132,6 +143,7 @@ func Split(jobs []Job) []Job {
 func (j *Job) Part(i int) Job {
 	part, c := *j, &j.Components[i]
 	part.Component, part.Name = &i, cmp.Or(c.Name, j.Name)
+	part.ComponentID, part.ComponentIDs = c.JobID, j.componentIDs()
 	part.Size, part.MinNodes, part.Nodes, part.Partition = c.Size, c.MinNodes, c.Nodes, c.Partition
 	part.NodeCPUs = c.NodeCPUs
 	part.Roles, part.Components = nil, nil
@@ -152,6 +164,29 @@ func (j *Job) Part(i int) Job {
 		}
 	}
 	return part
+}
+
+// componentIDs are the ids of all components, as 12-14; empty where they have none of their own.
+func (j *Job) componentIDs() string {
+	last := j.Components[len(j.Components)-1].JobID
+	if last == 0 {
+		return ""
+	}
+	return strconv.FormatInt(j.JobID, 10) + "-" + strconv.FormatInt(last, 10)
+}
+
+// ID is the job's id, or that of the component that it is where that has one of its own.
+func (j *Job) ID() int64 { return cmp.Or(j.ComponentID, j.JobID) }
+
+// WithIDs is which of some components were asked for by these references: all of a job that was named by its own id.
+func WithIDs(parts []Job, refs []JobRef) []Job {
+	asked := make(map[int64]bool, len(refs))
+	for _, r := range refs {
+		asked[r.ID] = true
+	}
+	return slices.DeleteFunc(parts, func(j Job) bool {
+		return j.ComponentID != 0 && len(refs) > 0 && !asked[j.JobID] && !asked[j.ComponentID]
+	})
 }
 
 // RoleAt gives the role of a rank and the rank's number within it; nil for a gang without

@@ -233,7 +233,7 @@ func (a *allocation) heterogeneous() []string {
 	var all []rankenv.Component
 	for i := range j.Components {
 		part := j.Part(i)
-		c := rankenv.Component{Partition: part.Partition, Nodes: part.Nodes,
+		c := rankenv.Component{JobID: part.ComponentID, Partition: part.Partition, Nodes: part.Nodes,
 			Spec: &api.Spec{Name: part.Name, Size: part.Size, CPUsPerRank: part.CPUsPerRank, RanksPerNode: part.RanksPerNode,
 				GPUsPerRank: part.GPUsPerRank,
 				GPUsPerNode: part.GPUsPerNode, MemoryPerNode: part.MemoryPerNode, Asked: part.Asked}}

@@ -226,7 +226,7 @@ func (e *Engine) each(ctx context.Context, verb string, q *api.JobQuery, who Cal
 	if err := e.known(q); err != nil {
 		return nil, err
 	}
-	jobs, missing, err := e.Find(ctx, q, who)
+	jobs, missing, err := e.findJobs(ctx, q, who, true)
 	if err != nil {
 		return nil, err
 	}

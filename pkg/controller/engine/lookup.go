@@ -22,6 +22,8 @@ type named struct {
 	jobs []*gang.Job // by id; none: there is no such job
 	// lacks: the job is there, and has no such element.
 	lacks bool
+	// component is which one of a heterogeneous job was named by its id, -1 or 0: the job itself was.
+	component int
 }
 
 // lookUp finds what references mean, each once, in their order: a job, an element, or of the id of an array all its elements, whether they
@@ -36,7 +38,7 @@ func (e *Engine) lookUp(ctx context.Context, refs []api.JobRef, who Caller, past
 		out[i] = named{ref: refs[i], jobs: jobs}
 	}
 	if !past {
-		return out, nil
+		return out, e.ofComponents(ctx, out, false)
 	}
 	arrays := map[int64][]*gang.Job{} // that were read, whole
 	next := e.view.next()
@@ -50,7 +52,76 @@ func (e *Engine) lookUp(ctx context.Context, refs []api.JobRef, who Caller, past
 			}
 		}
 	}
-	return out, nil
+	return out, e.ofComponents(ctx, out, true)
+}
+
+// maxPastComponents is for how many references of one call it is looked whether they name a component of a job of the history: each may be
+// some reads of the store.
+const maxPastComponents = 100
+
+// ofComponents finds the jobs of those references that name none but a component of one.
+func (e *Engine) ofComponents(ctx context.Context, found []named, past bool) error {
+	next, looked := e.view.next(), 0
+	for i := range found {
+		n := &found[i]
+		if len(n.jobs) > 0 || n.ref.Last > 0 || n.ref.Index >= 0 || n.ref.ID >= next {
+			continue
+		}
+		looked++
+		j, component, err := e.componentOf(ctx, n.ref.ID, past && looked <= maxPastComponents)
+		if err != nil {
+			return err
+		}
+		if j != nil {
+			n.jobs, n.component = []*gang.Job{j}, component
+		}
+	}
+	return nil
+}
+
+// componentOf is the heterogeneous job of which a component has this id, which no job has: the one before it, as nothing lies between
+// the ids of one job. nil: there is none.
+func (e *Engine) componentOf(ctx context.Context, id int64, past bool) (j *gang.Job, component int, err error) {
+	for back := int64(1); back < min(api.MaxRoles, id); back++ {
+		if past {
+			j, err = e.anyJob(ctx, id-back)
+		} else {
+			j = e.view.job(id - back)
+		}
+		switch {
+		case err != nil:
+			return nil, 0, err
+		case j == nil:
+		case back < j.Spec.IDs():
+			return j, int(back), nil
+		default:
+			return nil, 0, nil
+		}
+	}
+	return nil, 0, nil
+}
+
+// onWholeJobs is a dependency in which ids of components are those of their jobs: one job ends as a whole.
+func (e *Engine) onWholeJobs(ctx context.Context, d *api.Dependency) (*api.Dependency, error) {
+	if d == nil {
+		return nil, nil
+	}
+	whole := *d
+	whole.On = slices.Clone(d.On)
+	for i := range whole.On {
+		c := &whole.On[i]
+		if c.Kind == api.AfterSingle || e.view.job(c.Job) != nil {
+			continue
+		}
+		j, _, err := e.componentOf(ctx, c.Job, false)
+		if err != nil {
+			return nil, err
+		}
+		if j != nil {
+			c.Job = j.ID
+		}
+	}
+	return &whole, nil
 }
 
 // withPast adds to what memory has of a reference what the history has of it. Memory was asked first: a job that leaves it in

@@ -22,6 +22,11 @@ import (
 // memory, and of what it names by reference those of the history too where it asks for them. It costs what the jobs and
 // the query come to, one beside the other, and ends when ctx does.
 func (e *Engine) Find(ctx context.Context, q *api.JobQuery, who Caller) ([]*gang.Job, []refError, error) {
+	return e.findJobs(ctx, q, who, false)
+}
+
+// findJobs is Find; whole refuses references that name a component of a job, to which nothing can be done by itself.
+func (e *Engine) findJobs(ctx context.Context, q *api.JobQuery, who Caller, whole bool) ([]*gang.Job, []refError, error) {
 	s := selectionOf(q)
 	if q.Cleaning {
 		e.view.mu.RLock()
@@ -44,6 +49,10 @@ func (e *Engine) Find(ctx context.Context, q *api.JobQuery, who Caller) ([]*gang
 		if len(n.jobs) == 0 {
 			missing = append(missing, refError{n.ref, e.noJob(n, q.Past)})
 		}
+		if whole && n.component > 0 {
+			missing = append(missing, refError{n.ref, notByItself(n)})
+			continue
+		}
 		for _, j := range n.jobs {
 			// A job asked for by id is shown whatever its state, as squeue does within
 			// MinJobAge; the other filters still narrow.
@@ -55,6 +64,13 @@ func (e *Engine) Find(ctx context.Context, q *api.JobQuery, who Caller) ([]*gang
 	}
 	slices.SortFunc(out, func(a, b *gang.Job) int { return cmp.Compare(a.ID, b.ID) })
 	return out, missing, nil
+}
+
+// notByItself refuses to do something to one component of a job.
+func notByItself(n *named) *api.Error {
+	job := n.jobs[0].Ref().String()
+	return &api.Error{Code: api.CodeConflict, Message: fmt.Sprintf("%s is component %d of job %s: the components of a heterogeneous job are "+
+		"one gang", n.ref, n.component, job), Hint: "give the id of all of it: " + job, Reason: api.ReasonComponent, Subject: job}
 }
 
 // lookEvery is after how many jobs a long loop looks whether its caller is still there.

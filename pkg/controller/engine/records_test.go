@@ -262,3 +262,56 @@ func TestEndedWhileOthersAreCancelled(t *testing.T) {
 		}
 	}
 }
+
+// TestIDsOfComponents: each component of a heterogeneous job has an id by which its job is found, in memory and in the history; nothing is
+// done to it by itself, what waits for it waits for its job, and no other job has it. Those of a job of before have none.
+func TestIDsOfComponents(t *testing.T) {
+	r := newRig(t, disk.Open(t))
+	component := func(i int) api.Role {
+		return api.Role{Name: api.ComponentName(i), Count: 1, CPUsPerRank: 1, Component: &api.Component{}}
+	}
+	s := spec(3)
+	s.Launch, s.Roles = api.LaunchBatch, []api.Role{component(0), component(1), component(2)}
+	id, next := r.submit("k", s), r.submit("l", spec(1))
+	if next != id+3 {
+		t.Errorf("ids %d and %d: want three of the first", id, next)
+	}
+	of := func(id int64) []api.JobRef { return []api.JobRef{{ID: id, Index: -1}} }
+	found := func(id int64, past bool) (out []int64) {
+		jobs, _, err := r.Find(t.Context(), &api.JobQuery{Refs: of(id), Past: past}, me)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, j := range jobs {
+			out = append(out, j.ID)
+		}
+		return out
+	}
+	for asked, want := range map[int64][]int64{id: {id}, id + 1: {id}, id + 2: {id}, id + 3: {next}, id + 4: nil} {
+		if got := found(asked, false); !slices.Equal(got, want) {
+			t.Errorf("job %d: found %v, want %v", asked, got, want)
+		}
+	}
+	if d, err := r.One(t.Context(), of(id + 2)[0], me); err != nil || d.ID != id {
+		t.Errorf("one job %d: %v", id+2, err)
+	}
+	if got := r.components(r.view.job(id)); got[0].JobID != id || got[2].JobID != id+2 {
+		t.Errorf("%+v", got)
+	}
+	waits := spec(1)
+	waits.Dependency = &api.Dependency{On: []api.Condition{{Kind: api.AfterOK, Job: id + 1}}}
+	if j := r.view.job(r.submit("m", waits)); j.Spec.Dependency.On[0].Job != id {
+		t.Errorf("waits for %+v, want job %d", j.Spec.Dependency.On, id)
+	}
+	out, err := r.Cancel(t.Context(), &api.CancelRequest{JobQuery: api.JobQuery{Refs: of(id + 1)}}, me, anyone)
+	if err != nil || len(out.Results) != 1 || api.ReasonOf(out.Results[0].Error) != api.ReasonComponent || r.view.job(id).Cancelled {
+		t.Errorf("cancelled by itself: %+v, %v", out, err)
+	}
+	before := *r.view.job(id)
+	before.Spec = new(api.Spec)
+	*before.Spec = *r.view.job(id).Spec
+	before.Spec.Roles = []api.Role{component(0), component(1)}
+	if n, got := before.Spec.IDs(), r.components(&before); n != 1 || got[1].JobID != 0 {
+		t.Errorf("a job of before: %d ids, %+v", n, got)
+	}
+}

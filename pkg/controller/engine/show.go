@@ -221,7 +221,12 @@ func (e *Engine) components(j *gang.Job) []api.JobComponent {
 	var out []api.JobComponent
 	for i := range j.Spec.Components() {
 		r := &j.Spec.Roles[i]
-		out = append(out, api.JobComponent{Name: r.Component.JobName, Size: r.Count, MinNodes: minNodes(j.Spec.Part(i)), Nodes: []string{},
+		id := int64(0)
+		if r.Component.Numbered {
+			id = j.ID + int64(i)
+		}
+		out = append(out, api.JobComponent{JobID: id, Name: r.Component.JobName, Size: r.Count, MinNodes: minNodes(j.Spec.Part(i)),
+			Nodes:     []string{},
 			Partition: cmp.Or(r.Component.Partition, e.runsIn(j))})
 	}
 	if len(out) == 0 || j.Verdict == nil && len(j.Members) == 0 {

@@ -47,6 +47,11 @@ func (e *Engine) Submit(ctx context.Context, r *api.SubmitRequest, who Caller) (
 // submit refuses with errMoved what was judged by a configuration that is not in force any more.
 func (e *Engine) submit(ctx context.Context, r *api.SubmitRequest, who Caller) (*api.SubmitReply, error) {
 	by := e.conf().Conf
+	d, err := e.onWholeJobs(ctx, r.Spec.Dependency)
+	if err != nil {
+		return nil, err
+	}
+	r.Spec.Dependency = d
 	ev, warnings, err := e.ruled(ctx, r, who)
 	if err != nil {
 		return nil, err
@@ -304,7 +309,7 @@ func (e *Engine) partition(s *api.Spec) (*api.Partition, []string, error) {
 	return first, names, nil
 }
 
-// componentPartitions gives each component its partition, and the gang those of all: whose limits
+// componentPartitions gives each component its partition and an id, and the gang those of all: whose limits
 // hold for it is the first one's.
 func (e *Engine) componentPartitions(s *api.Spec) error {
 	var all []string
@@ -318,7 +323,7 @@ func (e *Engine) componentPartitions(s *api.Spec) error {
 			return err
 		}
 		all = unique(append(all, names...))
-		c.Partition, s.Roles[i].Component = strings.Join(names, ","), &c
+		c.Partition, c.Numbered, s.Roles[i].Component = strings.Join(names, ","), true, &c
 	}
 	if all != nil {
 		s.Partition = strings.Join(all, ",")

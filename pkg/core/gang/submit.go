@@ -56,7 +56,7 @@ func (sb *submissions) submit(ev Submit) Outcome {
 	sb.specs.whole[ev.SpecHash] = ev.Spec
 	for i := range ids {
 		ids[i] = sb.jobs.nextID
-		sb.jobs.nextID++
+		sb.jobs.nextID += spec.IDs()
 		j := sb.newJob(&ev, spec, ids[i])
 		if info != nil {
 			j.ArrayID, j.ArrayIndex, j.Array = ids[0], ev.Array.Indices[i], info

@@ -13,6 +13,7 @@ import (
 type Component struct {
 	Spec        *api.Spec // as if it were all of the job
 	Partition   string
+	JobID       int64 // its own; 0: the job's
 	Nodes       []string
 	Tasks, CPUs []int // by node
 }
@@ -23,6 +24,9 @@ func (m *Member) components(l *layout) []Component {
 		part := m.Spec.Part(i)
 		part.Name = cmp.Or(m.Spec.Roles[i].Component.JobName, m.Body.Name)
 		out[i] = Component{Spec: part, Partition: m.Spec.Roles[i].Component.Partition}
+		if m.Spec.Roles[i].Component.Numbered {
+			out[i].JobID = m.Job + int64(i)
+		}
 	}
 	first := 0
 	for i, n := range m.Body.Nodes {
@@ -37,7 +41,7 @@ func (m *Member) components(l *layout) []Component {
 // Heterogeneous is what the script of a heterogeneous job and its steps are told of the components, each
 // variable by the newer and the older name.
 func Heterogeneous(job int64, account string, all []Component) []string {
-	id, size := strconv.FormatInt(job, 10), strconv.Itoa(len(all))
+	size := strconv.Itoa(len(all))
 	out := []string{"SLURM_HET_SIZE=" + size, "SLURM_PACK_SIZE=" + size}
 	for i, c := range all {
 		add := func(variable, value string) {
@@ -49,7 +53,7 @@ func Heterogeneous(job int64, account string, all []Component) []string {
 			}
 		}
 		nodes := strconv.Itoa(len(c.Nodes))
-		add("SLURM_JOB_ID", id)
+		add("SLURM_JOB_ID", strconv.FormatInt(cmp.Or(c.JobID, job), 10))
 		add("SLURM_JOB_NAME", c.Spec.Name)
 		add("SLURM_JOB_ACCOUNT", account)
 		add("SLURM_JOB_PARTITION", c.Partition)

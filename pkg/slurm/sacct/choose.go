@@ -77,7 +77,7 @@ func (ref jobRef) names(j *api.Job) bool {
 	case ref.Index >= 0:
 		return j.ArrayJobID == ref.ID && j.ArrayIndex != nil && *j.ArrayIndex == ref.Index
 	default:
-		return j.JobID == ref.ID || j.ArrayJobID == ref.ID
+		return j.JobID == ref.ID || j.ArrayJobID == ref.ID || j.ComponentID == ref.ID
 	}
 }
 

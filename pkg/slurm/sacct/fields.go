@@ -122,7 +122,7 @@ func table() []field {
 		{col("Container", 19), blank, noFeature},
 		{number("CPUTime", 10), func(r *record) string { return when.Span(r.elapsed() * time.Duration(r.cpus())) }, ""},
 		{number("CPUTimeRAW", 10), func(r *record) string { return decimal(seconds(r.elapsed()) * r.cpus()) }, ""},
-		{col("DBIndex", -10), func(r *record) string { return decimal(r.job.JobID) }, "the job id"},
+		{col("DBIndex", -10), func(r *record) string { return decimal(r.job.ID()) }, "the job id"},
 		{col("DerivedExitCode", 15), ofJob((*record).derived), ""},
 		{number("Elapsed", 10), func(r *record) string { return when.Span(r.elapsed()) }, ""},
 		{number("ElapsedRaw", 10), func(r *record) string { return decimal(seconds(r.elapsed())) }, ""},

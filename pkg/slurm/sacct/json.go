@@ -71,7 +71,7 @@ func jobObject(r *record, steps []any, p document.Parser) object {
 		"flags", []any{},
 		"group", groupName(j.GID),
 		"het", hetOf(j, p),
-		"job_id", j.JobID,
+		"job_id", j.ID(),
 		"name", j.Name,
 		since(document.V40, "licenses"), jobfield.Note("Licenses", j),
 		"mcs", of("label", ""),

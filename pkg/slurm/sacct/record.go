@@ -136,7 +136,7 @@ func (r *record) id() string {
 	return id + r.stepSuffix()
 }
 
-func (r *record) raw() string { return strconv.FormatInt(r.job.JobID, 10) + r.stepSuffix() }
+func (r *record) raw() string { return strconv.FormatInt(r.job.ID(), 10) + r.stepSuffix() }
 
 func (r *record) stepSuffix() string {
 	if r.step == nil {

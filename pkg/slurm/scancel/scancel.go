@@ -124,6 +124,13 @@ func parseTargets(words []string) ([]target, error) {
 	return out, nil
 }
 
+// namesComponent reports whether it is the id of a component of this job, and not of all of it.
+func (t *target) namesComponent(j *api.Job) bool {
+	return slices.ContainsFunc(j.Components, func(p api.JobComponent) bool {
+		return p.JobID != j.JobID && slices.ContainsFunc(t.refs, func(r api.JobRef) bool { return r.Index < 0 && r.ID == p.JobID })
+	})
+}
+
 func beforeBracket(s string) string {
 	s, _, _ = strings.Cut(s, "[")
 	return s
@@ -148,6 +155,9 @@ func (c *scancel) cancelAll(ctx context.Context, targets []target) error {
 		case err == nil:
 		case slurm.Away(err):
 			return c.unreachable(t, err)
+		case api.ReasonOf(err) == api.ReasonComponent:
+			c.fail(t.text, "", slurm.NotOneComponent)
+			c.status = componentStatus
 		case c.verbose > 0 && !c.quiet:
 			c.Errorf("scancel", "Kill job error on job id %s: %s", t.text, slurm.Words(err))
 		}
@@ -218,6 +228,11 @@ func (c *scancel) look(ctx context.Context, targets []target) error {
 		var steps []target // of the job that are named; none: the job as a whole
 		whole := len(targets) == 0
 		for k, t := range targets {
+			if t.step == "" && t.namesComponent(j) {
+				named[k] = true
+				c.fail(t.text, "", slurm.NotOneComponent)
+				c.status = componentStatus
+			}
 			if !t.names(j) {
 				continue
 			}

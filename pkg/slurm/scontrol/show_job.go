@@ -75,7 +75,7 @@ func (c *call) loadJobs(id string) (jobs []api.Job, refs []api.JobRef, status in
 	case err != nil:
 		return nil, nil, c.failed("slurm_load_jobs error", err)
 	}
-	jobs = api.Split(reply.Jobs)
+	jobs = api.WithIDs(api.Split(reply.Jobs), q.Refs)
 	if component >= 0 {
 		jobs = slices.DeleteFunc(jobs, func(j api.Job) bool { return j.Component == nil || *j.Component != component })
 	}
@@ -135,7 +135,7 @@ func (s *shownJob) id() int64 {
 	if s.Folded != nil || s.alone {
 		return s.ArrayJobID
 	}
-	return s.JobID
+	return s.ID()
 }
 
 func (c *call) jobLines(s *shownJob) []string {
@@ -146,7 +146,7 @@ func (c *call) jobLines(s *shownJob) []string {
 		fmt.Sprintf("JobId=%d %sJobName=%s", s.id(), s.arrayText(), j.Name),
 	}
 	if j.Component != nil {
-		lines = append(lines, fmt.Sprintf("HetJobIdSet=%d", j.JobID))
+		lines = append(lines, "HetJobIdSet="+cmp.Or(j.ComponentIDs, strconv.FormatInt(j.JobID, 10)))
 	}
 	lines = append(lines,
 		fmt.Sprintf("UserId=%s(%d) GroupId=%s(%d) MCS_label=N/A", j.User, j.UID, groupName(j.GID), j.GID),

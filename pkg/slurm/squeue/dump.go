@@ -76,7 +76,7 @@ func JobObject(r *jobfield.Row, p document.Parser) document.Object {
 	asked := jobfield.TRES(r.Job, cards)
 	het, hetSet, hetOffset, offset := int64(0), "", none, 0
 	if r.Component != nil {
-		het, hetSet, offset = r.JobID, strconv.FormatInt(r.JobID, 10), *r.Component
+		het, hetSet, offset = r.JobID, cmp.Or(r.ComponentIDs, strconv.FormatInt(r.JobID, 10)), *r.Component
 		hetOffset = document.Number{Value: offset}
 	}
 	o := p.Members(

@@ -206,7 +206,7 @@ func (q *squeue) fetch(ctx context.Context, c *client.Client) ([]api.Job, error)
 	}
 	all := reply.Jobs
 	if !q.stepFlag {
-		all = api.Split(all)
+		all = api.WithIDs(api.Split(all), q.Query.Refs)
 	}
 	return slices.DeleteFunc(all, func(j api.Job) bool { return !q.chosen(&j) }), nil
 }

@@ -48,7 +48,10 @@ var squeues = []Field{
 	text(0, names("cpus-per-tres"), "CPUS_PER_TRES", tresWord("CpusPerTres")),
 	constant(0, names("delayboot"), "DELAY_BOOT", "0:00"),
 	text(0, names("hetjobid", "packjobid"), "HET_JOB_ID", ofComponent(func(r *Row) string { return decimal(r.JobID) })),
-	text(0, names("hetjobidset", "packjobidset"), "HET_JOB_ID_SET", ofComponent(func(r *Row) string { return decimal(r.JobID) })),
+	text(0, names("hetjobidset", "packjobidset"), "HET_JOB_ID_SET", ofComponent(func(r *Row) string {
+		return cmp.Or(r.ComponentIDs,
+			decimal(r.JobID))
+	})),
 	text(0, names("hetjoboffset", "packjoboffset"), "HET_JOB_OFFSET", ofComponent(func(r *Row) string { return strconv.Itoa(*r.Component) })),
 	constant(0, names("lastschedeval"), "LAST_SCHED_EVAL", "N/A"),
 	constant(0, names("mcslabel"), "MCSLABEL", "(null)"),

@@ -53,7 +53,7 @@ func arrayID(r *Row) int64 {
 	if r.ArrayIndex != nil {
 		return r.ArrayJobID
 	}
-	return r.JobID
+	return r.ID()
 }
 
 func arrayIndex(r *Row) int64 {
@@ -296,7 +296,7 @@ func JobID(r *Row) int64 {
 	if r.Folded != nil {
 		return r.ArrayJobID
 	}
-	return r.JobID
+	return r.ID()
 }
 
 // isOver: it has ended, though the site's epilog may still run after it.
