@@ -231,6 +231,7 @@ type Site struct {
 	Pools             []Pool        `json:"pools,omitempty"`    // what there is altogether, in the order of the configuration
 	// who may do all, besides root: the first of `admins`, or who the cluster is for
 	Operator string `json:"operator,omitempty"`
+	MaxJobs  int    `json:"max_jobs,omitempty"` // of all users that have not ended; 0: any number
 }
 
 // PingReply is `gctl ping --json`.
@@ -239,9 +240,10 @@ type PingReply struct {
 	Version       string    `json:"version"`
 	PID           int       `json:"pid"`
 	StartTime     time.Time `json:"start_time"`
-	Time          time.Time `json:"time,omitzero"`  // now, on its host
-	Lineage       uint64    `json:"lineage"`        // number of the last commit
-	Hold          string    `json:"hold,omitempty"` // why it starts and stops nothing
+	Time          time.Time `json:"time,omitzero"`         // now, on its host
+	Lineage       uint64    `json:"lineage"`               // number of the last commit
+	NextJobID     int64     `json:"next_job_id,omitempty"` // the smallest id that no job has had
+	Hold          string    `json:"hold,omitempty"`        // why it starts and stops nothing
 	NodesUp       int       `json:"nodes_up"`
 	Nodes         int       `json:"nodes"`
 	Site          *Site     `json:"site,omitempty"`

@@ -427,7 +427,7 @@ func (e *Engine) site() *api.Site {
 	set := &e.conf().Settings
 	return &api.Site{Preempt: e.preempts(), PreemptMinRun: set.PreemptMinRun, Grace: set.Grace, DrainSlack: set.DrainSlack,
 		NodeTimeout: set.NodeTimeout, StartTimeout: set.StartTimeout, KeepEnded: set.KeepEnded, InvalidDependency: set.InvalidDependency,
-		SlurmVersion: set.SlurmVersion, Pools: set.Pools(), Operator: e.conf().Operator}
+		SlurmVersion: set.SlurmVersion, Pools: set.Pools(), Operator: e.conf().Operator, MaxJobs: set.MaxJobs}
 }
 
 // Ping says how the controller is; the caller adds who it is.
@@ -442,7 +442,7 @@ func (e *Engine) Ping() *api.PingReply {
 	}
 	e.view.mu.RLock()
 	defer e.view.mu.RUnlock()
-	p.Lineage = e.view.lineage
+	p.Lineage, p.NextJobID = e.view.lineage, e.view.nextID
 	return p
 }
 

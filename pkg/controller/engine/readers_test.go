@@ -197,13 +197,13 @@ func TestPing(t *testing.T) {
 	e := still()
 	e.figures = &figures{f: api.Figures{Submitted: 3}}
 	e.own.Operator, e.own.Policy.Preempt = "root@x", order.PreemptService
-	e.view.hold, e.view.lineage = "HOLD", 42
+	e.view.hold, e.view.lineage, e.view.nextID = "HOLD", 42, 77
 	for name, s := range map[string]api.NodeState{"n1": api.NodeUp, "n2": api.NodeLost, "n3": api.NodeUp} {
 		e.view.putNode(&gang.Node{Name: name, State: s})
 	}
 	set := e.own.Settings
-	want := &api.PingReply{SchemaVersion: api.SchemaVersion, Hold: "HOLD", Nodes: 3, NodesUp: 2, Lineage: 42, Figures: &api.Figures{Submitted: 3}, Site: &api.Site{Preempt: "service", PreemptMinRun: set.PreemptMinRun, Grace: set.Grace,
-		DrainSlack: set.DrainSlack, NodeTimeout: set.NodeTimeout, StartTimeout: set.StartTimeout, KeepEnded: set.KeepEnded, InvalidDependency: set.InvalidDependency, SlurmVersion: set.SlurmVersion, Operator: "root@x"}}
+	want := &api.PingReply{SchemaVersion: api.SchemaVersion, Hold: "HOLD", Nodes: 3, NodesUp: 2, Lineage: 42, NextJobID: 77, Figures: &api.Figures{Submitted: 3}, Site: &api.Site{Preempt: "service", PreemptMinRun: set.PreemptMinRun, Grace: set.Grace,
+		DrainSlack: set.DrainSlack, NodeTimeout: set.NodeTimeout, StartTimeout: set.StartTimeout, KeepEnded: set.KeepEnded, InvalidDependency: set.InvalidDependency, SlurmVersion: set.SlurmVersion, Operator: "root@x", MaxJobs: set.MaxJobs}}
 	differs(t, "ping", e.Ping(), want)
 	if got := e.NodeNames(); !slices.Equal(got, []string{"n1", "n2", "n3"}) {
 		t.Errorf("%v", got)

@@ -69,6 +69,31 @@ func TestKeywordsAreSlurms(t *testing.T) {
 	}
 }
 
+// TestEveryKeyOfTheConfiguration: show config has each key of Slurm 22.05's, once.
+func TestEveryKeyOfTheConfiguration(t *testing.T) {
+	b, err := os.ReadFile("testdata/config")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := sitetest.Empty(t)
+	s.Found()
+	var out bytes.Buffer
+	if status := Run([]string{"show", "config"}, cmdline.Streams{Out: &out, Err: &out}); status != 0 {
+		t.Fatalf("status %d\n%s", status, out.String())
+	}
+	seen := map[string]int{}
+	for line := range strings.Lines(out.String()) {
+		if key, _, found := strings.Cut(line, " ="); found {
+			seen[strings.TrimSpace(key)]++
+		}
+	}
+	for _, key := range strings.Fields(string(b)) {
+		if seen[key] != 1 {
+			t.Errorf("%s is there %d times", key, seen[key])
+		}
+	}
+}
+
 func keywordNames() (out []string) {
 	for i := range keywords {
 		out = append(out, keywords[i].name)

@@ -180,12 +180,17 @@ func (c *call) showConfig(string, string) int {
 		return 1
 	}
 	fmt.Fprintf(c.Out, "Configuration data as of %s\n", slurm.Stamp(c.now, ""))
-	all := append(settings(hostname(), c.client.Socket(), spoken.Release, reply.Site),
+	all := append(slices.Concat(notSet, ofController(reply), settings(hostname(), c.client.Socket(), spoken.Release, reply.Site)),
 		[2]string{"BOOT_TIME", slurm.Stamp(reply.StartTime, "N/A")}, [2]string{"GANGD_VERSION", reply.Version})
 	slices.SortFunc(all, func(a, b [2]string) int { return cmp.Compare(strings.ToLower(a[0]), strings.ToLower(b[0])) })
 	for _, s := range all {
 		fmt.Fprintf(c.Out, "%-23s = %s\n", s[0], s[1])
 	}
+	fmt.Fprint(c.Out, "\nMPI Plugins Configuration:\n")
+	for _, s := range pmixKeys {
+		fmt.Fprintf(c.Out, "%-23s = %s\n", s[0], s[1])
+	}
+	fmt.Fprintln(c.Out)
 	return c.pingLine(nil)
 }
 
