@@ -151,7 +151,7 @@ func (c *call) jobLines(s *shownJob) []string {
 	lines = append(lines,
 		fmt.Sprintf("UserId=%s(%d) GroupId=%s(%d) MCS_label=N/A", j.User, j.UID, groupName(j.GID), j.GID),
 		fmt.Sprintf("Priority=%d Nice=%d Account=%s QOS=(null)", jobfield.SlurmPriority(j), j.Nice, jobfield.OrNull(j.Account)),
-		fmt.Sprintf("JobState=%s Reason=%s Dependency=%s", jobfield.SlurmState(j), cmp.Or(j.Reason, "None"), jobfield.OrNull(j.Dependency)),
+		fmt.Sprintf("JobState=%s Reason=%s Dependency=%s", jobfield.SlurmState(j), jobfield.Reason(j), jobfield.OrNull(j.Dependency)),
 		fmt.Sprintf("Requeue=%s Restarts=%d BatchFlag=%s Reboot=0 ExitCode=%s", field("requeue"), j.RestartCount, field("batchflag"), s.exit()),
 	)
 	if c.details {

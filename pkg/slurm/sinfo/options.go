@@ -63,6 +63,11 @@ var command = &cmdline.Command[choices]{Name: "sinfo", Getenv: os.Getenv, Usage:
 		if c.format != nil {
 			return fmt.Errorf("-O (--Format) is incompatible with -o (--format)")
 		}
+		if v == "all" { // which is by letters, as Slurm's
+			v = everyLetter
+			c.format = &v
+			return nil
+		}
 		c.longFormat = &v
 		return nil
 	}},
@@ -105,6 +110,9 @@ var command = &cmdline.Command[choices]{Name: "sinfo", Getenv: os.Getenv, Usage:
 	{Long: "hide", List: cmdline.Partial, Help: "no partition is hidden: nothing is left out",
 		Set: func(c *choices, _ string) error { c.all = false; return nil }},
 }}
+
+// everyLetter is the format of all fields that have a letter.
+const everyLetter = "%all"
 
 // Lists is what became of each of sinfo's options.
 func Lists() cmdline.Lists { return command.Lists() }

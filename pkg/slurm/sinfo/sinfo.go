@@ -160,7 +160,7 @@ func (s *sinfo) line(reply *api.NodesReply) column.Line[*record] {
 		})
 	}
 	l := fields.Letters(s.shown(reply), bad)
-	if s.format != nil && *s.format == "%all" {
+	if s.format != nil && *s.format == everyLetter {
 		// sinfo puts a blank behind the fields of upper-case letters.
 		for i := range l.Columns {
 			if c := &l.Columns[i]; c.Letter < 'a' {

@@ -242,7 +242,22 @@ func reason(r *Row) string {
 	if len(r.Reasons) > 1 {
 		return strings.Join(r.Reasons, ",")
 	}
-	return cmp.Or(r.Reason, "None")
+	return Reason(r.Job)
+}
+
+const noReason = "None"
+
+// Reason is why a job waits, or would if it were queued again: one that runs may be held.
+func Reason(j *api.Job) string {
+	if (j.Reason == "" || j.Reason == noReason) && !j.State.Ended() {
+		switch j.Held {
+		case api.HoldUser:
+			return "JobHeldUser"
+		case api.HoldAdmin:
+			return "JobHeldAdmin"
+		}
+	}
+	return cmp.Or(j.Reason, noReason)
 }
 
 // everyReason is where a job is, or in parentheses why it waits or how it failed.
