@@ -340,8 +340,16 @@ func TestSiteBackup(t *testing.T) {
 	s.must("gnoded", "join", "--config="+filepath.Join(s.dir, "n1.toml"), s.line())
 	s.up("n1")
 	kept := s.submit("-H", "--wrap", "true")
-	copied := filepath.Join(s.dir, "backup")
+	copied, queue := filepath.Join(s.dir, "backup"), s.must("gqueue", "--json")
 	s.must("gangd", "backup", copied)
+	restore := func(code int, want string, args ...string) {
+		t.Helper()
+		out, errs, got := s.run("gangd", append([]string{"restore", "--config=" + filepath.Join(s.dir, "gangd.toml")}, args...)...)
+		if got != code || !strings.Contains(out+errs, want) {
+			t.Errorf("gangd restore %v: exit %d, want %d with %q\n%s%s", args, got, code, want, out, errs)
+		}
+	}
+	restore(1, "which is a gangd that runs: stop it first", "--dry-run", copied)
 	lost := s.submit("-H", "--wrap", "true")
 	// A node learns how far the store is when its session opens.
 	s.kill("n1", syscall.SIGTERM)
@@ -349,12 +357,10 @@ func TestSiteBackup(t *testing.T) {
 	if code := s.kill("gangd", syscall.SIGTERM); code != 0 {
 		t.Errorf("gangd ended with %d after TERM", code)
 	}
-	if err := os.RemoveAll(filepath.Join(s.dir, "gangd")); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(copied, filepath.Join(s.dir, "gangd")); err != nil {
-		t.Fatal(err)
-	}
+	restore(1, "the backup can't be used", filepath.Join(s.dir, "no such"))
+	restore(0, fmt.Sprintf(": jobs %d to %d are not known any more", lost, lost), "--dry-run", copied)
+	restore(1, "nothing was changed: the store in", copied)
+	restore(0, "done     what was there is in ", "--discard", copied)
 	s.gangd()
 	s.until("gangd is on hold", func() bool {
 		out, _, _ := s.run("gctl", "ping")
@@ -362,6 +368,9 @@ func TestSiteBackup(t *testing.T) {
 	})
 	if j := s.job(kept); j.State != api.JobPending {
 		t.Errorf("job %d is %s", kept, j.State)
+	}
+	if now := s.must("gqueue", "--json"); now != queue {
+		t.Errorf("the queue is another one:\n%s\nin place of\n%s", now, queue)
 	}
 	if _, errs, code := s.run("gqueue", "-j", fmt.Sprint(lost)); code != api.ExitNotFound {
 		t.Errorf("a job from after the backup: exit %d, %s", code, errs)

@@ -66,7 +66,7 @@ func command() *cobra.Command {
 	cmd.Flags().StringArrayVar(&set, "set", nil, "override one setting, `KEY=VALUE`; may be repeated")
 	cmd.Flags().BoolVar(&accept, "accept-store", false, "take a store that is older than what nodes have seen, instead of holding")
 	cmd.AddCommand(devCommand(), linksCommand(), slurmCompletionCommand(), tokenCommand(), controllerCommand(),
-		program.Timeout(verifyCommand()), checkCommand(), program.Timeout(backupCommand()), storeCommand(), importConfCommand())
+		program.Timeout(verifyCommand()), checkCommand(), program.Timeout(backupCommand()), restoreCommand(), storeCommand(), importConfCommand())
 	return cmd
 }
 

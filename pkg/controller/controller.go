@@ -145,6 +145,7 @@ func Run(ctx context.Context, cfg *config.Controller, opt Options) error {
 	defer endEngine()
 	group.Go(func() error { return eng.Run(engCtx) })
 	group.Go(func() error { return p.sample(ctx, eng) })
+	group.Go(func() error { return p.keepBackups(ctx, st) })
 	group.Go(func() error { return p.readAgain(ctx, p.reconfigure) })
 	serveAll(group, listeners)
 	p.keepRunning()

@@ -237,6 +237,7 @@ func (f *front) stand(ctx context.Context, group *errgroup.Group) error {
 	f.p.log.Info("gangd is up", "version", api.Version, "term", term, "lineage", f.by.st.Lineage())
 	group.Go(func() error { return eng.Run(ctx) })
 	group.Go(func() error { return f.p.sample(ctx, eng) })
+	group.Go(func() error { return f.p.keepBackups(ctx, f.by.st) })
 	return nil
 }
 

@@ -147,6 +147,9 @@ func (c *checks) controller(cfg *Controller) {
 		c.program(key, path)
 	}
 	c.directory("history_archive", cfg.Archive, true)
+	if _, err := os.Stat(cfg.BackupDir); cfg.BackupEvery > 0 && !errors.Is(err, fs.ErrNotExist) { // else it is made
+		c.directory("backup_dir", cfg.BackupDir, true)
+	}
 	c.pair(cfg.WebCert, cfg.WebKey)
 	c.authority("web_proxy_ca", cfg.WebProxyCA)
 	c.state(cfg.StateDir, 0o077)

@@ -52,6 +52,7 @@ default = true
 	}
 	want := controllerDefaults()
 	want.Dir, want.StateDir, want.Socket = "/tmp/d", "/tmp/d/state/gangd", "/tmp/d/run/gangd.sock"
+	want.BackupDir = "/tmp/d/backups"
 	want.Listen, want.Advertise, want.Name = ":7420", []string{"login1:7420"}, c.Name
 	want.Admins = []string{"ada", "eve"}
 	want.Order, want.BackfillDepth = "service", 8

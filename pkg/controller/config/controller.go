@@ -40,6 +40,9 @@ type Controller struct {
 	SubmitRule        string          `mapstructure:"submit_rule"`
 	SubmitRuleTimeout time.Duration   `mapstructure:"submit_rule_timeout"`
 	Archive           string          `mapstructure:"history_archive"`
+	BackupEvery       time.Duration   `mapstructure:"backup_every"` // 0: none are written
+	BackupKeep        int             `mapstructure:"backup_keep"`
+	BackupDir         string          `mapstructure:"backup_dir"`
 	UserRate          int             `mapstructure:"user_rate"` // requests a second; 0: no bound
 	UserBurst         int             `mapstructure:"user_burst"`
 	UserStreams       int             `mapstructure:"user_streams"` // 0: no bound
@@ -117,7 +120,7 @@ func controllerOf(file text, set []string) (*Controller, error) {
 // controllerDefaults are the values that do not depend on the host or on other keys.
 func controllerDefaults() *Controller {
 	return &Controller{LogFormat: "text", FenceTimeout: time.Minute, SubmitRuleTimeout: 200 * time.Millisecond,
-		UserRate: 200, UserBurst: 2000, UserStreams: 256, WebGuest: "off",
+		UserRate: 200, UserBurst: 2000, UserStreams: 256, WebGuest: "off", BackupKeep: 7,
 		Settings: api.DefaultSettings(), NotifyConfig: NotifyConfig{MailTLS: "starttls", NotifyRate: 60, NotifyBurst: 20},
 		Scheduler: Scheduler{Preempt: string(order.PreemptOff), MaxSwitchWait: 5 * time.Minute, GuardAfter: 48 * time.Hour, GuardPercent: 10,
 			PreemptHysteresis: 120, MinRunMax: time.Hour,
@@ -131,6 +134,11 @@ func (c *Controller) fillPaths() {
 	}
 	if c.StateDir == "" {
 		c.StateDir = state
+	}
+	if c.BackupDir == "" {
+		if c.BackupDir = "/var/backups/gangd"; c.Dir != "" {
+			c.BackupDir = filepath.Join(c.Dir, "backups")
+		}
 	}
 	if c.Socket == "" {
 		c.Socket = filepath.Join(run, "gangd.sock")

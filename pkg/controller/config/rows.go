@@ -144,6 +144,13 @@ var controllerTable = &table{daemon: "gangd", rows: append([]row{
 	{"history_archive", live, absolute, "none", "Directory to which jobs are written before they are forgotten: `YYYY-MM.jsonl` by the " +
 		"month of " +
 		"their end, a line each. While that fails nothing is forgotten."},
+	{"backup_every", live, atLeast(0), "off", "A backup of the state, as `gangd backup` writes it, is written to " +
+		"`backup_dir` each time that so much has passed since the newest there. `off`: none is."},
+	{"backup_keep", live, between(1, 10_000), "", "So many of them stay, the newest ones. Others than those that gangd has " +
+		"written itself are " +
+		"never removed."},
+	{"backup_dir", live, absolute, "`DIR/backups`, without `dir` `/var/backups/gangd`", "Where they are, each in a directory of its own: " +
+		"`gangd-YYYYMMDDThhmmssZ`. They hold private keys."},
 	{"nodes", live, hostLists, "none", "Names of nodes, or lists of them (`n[1-4]`), that are shown (as unknown) before they were ever seen."},
 	{"order", live, oneOf("service", "fair", "largest-first", "fifo"), "`service`, with accounts `fair`",
 		"How waiting gangs of one tier and priority follow each other: `service` least expected use of the cards first, `fair` who used least " +

@@ -43,6 +43,9 @@ type Metrics struct {
 	stale     prometheus.Counter
 	stalls    *prometheus.CounterVec
 	notified  *prometheus.CounterVec
+	backups   *prometheus.CounterVec
+	backupAt  prometheus.Gauge
+	backupOf  prometheus.Gauge
 }
 
 // The verdicts on a stall.
@@ -64,6 +67,14 @@ func New(version string) *Metrics {
 		m.reg.MustRegister(h)
 		return h
 	}
+	gauge := func(name, help string) prometheus.Gauge {
+		g := prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: help})
+		m.reg.MustRegister(g)
+		return g
+	}
+	m.backups = counter("gang_backups_total", "Backups that were due, by whether they were written.", "result")
+	m.backupAt = gauge("gang_backup_last_success_timestamp_seconds", "When this controller wrote the last backup that was due; 0: none yet.")
+	m.backupOf = gauge("gang_backup_last_success_bytes", "How large the store was in it.")
 	m.drained = counter("gang_gangs_drained_total", "Drains begun, by cause.", "cause")
 	m.forced = counter("gang_members_forced_total", "Members that needed KILL or never acknowledged their stop.").WithLabelValues()
 	m.completed = counter("gang_drains_completed_total", "Drains completed, by outcome.", "outcome")
@@ -171,4 +182,15 @@ func (m *Metrics) Events(evs []api.Event) {
 			m.finished.WithLabelValues(string(ev.State), string(ev.Cause)).Inc()
 		}
 	}
+}
+
+// BackedUp counts a backup of so many bytes; no time: it failed.
+func (m *Metrics) BackedUp(at time.Time, bytes int64) {
+	if at.IsZero() {
+		m.backups.WithLabelValues("failed").Inc()
+		return
+	}
+	m.backups.WithLabelValues("written").Inc()
+	m.backupAt.Set(float64(at.Unix()))
+	m.backupOf.Set(float64(bytes))
 }
