@@ -6,7 +6,7 @@ LDFLAGS  = -s -w -X gangd/pkg/api.Version=$(VERSION)
 CC_FOUND := $(shell command -v $(or $(CC),gcc) >/dev/null 2>&1 && echo 1 || echo 0)
 PURE     = $(filter-out ./cmd/gnoded ./cmd/gpmix,$(wildcard ./cmd/*))
 
-.PHONY: help build install test check vuln size unit race e2e controllers ends chaos vm properties recipe fuzz sim model mutants bench scale compare traces sensitivity uplot axe stacks browser demo clean
+.PHONY: help build install packages try-packages test check vuln size unit race e2e controllers ends chaos vm properties recipe fuzz sim model mutants bench scale compare traces sensitivity uplot axe stacks browser demo clean
 .DEFAULT_GOAL := build
 
 help: ## list the targets
@@ -20,6 +20,12 @@ build: ## all programs, into bin/
 PREFIX ?= /usr/local
 install: build ## programs, Slurm's names, manual pages and completions below PREFIX (/usr/local)
 	@scripts/install $(PREFIX)
+
+packages: build ## packages for Debian and Red Hat, into bin/packages
+	@scripts/packages $(PACKAGE_VERSION)
+
+try-packages: build ## their ways in and out in a Debian below TRY (/var/tmp/gangd-packages): install, upgrade, purge ...; as root, minutes
+	@mkdir -p $(or $(TRY),/var/tmp/gangd-packages) && scripts/try-packages $(or $(TRY),/var/tmp/gangd-packages)
 
 # AGAIN=-again: what fails is run once more, and only what fails twice fails.
 GOTEST = go run ./scripts/gotest $(AGAIN) -notes=$(CURDIR)/bin/tests.tsv
