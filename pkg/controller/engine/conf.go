@@ -8,6 +8,7 @@ import (
 	"gangd/pkg/controller/notify"
 	"gangd/pkg/core/gang"
 	"gangd/pkg/core/sched"
+	"gangd/pkg/core/sched/fit"
 	"gangd/pkg/core/sched/order"
 )
 
@@ -69,7 +70,7 @@ type reconfiguration struct {
 func (e *Engine) Reconfigure(ctx context.Context, conf *Conf, text string, took func()) error {
 	own := *conf
 	own.Policy.Pools = own.Settings.Pools()
-	ev := gang.Reconfigure{Settings: own.Settings, Partitions: own.Policy.Partitions, Paths: sched.SwitchPath(own.Policy.Switches), Text: text}
+	ev := gang.Reconfigure{Settings: own.Settings, Partitions: own.Policy.Partitions, Paths: fit.SwitchPath(own.Policy.Switches), Text: text}
 	_, err := e.answered(ctx, request{ev: ev, reconf: &reconfiguration{&own, took}})()
 	return err
 }

@@ -13,7 +13,7 @@ import (
 	"gangd/pkg/controller/notify"
 	"gangd/pkg/controller/store"
 	"gangd/pkg/core/gang"
-	"gangd/pkg/core/sched"
+	"gangd/pkg/core/sched/fit"
 	"gangd/pkg/wire/lifesign"
 )
 
@@ -168,7 +168,7 @@ func New(ctx context.Context, opt Options) (*Engine, error) {
 	e.world.SetPartitions(own.Policy.Partitions)
 	e.publishConf()
 	e.world.SetZones(zones())
-	e.world.SetPaths(sched.SwitchPath(own.Policy.Switches))
+	e.world.SetPaths(fit.SwitchPath(own.Policy.Switches))
 	if err := e.initPlanning(ctx, now.Wall); err != nil {
 		return nil, fmt.Errorf("load the store: %w", err)
 	}

@@ -139,7 +139,7 @@ func (e *Engine) safe(j *gang.Job, now time.Time) (until time.Time, by string) {
 	if gang.JobState(j) != api.JobRunning || !e.policy().Preempts() {
 		return time.Time{}, ""
 	}
-	what, until := e.policy().Protects(&order.Running{Start: j.Start, MinRun: j.Spec.MinRun, Done: gang.AnyDone(j)}, now)
+	what, until := e.policy().Protects(&order.Running{Start: j.Start, Ending: order.Ending{MinRun: j.Spec.MinRun, Done: gang.AnyDone(j)}}, now)
 	return until, string(what)
 }
 

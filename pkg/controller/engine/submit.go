@@ -20,6 +20,7 @@ import (
 	"gangd/pkg/core/sched"
 	"gangd/pkg/core/sched/given"
 	"gangd/pkg/core/sched/order"
+	"gangd/pkg/core/sched/why"
 	"gangd/pkg/core/script"
 )
 
@@ -152,8 +153,8 @@ func (e *Engine) resolve(ctx context.Context, r *api.SubmitRequest, who Caller) 
 	if len(nodes) == 0 {
 		return ev, append(warnings, "no node has joined this cluster yet: the job waits for the first one that fits"), nil
 	}
-	if err := sched.Unsatisfiable(nodes, e.policy(), cluster.AskIn(s, in)); err != nil {
-		if apart := cardsApart(s); apart != nil && sched.Unsatisfiable(nodes, e.policy(), cluster.AskIn(apart, in)) == nil {
+	if err := why.Unsatisfiable(nodes, e.policy(), cluster.AskIn(s, in)); err != nil {
+		if apart := cardsApart(s); apart != nil && why.Unsatisfiable(nodes, e.policy(), cluster.AskIn(apart, in)) == nil {
 			ev.Spec, ev.SpecHash = apart, hashSpec(apart)
 			return ev, warnings, nil
 		}

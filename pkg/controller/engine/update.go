@@ -13,7 +13,7 @@ import (
 	"gangd/pkg/controller/store"
 	"gangd/pkg/core/cluster"
 	"gangd/pkg/core/gang"
-	"gangd/pkg/core/sched"
+	"gangd/pkg/core/sched/why"
 )
 
 // Update changes what may be changed of each job that a request selects: an owner's word
@@ -237,7 +237,7 @@ func (c *change) judge(ctx context.Context, j *gang.Job) *judgement {
 	}
 	if r.Partition != nil || r.Constraint != nil || r.Prefer != nil {
 		if nodes := e.resources(); len(nodes) > 0 {
-			if err := sched.Unsatisfiable(nodes, e.policy(), cluster.AskIn(s, in)); err != nil {
+			if err := why.Unsatisfiable(nodes, e.policy(), cluster.AskIn(s, in)); err != nil {
 				out.err = err
 			}
 		}

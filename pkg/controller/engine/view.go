@@ -12,6 +12,7 @@ import (
 	"gangd/pkg/core/gang"
 	"gangd/pkg/core/sched"
 	"gangd/pkg/core/sched/order"
+	"gangd/pkg/core/sched/why"
 )
 
 // view is what readers see: the newest committed state. The jobs and nodes in it are
@@ -261,7 +262,7 @@ func (v *view) setClasses(ids []int64, q *order.Queue) {
 
 // reason is why a job waits, from the last plan that looked at it. Its text names other jobs, which
 // are looked up here: a second lock of a reader waits for a writer who waits for the first.
-func (v *view) reason(id int64) (sched.Reason, bool) {
+func (v *view) reason(id int64) (why.Reason, bool) {
 	v.mu.RLock()
 	plan, class := v.plan, v.get(id).class
 	v.mu.RUnlock()

@@ -9,7 +9,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
-	"gangd/pkg/core/sched"
+	"gangd/pkg/core/sched/why"
 )
 
 // Whose fault a failed launch is. A node says what it can know ([api.Blame]); the rest is found
@@ -111,7 +111,7 @@ func (ln *launches) lookElsewhere(e *entry) {
 				nodes = append(nodes, n)
 			}
 		}
-		could = sched.CouldHold(nodes, e.asked.ask)
+		could = why.CouldHold(nodes, e.asked.ask)
 	}
 	if could != j.Elsewhere {
 		ln.changeAsk(e, func(j *Job) { j.Elsewhere = could })

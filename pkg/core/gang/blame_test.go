@@ -8,7 +8,7 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
-	"gangd/pkg/core/sched"
+	"gangd/pkg/core/sched/why"
 )
 
 // on reserves a one-rank gang on a node.
@@ -187,7 +187,7 @@ func TestARefusedGangIsPlacedElsewhere(t *testing.T) {
 	id := b.by("ada")
 	b.on(id, "n1")
 	b.refuse(id, api.BlameFiles, "no such directory")
-	if !sched.CouldHold(nodesOf(b, "n2"), b.w.Candidate(id).Ask) || sched.CouldHold(nodesOf(b, "n1"), b.w.Candidate(id).Ask) {
+	if !why.CouldHold(nodesOf(b, "n2"), b.w.Candidate(id).Ask) || why.CouldHold(nodesOf(b, "n1"), b.w.Candidate(id).Ask) {
 		t.Fatalf("asks for %v", b.w.Candidate(id).Ask.Spec.Exclude)
 	}
 	if !b.w.Job(id).BackoffUntil.IsZero() || len(b.w.Job(id).Used) != 0 {
@@ -195,11 +195,11 @@ func TestARefusedGangIsPlacedElsewhere(t *testing.T) {
 	}
 	// Without the other one there is nothing better, and the budget says when it is enough.
 	b.must(NodeDrain{Node: "n2", Reason: "fan", User: "root"})
-	if !sched.CouldHold(nodesOf(b, "n1"), b.w.Candidate(id).Ask) {
+	if !why.CouldHold(nodesOf(b, "n1"), b.w.Candidate(id).Ask) {
 		t.Error("kept off the only node in service")
 	}
 	b.must(NodeResume{Node: "n2"})
-	if sched.CouldHold(nodesOf(b, "n1"), b.w.Candidate(id).Ask) {
+	if why.CouldHold(nodesOf(b, "n1"), b.w.Candidate(id).Ask) {
 		t.Error("n2 is back, and n1 is tried again")
 	}
 	b.on(id, "n2")

@@ -15,9 +15,9 @@ func (w *World) Running(id int64) *order.Running {
 	done := AnyDone(j)
 	r := &order.Running{Job: id, Epoch: j.Epoch, Priority: j.Priority, Nice: NiceOf(j), User: j.User, Account: j.Spec.Account,
 		Name: j.Name, Cards: heldCards(j), Pools: j.Spec.Pools, Submit: queuedAt(j), TimeLimit: TimeLimit(j),
-		Attained: j.Kept, KeepsWork: keepsWork(j), Done: done, MinRun: j.Spec.MinRun, Turn: j.Turn,
-		Final: done || limit(&w.set, j.Spec, api.CausePreempted) == 0,
-		Lead:  lead(j, false), Stop: lead(j, false) + graceOf(&w.set, j)}
+		Attained: j.Kept, KeepsWork: keepsWork(j), Turn: j.Turn, Ending: order.Ending{Done: done, MinRun: j.Spec.MinRun,
+			Final: done || limit(&w.set, j.Spec, api.CausePreempted) == 0,
+			Lead:  lead(j, false), Stop: lead(j, false) + graceOf(&w.set, j)}}
 	if !reserved(j) {
 		r.Start = j.Start
 	}

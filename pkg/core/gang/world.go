@@ -199,7 +199,7 @@ func (w *World) Take() Changes {
 // was put back in time, and ids above its own may have been given out since.
 func (w *World) SkipIDs(next int64) { w.jobs.nextID = max(w.jobs.nextID, next) }
 
-// SetPaths says which switches are above each node: see [sched.SwitchPath].
+// SetPaths says which switches are above each node: see [fit.SwitchPath].
 func (w *World) SetPaths(paths map[string]string) { w.nodes.paths = paths }
 
 // NextID is the smallest id never given out.

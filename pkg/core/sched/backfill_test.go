@@ -86,7 +86,7 @@ func TestBackfill(t *testing.T) {
 			}
 			v := &given.View{Nodes: tt.nodes, Queue: q}
 			if strings.Contains(tt.name, "stopped") {
-				v.Running = []*order.Running{{Job: 90, Epoch: 1, Cards: 1, Stopping: true, StopBy: plantest.Epoch0.Add(5 * time.Minute)}}
+				v.Running = []*order.Running{{Job: 90, Epoch: 1, Cards: 1, Ending: order.Ending{Stopping: true, StopBy: plantest.Epoch0.Add(5 * time.Minute)}}}
 			}
 			plan := planned(t, plantest.Epoch0, v, tt.policy)
 			if s, c := started(plan), claimed(plan); s != tt.starts || c != tt.claimed {

@@ -321,7 +321,7 @@ func BenchmarkPreemption(b *testing.B) {
 						cards = append(cards, card+k)
 					}
 					job := int64(1e6 + at*8 + card)
-					running = append(running, ran(nodes, job, int(job*7919%600), map[int][]int{at: cards}))
+					running = append(running, plantest.Ran(nodes, job, int(job*7919%600), map[int][]int{at: cards}))
 				}
 			}
 			c := plantest.Candidate(1, api.Spec{Size: 250, GPUsPerRank: 8})

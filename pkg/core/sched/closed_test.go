@@ -36,10 +36,10 @@ func TestAccountsThatWereClosed(t *testing.T) {
 		if x.want == "" {
 			continue
 		}
-		if r, _ := plan.Reason(1, v.Queue.JobClass(1)); r.Word != WordNoAccount {
+		if r, _ := plan.Reason(1, v.Queue.JobClass(1)); r.Word != given.WordNoAccount {
 			t.Errorf("%s: %s %q", name, r.Word, r.Text)
 		}
-		if r := Explain(plantest.Epoch0, v, p, 1); r.Word != WordNoAccount || r.Text != x.want {
+		if r := Explain(plantest.Epoch0, v, p, 1); r.Word != given.WordNoAccount || r.Text != x.want {
 			t.Errorf("%s: %s %q", name, r.Word, r.Text)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"gangd/pkg/core/cluster"
 	"gangd/pkg/core/sched/given"
 	"gangd/pkg/core/sched/order"
+	"gangd/pkg/core/sched/why"
 	"gangd/pkg/lab/plantest"
 )
 
@@ -43,7 +44,7 @@ func TestComponentsAreApart(t *testing.T) {
 		job.Ask = cluster.AskOf(&spec, []string{"gpu", "cpu"})
 		p := &order.Policy{Partitions: []api.Partition{{Name: "gpu"}, {Name: "cpu"}}}
 		got := ""
-		if err := Unsatisfiable(nodes, p, job.Ask); err != nil {
+		if err := why.Unsatisfiable(nodes, p, job.Ask); err != nil {
 			got = err.Message
 		} else if plan := planned(t, plantest.Epoch0, &given.View{Nodes: nodes, Queue: plantest.QueueOf(job)}, p); len(plan.Starts) == 1 {
 			var at []string

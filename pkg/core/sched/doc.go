@@ -9,7 +9,7 @@
 // Order: tier, priority, and then as [order.Policy].Order says ([order.Queue] keeps it). A gang that
 // waited [order.Policy].GuardAfter, or in order of service four times its time limit, goes to the
 // front of its tier, within a part of the cards; one of half of all cards that waited so starts
-// where it fits, see wide.go. A gang starts whole or not at all, as soon as
+// where it fits, see package guard. A gang starts whole or not at all, as soon as
 // it fits and is not in the way of a backfill.
 //
 // Invariants:
@@ -24,14 +24,14 @@
 //     any load of gangs behind it. In order of service those that come later and need less are
 //     ahead of it: while it has not waited for four times what it is expected to run, they may
 //     start on its places if they run shorter, and one with a backfill of its own may move that backfill
-//     there at any time. What bounds its wait is going to the front, see guard.go. Those that
-//     need less in all, but run as long, do not start there: see giveway.go. With
+//     there at any time. What bounds its wait is going to the front, see package guard. Those that
+//     need less in all, but run as long, do not start there: see kept/giveway.go. With
 //     [order.PreemptService] a backfill does not keep off gangs that lose nothing by being stopped, until
 //     the taker has waited too long and its turn in the guarded part of the cards has come:
 //     they make room when they need much more than it.
 //   - A gang is preempted only in a move that lets its taker start as a whole and that needs
 //     this victim; never with a rank done, nor inside its minimum run, nor when it may not
-//     run again. The places are kept for the taker until it runs. Victims that were not told yet are not
+//     run again. The places are kept for the taker until it runs. victims.Victims that were not told yet are not
 //     when the taker goes.
 //   - Nobody who is not of a reservation ([Reservation]) starts on its nodes unless it has ended
 //     before; who is of it is kept off by no backfill of others.
@@ -39,8 +39,8 @@
 //     one that would start now has been planned with the whole queue.
 //
 // Choice among placements: fewest nodes; least expected stranding of cards by what the site
-// asks for (see strand.go); where the site names its switches, below the lowest and the fewest
-// of them (see topology.go); no nodes with cards for gangs without; the card model with the
+// asks for (see fit/strand.go); where the site names its switches, below the lowest and the fewest
+// of them (see fit/topology.go); no nodes with cards for gangs without; the card model with the
 // least VRAM that is enough; cards that are shared already before others; the node that is
 // left fullest; ties by name.
 //
@@ -53,12 +53,11 @@
 // Failure rules: an ask that can't be read waits with the reason BadConstraints; nothing
 // else can fail.
 //
-// Whose a rule is: what waits, in which order and by which policy is package order's. A plan is made of what it is given
-// (package given) by owners of which each knows those before it: the finder, which knows where gangs fit (finder.go; layout.go, strand.go,
-// topology.go), what ends when (the horizon, ends.go), what is kept for whom (kept.go, backfill.go), the bounds of users,
-// accounts and pools (caps.go, pools.go), who goes to the front (guard.go), who makes room (preempt.go), and the words for
-// people (why: reason.go, explain.go). The planner (make.go) has these, and decides nothing that one of them could.
+// Whose a rule is: a plan is made of what it is given (package given) by owners of which each knows those before it: who waits, in
+// which order and by which policy (order), where gangs fit (fit), what is kept for whom and what ends when (kept), the bounds of
+// users, accounts and pools (bounds), who goes to the front (guard), who makes room (victims), and the words for people (why). The
+// planner (make.go, visit.go) has these, and decides nothing that one of them could.
 //
-// Begin with sched.go (view, candidate, plan) and Planner.Make. It must not know how a gang lives:
+// Begin with sched.go (the plan) and Planner.Make. It must not know how a gang lives:
 // it says what to start and to stop, and gang checks it again.
 package sched

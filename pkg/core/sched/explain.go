@@ -12,72 +12,73 @@ import (
 	"gangd/pkg/core/sched/fit"
 	"gangd/pkg/core/sched/given"
 	"gangd/pkg/core/sched/order"
+	"gangd/pkg/core/sched/why"
 )
 
 // Explain says at length why a job waits: its place in the queue and who is ahead, the
 // arithmetic node by node, who holds what, and the nearest asks that would start now. It
 // plans again up to that job, so it is for a person who asks, not for each job of a table.
-func Explain(now time.Time, v *given.View, p *order.Policy, job int64) Reason {
+func Explain(now time.Time, v *given.View, p *order.Policy, job int64) why.Reason {
 	at := v.Queue.Position(job)
 	queue := v.Queue.Slice()
 	if at < 0 {
-		return Reason{Job: job, Word: WordNone, Text: "job " + v.Names.Of(job) + " is not waiting for nodes"}
+		return why.Reason{Job: job, Word: given.WordNone, Text: "job " + v.Names.Of(job) + " is not waiting for nodes"}
 	}
 	c := queue[at]
 	pl := new(Planner).planner(now, v, p)
 	sh := pl.upTo(at)
 	if sh.Bad != nil {
-		return Reason{Job: job, Word: WordBad, Text: sh.Bad.Error()}
+		return why.Reason{Job: job, Word: given.WordBad, Text: sh.Bad.Error()}
 	}
 	position := Ordinal(at+1) + " of " + strconv.Itoa(len(queue)) + " in the queue"
 	slots := pl.startOf(job)
-	if v := pl.bounds.capped(c); v != nil && slots == nil {
-		return Reason{Job: job, Word: v.word, Text: strings.Join(append([]string{position + "; " + v.sentence}, pl.why.capLines(c, v)...), "\n")}
+	if v := pl.bounds.Capped(c); v != nil && slots == nil {
+		lines := append([]string{position + "; " + v.Sentence}, pl.why.CapLines(c, v)...)
+		return why.Reason{Job: job, Word: v.Word, Text: strings.Join(lines, "\n")}
 	}
 	if slots == nil {
-		slots = pl.slots(c, sh, pl.why.explainedView)
+		slots = pl.slots(c, sh, pl.why.ExplainedView)
 	}
 	if slots != nil {
-		return Reason{Job: job, Word: WordNone, Text: position + "; starts with the next plan on " + hosts(cluster.NodesOf(slots))}
+		return why.Reason{Job: job, Word: given.WordNone, Text: position + "; starts with the next plan on " + why.Hosts(cluster.NodesOf(slots))}
 	}
-	verdict := pl.why.explained(c, sh)
-	r := Reason{Word: verdict.wordFor(job), Text: verdict.text(job, v.Names)}
-	if pl.why.explainedBackfill == nil {
+	r := pl.why.Explained(c, sh)
+	if pl.why.ExplainedBackfill == nil {
 		pl.visit(c, v.Queue.JobClass(job))
 		if at := pl.kept.Of(job); at >= 0 {
 			own := pl.kept.List[at]
-			pl.why.explainedBackfill = &own
+			pl.why.ExplainedBackfill = &own
 			pl.kept.Remove(at)
 		}
 	}
 	lines := []string{position + "; " + r.Text}
-	if pl.why.explainedBackfill != nil {
-		lines = append(lines, pl.why.promiseText(pl.why.explainedBackfill))
+	if pl.why.ExplainedBackfill != nil {
+		lines = append(lines, pl.why.PromiseText(pl.why.ExplainedBackfill))
 	} else if e := Forecast(now, v, p)[job]; !e.At.IsZero() {
 		lines = append(lines, "expected to start about "+when.Clock(now, e.At)+", if those ahead of it run as long as they may")
 	}
-	if pl.why.explainedBackfill == nil {
+	if pl.why.ExplainedBackfill == nil {
 		lines = append(lines, pl.ahead(sh.Need, at)...)
 	}
-	if pl.why.explainedBackfill == nil || !pl.kept.Promises(pl.why.explainedBackfill) {
-		if text := pl.why.turnText(c); text != "" {
+	if pl.why.ExplainedBackfill == nil || !pl.kept.Promises(pl.why.ExplainedBackfill) {
+		if text := pl.why.TurnText(c); text != "" {
 			lines = append(lines, text)
 		}
 	}
-	if pl.why.explainedBackfill == nil || len(pl.why.explainedBackfill.Victims) == 0 {
-		lines = append(lines, pl.why.protectedLines(c, sh.Need)...)
+	if pl.why.ExplainedBackfill == nil || len(pl.why.ExplainedBackfill.Victims) == 0 {
+		lines = append(lines, pl.why.ProtectedLines(c, sh.Need)...)
 	}
 	if sh.Need.Parts != nil {
-		lines = append(lines, pl.why.mixedLines(sh.Need)...)
-		return Reason{Job: job, Word: r.Word, Text: strings.Join(lines, "\n")}
+		lines = append(lines, pl.why.MixedLines(sh.Need)...)
+		return why.Reason{Job: job, Word: r.Word, Text: strings.Join(lines, "\n")}
 	}
 	if sh.Alternatives != nil {
-		lines = append(lines, pl.why.alternativeLines(sh.Need)...)
+		lines = append(lines, pl.why.AlternativeLines(sh.Need)...)
 	} else {
-		lines = append(lines, pl.why.nodeLines(sh.Need)...)
+		lines = append(lines, pl.why.NodeLines(sh.Need)...)
 	}
-	lines = append(lines, startNow(now, v, p, c, sh.Need, pl.why.explainedView.All())...)
-	return Reason{Job: job, Word: r.Word, Text: strings.Join(lines, "\n")}
+	lines = append(lines, startNow(now, v, p, c, sh.Need, pl.why.ExplainedView.All())...)
+	return why.Reason{Job: job, Word: r.Word, Text: strings.Join(lines, "\n")}
 }
 
 // ahead names those before it that wait or start where it could run.
@@ -103,12 +104,12 @@ func (pl *planner) ahead(d *cluster.Need, at int) []string {
 	}
 	var lines []string
 	if len(starting) > 0 {
-		lines = append(lines, fmt.Sprintf("ahead, and starting now: %s", jobList(pl.View.Names, starting)))
+		lines = append(lines, fmt.Sprintf("ahead, and starting now: %s", pl.View.Names.List(starting)))
 	}
 	if len(waiting) == 1 {
-		lines = append(lines, fmt.Sprintf("%s is ahead and waits for the same %s", jobList(pl.View.Names, waiting), what))
+		lines = append(lines, fmt.Sprintf("%s is ahead and waits for the same %s", pl.View.Names.List(waiting), what))
 	} else if len(waiting) > 1 {
-		lines = append(lines, fmt.Sprintf("%s are ahead and wait for the same %s", jobList(pl.View.Names, waiting), what))
+		lines = append(lines, fmt.Sprintf("%s are ahead and wait for the same %s", pl.View.Names.List(waiting), what))
 	}
 	return lines
 }
@@ -117,7 +118,7 @@ func (pl *planner) ahead(d *cluster.Need, at int) []string {
 // the whole queue before it is named: as a new submission, behind all of its priority.
 func startNow(now time.Time, v *given.View, p *order.Policy, c *order.Candidate, d *cluster.Need, nodes []*cluster.Node) []string {
 	const most = 3
-	found := nearestAsks(d, nodes, most, func(ask *cluster.Ask) bool {
+	found := why.NearestAsks(d, nodes, most, func(ask *cluster.Ask) bool {
 		// A look at what is free is a thousand times cheaper and says no to most.
 		return roomFor(ask, nodes) && wouldStart(now, v, p, c, ask)
 	})
@@ -126,7 +127,7 @@ func startNow(now time.Time, v *given.View, p *order.Policy, c *order.Candidate,
 	}
 	texts := make([]string, len(found))
 	for i, ch := range found {
-		texts[i] = ch.text
+		texts[i] = ch.Option
 	}
 	text := strings.Join(texts, ", ")
 	if i := strings.LastIndex(text, ", "); i >= 0 {
@@ -148,10 +149,10 @@ func (pl *planner) upTo(at int) *fit.AskClass {
 	pl.reach(c)
 	if at := pl.kept.Of(c.Job); at >= 0 {
 		own := pl.kept.List[at]
-		pl.why.explainedBackfill = &own
+		pl.why.ExplainedBackfill = &own
 		pl.kept.Remove(at) // nobody waits for his own backfill
 	}
-	pl.why.explainedView = pl.kept.ViewFor(c, pl.End(c))
+	pl.why.ExplainedView = pl.kept.ViewFor(c, pl.End(c))
 	return pl.fit.ClassOf(c.Ask)
 }
 
@@ -175,7 +176,7 @@ func wouldStart(now time.Time, v *given.View, p *order.Policy, c *order.Candidat
 	pl := new(Planner).planner(now, &given.View{Nodes: v.Nodes, Queue: queue, Running: v.Running, Backfills: backfills,
 		Reservations: v.Reservations}, p)
 	sh := pl.upTo(queue.Position(other.Job))
-	return sh.Bad == nil && pl.slots(other, sh, pl.why.explainedView) != nil
+	return sh.Bad == nil && pl.slots(other, sh, pl.why.ExplainedView) != nil
 }
 
 // resubmitted is the queue as it is when c's owner cancels it and submits ask instead.

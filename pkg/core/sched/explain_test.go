@@ -13,6 +13,7 @@ import (
 	"gangd/pkg/core/cluster"
 	"gangd/pkg/core/sched/given"
 	"gangd/pkg/core/sched/order"
+	"gangd/pkg/core/sched/why"
 	"gangd/pkg/lab/plantest"
 )
 
@@ -198,7 +199,7 @@ func TestExplainAKeptBackfill(t *testing.T) {
 // TestExplainABound: who is kept by a bound of the account learns who holds the cards and what may be asked for.
 func TestExplainABound(t *testing.T) {
 	nodes := plantest.Nodes(2, 16, 4, 80)
-	holder := ran(nodes, 7, 30, map[int][]int{0: {0, 1, 2}})
+	holder := plantest.Ran(nodes, 7, 30, map[int][]int{0: {0, 1, 2}})
 	holder.Account, holder.TimeLimit = "lab", 2*time.Hour
 	c := plantest.Candidate(1, api.Spec{Size: 3, GPUsPerRank: 1})
 	c.Account = "lab"
@@ -208,7 +209,7 @@ func TestExplainABound(t *testing.T) {
 		"at most 2 cards more may be asked for until then"
 	p := &order.Policy{Accounts: []order.Account{{Name: "lab", Cards: 5}}}
 	planned(t, plantest.Epoch0, v, p)
-	if got := Explain(plantest.Epoch0, v, p, 1); got.Text != want || got.Word != WordAccountCap {
+	if got := Explain(plantest.Epoch0, v, p, 1); got.Text != want || got.Word != given.WordAccountCap {
 		t.Errorf("%s:\n%s\nwant:\n%s", got.Word, got.Text, want)
 	}
 }
@@ -257,7 +258,7 @@ func TestExplainPromisesOnlyWhatStarts(t *testing.T) {
 			// The table has one word for a whole class, from the moment of the plan; the explanation
 			// looks at one gang after what the plan started. A gang for which nodes, gangs ahead and
 			// nodes out of service are all short may be filed under any of the three.
-			short := []string{WordPriority, WordResources, WordNodes}
+			short := []string{given.WordPriority, given.WordResources, given.WordNodes}
 			both := slices.Contains(short, got.Word) && slices.Contains(short, r.Word)
 			if got.Word != r.Word && !both || strings.Count(got.Text, "\n") >= most {
 				t.Fatalf("job %d: %s in the table, %s explained:\n%s", r.Job, r.Word, got.Word, got.Text)
@@ -290,9 +291,9 @@ func longest(a *cluster.Ask) int {
 	// Place and reason, the backfill or the forecast, those ahead that start and that wait, nearest asks.
 	const around = 5
 	of := func(constraint string) int {
-		lines := maxNodeLines + 1 // "and 3 more nodes"
+		lines := why.MaxNodeLines + 1 // "and 3 more nodes"
 		if strings.Contains(constraint, "[") {
-			lines = maxWayLines*(1+lines) + 1
+			lines = why.MaxWayLines*(1+lines) + 1
 		}
 		return lines
 	}
@@ -305,7 +306,7 @@ func longest(a *cluster.Ask) int {
 	}
 	slices.Sort(each)
 	most := around
-	for _, lines := range each[max(0, len(each)-maxRoleLines):] {
+	for _, lines := range each[max(0, len(each)-why.MaxRoleLines):] {
 		most += lines
 	}
 	return most + 1 // "and 2 more roles"

@@ -196,7 +196,7 @@ func TestForecastOfAnAskThatCanNotBeRead(t *testing.T) {
 	if got := Forecast(plantest.Epoch0, v, &order.Policy{}); len(got) != 1 || !got[2].At.Equal(plantest.Epoch0.Add(90*time.Minute)) {
 		t.Errorf("%+v", got)
 	}
-	if got := Explain(plantest.Epoch0, v, &order.Policy{}, 2); got.Word != WordResources {
+	if got := Explain(plantest.Epoch0, v, &order.Policy{}, 2); got.Word != given.WordResources {
 		t.Errorf("%+v", got)
 	}
 }

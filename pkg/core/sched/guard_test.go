@@ -35,7 +35,7 @@ func TestPatienceByCards(t *testing.T) {
 		p := &order.Policy{Preempt: tt.preempt, GuardAfter: 48 * time.Hour, GuardShare: tt.share}
 		v := &given.View{Nodes: plantest.Nodes(8, 64, 8, 80), Queue: order.NewQueue(p, nil)}
 		pl := new(Planner).planner(plantest.Epoch0, v, p)
-		if got := pl.guard.patienceFor(tt.cards).Round(time.Second).String(); got != tt.want {
+		if got := pl.guard.PatienceFor(tt.cards).Round(time.Second).String(); got != tt.want {
 			t.Errorf("%s, part %v, %d cards: %s, want %s", tt.preempt, tt.share, tt.cards, got, tt.want)
 		}
 	}
@@ -58,7 +58,7 @@ func TestLargeGangsWaitBehindTheFront(t *testing.T) {
 		q.Insert(small)
 		pl := new(Planner).planner(at, &given.View{Nodes: plantest.Nodes(8, 64, 8, 80), Queue: q}, p)
 		text := ""
-		for _, c := range pl.guard.guarded {
+		for _, c := range pl.guard.Guarded {
 			text += fmt.Sprintf("%d ", c.Job)
 		}
 		return text + pl.Next.Sub(plantest.Epoch0).String()
@@ -167,7 +167,7 @@ func TestTurnsWithinThePart(t *testing.T) {
 				v.Queue.Insert(c)
 			}
 			var got []string
-			for _, c := range new(Planner).planner(plantest.Epoch0, v, p).guard.guarded {
+			for _, c := range new(Planner).planner(plantest.Epoch0, v, p).guard.Guarded {
 				got = append(got, fmt.Sprint(c.Job))
 			}
 			if strings.Join(got, " ") != tt.want {

@@ -192,8 +192,9 @@ func (h *past) take(plan Plan) {
 			until = h.now.Add(limit + c.Stop)
 		}
 		r := &order.Running{Job: s.Job, Epoch: 1, Tier: c.Tier, Priority: c.Priority, User: c.User, Cards: order.CardsOf(c.Ask),
-			Submit: c.Submit, Start: h.now, TimeLimit: limit, Attained: c.Attained, KeepsWork: c.KeepsWork, Stop: c.Stop,
-			Nice: c.Nice, Account: c.Account, Name: c.Name}
+			Submit: c.Submit, Start: h.now, TimeLimit: limit, Attained: c.Attained, KeepsWork: c.KeepsWork,
+			Nice: c.Nice, Account: c.Account, Name: c.Name, Ending: order.Ending{Stop: c.Stop},
+		}
 		if h.rich {
 			h.enrichRun(r, s.Turn)
 		}

@@ -38,7 +38,7 @@ func (pl *planner) isBehind(c *order.Candidate) bool {
 	if pl.behind {
 		return true
 	}
-	if len(pl.kept.Later)+len(pl.guard.guarded)+len(pl.Front)+len(pl.guard.waitingWide) > 0 || pl.Reservations != nil || pl.MayPreempt() ||
+	if len(pl.kept.Later)+len(pl.guard.Guarded)+len(pl.Front)+len(pl.guard.WaitingWide) > 0 || pl.Reservations != nil || pl.MayPreempt() ||
 		pl.Policy.UserCards > 0 || len(pl.Policy.Accounts) > 0 || len(pl.Policy.Switches) > 0 {
 		return false
 	}

@@ -11,6 +11,7 @@ import (
 	"gangd/pkg/core/sched/given"
 	"gangd/pkg/core/sched/kept"
 	"gangd/pkg/core/sched/order"
+	"gangd/pkg/core/sched/why"
 	"gangd/pkg/lab/plantest"
 )
 
@@ -58,7 +59,7 @@ func TestCapacityIsLookedAtAgain(t *testing.T) {
 			v.Nodes = []*cluster.Node{n, away}
 			plan := m.Make(plantest.Epoch0, v, &order.Policy{})
 			r, _ := plan.Reason(8, v.Queue.JobClass(8))
-			if fits := r.Word == WordResources; fits != (i == 1) {
+			if fits := r.Word == given.WordResources; fits != (i == 1) {
 				t.Errorf("%s, look %d: %+v", name, i+1, r)
 			}
 		}
@@ -97,7 +98,7 @@ func TestHopelessIsWhatAVisitFinds(t *testing.T) {
 // whole is all of a plan that anybody sees.
 type whole struct {
 	Plan    Plan
-	Reasons []Reason
+	Reasons []why.Reason
 }
 
 func wholeOf(p *Plan, h *past) whole {
@@ -121,7 +122,7 @@ func TestWhoStartedIsNotHopeless(t *testing.T) {
 	if got := started(plan); got != "[3@n2]" {
 		t.Fatalf("starts %s", got)
 	}
-	if r, _ := plan.Reason(4, q.JobClass(4)); r.Word != WordResources || r.Text != "room for 0 of 1 rank now, each needs 1 card and 1 CPU" {
+	if r, _ := plan.Reason(4, q.JobClass(4)); r.Word != given.WordResources || r.Text != "room for 0 of 1 rank now, each needs 1 card and 1 CPU" {
 		t.Errorf("%+v", r)
 	}
 }

@@ -122,7 +122,7 @@ func TestStartedAsStated(t *testing.T) {
 		}
 		s.fill(waiting)
 		ours := s.submit(rapid.IntRange(2, 4*len(s.nodes)).Draw(t, "size"), s.limit)
-		by, longest := new(Planner).planner(s.now(), s.view(), p).why.latestStart(s.queue.Get(ours))
+		by, longest := new(Planner).planner(s.now(), s.view(), p).why.LatestStart(s.queue.Get(ours))
 		if by.IsZero() || longest != time.Duration(s.limit)*time.Second {
 			t.Fatalf("to start by %s, the longest limit is %s of %d s", by, longest, s.limit)
 		}

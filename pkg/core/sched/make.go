@@ -3,10 +3,14 @@ package sched
 import (
 	"time"
 
+	"gangd/pkg/core/sched/bounds"
 	"gangd/pkg/core/sched/fit"
 	"gangd/pkg/core/sched/given"
+	"gangd/pkg/core/sched/guard"
 	"gangd/pkg/core/sched/kept"
 	"gangd/pkg/core/sched/order"
+	"gangd/pkg/core/sched/victims"
+	"gangd/pkg/core/sched/why"
 )
 
 // Make plans without a memory of earlier plans: see [Planner.Make].
@@ -18,7 +22,7 @@ func Make(now time.Time, v *given.View, p *order.Policy) Plan { return new(Plann
 type Planner struct {
 	fit  fit.Finder
 	kept kept.Memory
-	why  whyMemory
+	why  why.Memory
 	told int // for tests: how many gangs were told to be hopeless
 }
 
@@ -43,10 +47,10 @@ type planner struct {
 	mem     *Planner
 	fit     *fit.Finder
 	kept    kept.Backfills
-	bounds  bounds
-	guard   guard
-	victims victims
-	why     why
+	bounds  bounds.Bounds
+	guard   guard.Guard
+	victims victims.Victims
+	why     why.Why
 
 	cursors       order.Cursors
 	starts        []Start
@@ -69,14 +73,11 @@ func (m *Planner) planner(now time.Time, v *given.View, p *order.Policy) *planne
 			Front: map[int64]order.Turn{}}}
 	g := &pl.Facts
 	pl.kept = kept.New(g, f, &m.kept)
-	pl.bounds = bounds{Facts: g, kept: &pl.kept}
-	pl.guard = guard{Facts: g, fit: f, kept: &pl.kept, bounds: &pl.bounds}
-	pl.victims = victims{Facts: g, fit: f, kept: &pl.kept, bounds: &pl.bounds, guard: &pl.guard}
-	pl.why = why{Facts: g, fit: f, kept: &pl.kept, bounds: &pl.bounds, guard: &pl.guard, victims: &pl.victims, mem: &m.why,
-		verdicts: make(verdictList, v.Queue.Slots())}
 	pl.kept.Restore()
-	pl.guard.fill()
-	pl.guard.listWide()
+	pl.bounds = bounds.New(g, &pl.kept)
+	pl.guard = guard.New(g, f, &pl.kept, &pl.bounds)
+	pl.victims = victims.New(g, f, &pl.kept, &pl.bounds, &pl.guard)
+	pl.why = why.New(g, f, &pl.kept, &pl.bounds, &pl.guard, &pl.victims, &m.why)
 	return pl
 }
 
@@ -91,7 +92,7 @@ func (pl *planner) run(stop int) {
 		}
 		if sh := pl.hopeless(c, head.Class); sh != nil {
 			pl.mem.told++
-			pl.why.roomless(c, head.Class, sh)
+			pl.why.Roomless(c, head.Class, sh)
 			pl.cursors.Drop()
 			continue
 		}
@@ -99,7 +100,7 @@ func (pl *planner) run(stop int) {
 		pl.reach(c)
 		// A class of which one stays is done with, unless the next of it gets a backfill.
 		if pl.visited[c.Job] || pl.visit(c, head.Class) || pl.kept.MayBackfill(c) && !pl.fit.ClassOfAll(head.Class, c).Barred() &&
-			pl.bounds.capped(c) == nil {
+			pl.bounds.Capped(c) == nil {
 			pl.cursors.Pass()
 		} else {
 			pl.cursors.Drop()
@@ -113,7 +114,7 @@ func (pl *planner) run(stop int) {
 }
 
 func (pl *planner) plan() Plan {
-	out := Plan{Starts: pl.starts, Stops: pl.victims.stops, Next: pl.Next, verdicts: pl.why.verdicts, names: pl.View.Names}
+	out := Plan{Starts: pl.starts, Stops: pl.victims.Stops, Next: pl.Next, verdicts: pl.why.Verdicts(), names: pl.View.Names}
 	for _, b := range pl.kept.List {
 		for _, v := range b.Victims {
 			if !v.Notified {

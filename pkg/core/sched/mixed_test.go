@@ -12,6 +12,7 @@ import (
 	"gangd/pkg/core/cluster"
 	"gangd/pkg/core/sched/given"
 	"gangd/pkg/core/sched/order"
+	"gangd/pkg/core/sched/why"
 	"gangd/pkg/lab/plantest"
 )
 
@@ -56,7 +57,7 @@ func TestOneRoleIsNoRole(t *testing.T) {
 		if a, b := starts(s), starts(&role); a != b {
 			t.Fatalf("%d starts without roles, %d with one: %+v", a, b, s)
 		}
-		if a, b := Unsatisfiable(v.Nodes, &order.Policy{}, cluster.AskOf(s, []string{"gpu"})), Unsatisfiable(v.Nodes, &order.Policy{}, cluster.AskOf(&role, []string{"gpu"})); (a == nil) != (b == nil) {
+		if a, b := why.Unsatisfiable(v.Nodes, &order.Policy{}, cluster.AskOf(s, []string{"gpu"})), why.Unsatisfiable(v.Nodes, &order.Policy{}, cluster.AskOf(&role, []string{"gpu"})); (a == nil) != (b == nil) {
 			t.Fatalf("%v without roles, %v with one", a, b)
 		}
 	})
@@ -213,7 +214,7 @@ func TestMixedTexts(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			c := plantest.Candidate(1, tt.spec)
-			e := Unsatisfiable(tt.nodes, &order.Policy{}, c.Ask)
+			e := why.Unsatisfiable(tt.nodes, &order.Policy{}, c.Ask)
 			never := ""
 			if e != nil {
 				never = e.Message + "; " + e.Hint

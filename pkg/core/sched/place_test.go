@@ -9,6 +9,7 @@ import (
 	"gangd/pkg/core/cluster"
 	"gangd/pkg/core/sched/given"
 	"gangd/pkg/core/sched/order"
+	"gangd/pkg/core/sched/why"
 	"gangd/pkg/lab/plantest"
 )
 
@@ -91,12 +92,12 @@ func TestReasons(t *testing.T) {
 		plantest.Candidate(5, api.Spec{Size: 1, Constraint: "a&"}),
 		plantest.Candidate(6, api.Spec{Size: 1, CPUsPerRank: 1}),
 	)}
-	want := []Reason{
-		{1, "Resources", "room for 0 of 1 rank now, each needs 2 cards and 1 CPU"},
-		{2, "Priority", "behind job 1, which asks for the same; room for 0 of 1 rank now, each needs 2 cards and 1 CPU"},
-		{3, "Priority", "would fit, but what is free is kept for job 1"},
-		{4, "ReqNodeNotAvail", "does not fit without what is out of service: n9 (drained: broken fan)"},
-		{5, "BadConstraints", `constraint "a&": a feature expected at column 3, found the end; write features joined by & and |, such as a100&(ib|roce), alternatives for all nodes as [rack1|rack2], counts of nodes as rack1*2`},
+	want := []why.Reason{
+		{Job: 1, Word: "Resources", Text: "room for 0 of 1 rank now, each needs 2 cards and 1 CPU"},
+		{Job: 2, Word: "Priority", Text: "behind job 1, which asks for the same; room for 0 of 1 rank now, each needs 2 cards and 1 CPU"},
+		{Job: 3, Word: "Priority", Text: "would fit, but what is free is kept for job 1"},
+		{Job: 4, Word: "ReqNodeNotAvail", Text: "does not fit without what is out of service: n9 (drained: broken fan)"},
+		{Job: 5, Word: "BadConstraints", Text: `constraint "a&": a feature expected at column 3, found the end; write features joined by & and |, such as a100&(ib|roce), alternatives for all nodes as [rack1|rack2], counts of nodes as rack1*2`},
 	}
 	plan := planned(t, plantest.Epoch0, v, &order.Policy{})
 	if got := plan.Reasons(v.Queue); fmt.Sprint(got) != fmt.Sprint(want) {

@@ -39,25 +39,25 @@ func TestReservationsAreKept(t *testing.T) {
 		claim   time.Duration // from when it has a backfill; -1: not known, 0: none
 	}{
 		{"it ends before", []given.Reservation{talk}, limited(1, 59*time.Minute, one), "n00001", "", "", 0},
-		{"it would reach into it by its stop", []given.Reservation{talk}, limited(1, 59*time.Minute+30*time.Second, one), "", WordNodes,
+		{"it would reach into it by its stop", []given.Reservation{talk}, limited(1, 59*time.Minute+30*time.Second, one), "", given.WordNodes,
 			"would fit, but n00001 is reserved from 01:00:00 to 02:00:00 for reservation talk; it may run for 59 min 30 s, and its stop takes up to 15 s: at most --time=59 would end before", 2 * time.Hour},
-		{"it would reach into it by the most grace that it may take", []given.Reservation{talk}, limited(1, 50*time.Minute, graceful), "", WordNodes,
+		{"it would reach into it by the most grace that it may take", []given.Reservation{talk}, limited(1, 50*time.Minute, graceful), "", given.WordNodes,
 			"would fit, but n00001 is reserved from 01:00:00 to 02:00:00 for reservation talk; it may run for 50 min, and its stop takes up to 20 min: at most --time=39 would end before", 2 * time.Hour},
 		{"it ends before with the most grace that it may take", []given.Reservation{talk}, limited(1, 39*time.Minute, graceful), "n00001", "", "", 0},
-		{"without a limit", []given.Reservation{talk}, plantest.Candidate(1, one), "", WordNodes,
+		{"without a limit", []given.Reservation{talk}, plantest.Candidate(1, one), "", given.WordNodes,
 			"would fit, but n00001 is reserved from 01:00:00 to 02:00:00 for reservation talk; it has no time limit, and its stop takes up to 0 s: at most --time=59 would end before", 2 * time.Hour},
-		{"it goes on", []given.Reservation{window("talk", -time.Hour, 2*time.Hour, "n00001")}, limited(1, time.Minute, one), "", WordNodes,
+		{"it goes on", []given.Reservation{window("talk", -time.Hour, 2*time.Hour, "n00001")}, limited(1, time.Minute, one), "", given.WordNodes,
 			"would fit, but n00001 is reserved until 01:00:00 for reservation talk", time.Hour},
 		{"it is over", []given.Reservation{window("talk", -2*time.Hour, time.Hour, "n00001")}, limited(1, time.Hour, one), "n00001", "", "", 0},
 		{"its own", []given.Reservation{window("talk", -time.Hour, 2*time.Hour, "n00001")}, limited(1, 9*time.Hour, in("talk")), "n00001", "", "", 0},
 		{"its own, and maintenance after", []given.Reservation{window("talk", -time.Hour, 2*time.Hour, "n00001"), window("fans", time.Hour, time.Hour, "n00001")},
-			limited(1, 9*time.Hour, in("talk")), "", WordReservation,
+			limited(1, 9*time.Hour, in("talk")), "", given.WordReservation,
 			"its nodes are free, but n00001 is reserved from 01:00:00 to 02:00:00 for reservation fans; it may run for 9 h, and its stop takes up to 15 s: at most --time=59 would end before", 2 * time.Hour},
-		{"nodes of its own are others", []given.Reservation{window("talk", -time.Hour, 2*time.Hour, "n00002")}, limited(1, time.Minute, in("talk")), "", WordReservation,
+		{"nodes of its own are others", []given.Reservation{window("talk", -time.Hour, 2*time.Hour, "n00002")}, limited(1, time.Minute, in("talk")), "", given.WordReservation,
 			"its nodes are free, but not those of its reservation talk", 0},
-		{"each day", []given.Reservation{daily}, limited(1, 22*time.Hour, one), "", WordNodes,
+		{"each day", []given.Reservation{daily}, limited(1, 22*time.Hour, one), "", given.WordNodes,
 			"would fit, but n00001 is reserved from 01:00:00 to 02:00:00 for reservation talk; it may run for 22 h, and its stop takes up to 15 s: at most --time=59 would end before", 2 * time.Hour},
-		{"each day, and it never fits between", []given.Reservation{daily}, limited(1, 23*time.Hour, one), "", WordNodes,
+		{"each day, and it never fits between", []given.Reservation{daily}, limited(1, 23*time.Hour, one), "", given.WordNodes,
 			"would fit, but n00001 is reserved from 01:00:00 to 02:00:00 for reservation talk; it may run for 23 h, and its stop takes up to 15 s: at most --time=59 would end before", 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -245,7 +245,7 @@ func TestNobodyStartsIntoAReservation(t *testing.T) {
 // TestAMoveIsNotKeptIntoAReservation: whose victims are being stopped, but whose nodes have been reserved meanwhile, does not get them.
 func TestAMoveIsNotKeptIntoAReservation(t *testing.T) {
 	n := plantest.Run(plantest.Node("n00001", 32, 4, 80), 90, 600, 0, 1, 2, 3)
-	victim := &order.Running{Job: 90, Epoch: 1, Cards: 4, Start: plantest.Epoch0.Add(-time.Hour), TimeLimit: 11 * time.Hour, Stopping: true, StopBy: plantest.Epoch0.Add(5 * time.Minute)}
+	victim := &order.Running{Job: 90, Epoch: 1, Cards: 4, Start: plantest.Epoch0.Add(-time.Hour), TimeLimit: 11 * time.Hour, Ending: order.Ending{Stopping: true, StopBy: plantest.Epoch0.Add(5 * time.Minute)}}
 	v := &given.View{Nodes: []*cluster.Node{n}, Running: []*order.Running{victim}, Queue: plantest.QueueOf(plantest.Lasting(1, 4, 60))}
 	move := planned(t, plantest.Epoch0, v, &order.Policy{}).Backfills[0]
 	move.Victims, move.Until = []given.Victim{{Job: 90, Epoch: 1, Notified: true}}, plantest.Epoch0.Add(65*time.Minute)

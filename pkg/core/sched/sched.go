@@ -6,55 +6,42 @@ import (
 	"gangd/pkg/core/cluster"
 	"gangd/pkg/core/sched/given"
 	"gangd/pkg/core/sched/order"
+	"gangd/pkg/core/sched/victims"
+	"gangd/pkg/core/sched/why"
 )
 
 // Plan is the decision. The engine re-checks each start against the newest state.
 type Plan struct {
 	Starts    []Start
-	Stops     []Stop           // gangs to preempt now
+	Stops     []victims.Stop   // gangs to preempt now
 	Backfills []given.Backfill // for the next view
 	// Next is when a plan would decide otherwise though nothing has happened: a victim is to
 	// be told, a minimum run is over, a gang has waited too long. Zero: never.
 	Next     time.Time
-	verdicts verdictList
+	verdicts why.Verdicts
 	names    given.Names
 }
 
 // Reason is why a candidate that did not start stays, from this plan; false when it was not
 // looked at. It may be called from any goroutine.
-func (p *Plan) Reason(job int64, cl *order.JobClass) (Reason, bool) {
-	v := p.verdicts.of(cl)
-	if v == nil {
-		return Reason{}, false
-	}
-	return v.reason(job, p.names), true
+func (p *Plan) Reason(job int64, cl *order.JobClass) (why.Reason, bool) {
+	return p.verdicts.Reason(job, cl, p.names)
 }
 
 // Word is that of Reason alone: the texts of ten thousand gangs, of which a list shows none,
 // cost more than the plan did.
-func (p *Plan) Word(job int64, cl *order.JobClass) (string, bool) {
-	v := p.verdicts.of(cl)
-	if v == nil {
-		return "", false
-	}
-	return v.wordFor(job), true
-}
+func (p *Plan) Word(job int64, cl *order.JobClass) (string, bool) { return p.verdicts.Word(job, cl) }
 
 // Brief is the text of Reason for a line of a table.
-func (p *Plan) Brief(job int64, cl *order.JobClass) string {
-	if v := p.verdicts.of(cl); v != nil {
-		return v.brief(job, p.names)
-	}
-	return ""
-}
+func (p *Plan) Brief(job int64, cl *order.JobClass) string { return p.verdicts.Brief(job, cl, p.names) }
 
 // Reasons are those of all candidates of a queue that stay, in its order.
-func (p *Plan) Reasons(q *order.Queue) []Reason {
+func (p *Plan) Reasons(q *order.Queue) []why.Reason {
 	starts := make(map[int64]bool, len(p.Starts))
 	for _, s := range p.Starts {
 		starts[s.Job] = true
 	}
-	var out []Reason
+	var out []why.Reason
 	for _, c := range q.Slice() {
 		if r, ok := p.Reason(c.Job, q.JobClass(c.Job)); ok && !starts[c.Job] {
 			out = append(out, r)
@@ -69,18 +56,4 @@ type Start struct {
 	Slots     []cluster.Slot // by rank
 	TimeLimit time.Duration  // to what its time limit is cut; 0: it is not
 	Turn      order.Turn     // why it was at the front of its tier
-}
-
-// Stop is one gang to be preempted.
-type Stop struct {
-	Job   int64
-	Epoch int
-	For   int64 // the gang that takes its place
-}
-
-// Reason says why a candidate stays.
-type Reason struct {
-	Job  int64
-	Word string // Slurm's: Resources, Priority, ReqNodeNotAvail ...
-	Text string // the arithmetic, for people
 }

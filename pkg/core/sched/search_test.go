@@ -7,6 +7,7 @@ import (
 	"gangd/pkg/core/cluster"
 	"gangd/pkg/core/sched/given"
 	"gangd/pkg/core/sched/order"
+	"gangd/pkg/core/sched/why"
 	"gangd/pkg/lab/plantest"
 )
 
@@ -32,7 +33,7 @@ func TestRolesThatFitInOneWay(t *testing.T) {
 		}}
 		c := plantest.Candidate(1, spec)
 		p := &order.Policy{Partitions: []api.Partition{{Name: "gpu"}}}
-		if err := Unsatisfiable(nodes, p, c.Ask); err != nil {
+		if err := why.Unsatisfiable(nodes, p, c.Ask); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 		plan := planned(t, plantest.Epoch0, &given.View{Nodes: nodes, Queue: plantest.QueueOf(c)}, p)

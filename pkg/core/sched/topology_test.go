@@ -13,6 +13,7 @@ import (
 	"gangd/pkg/core/cluster"
 	"gangd/pkg/core/sched/given"
 	"gangd/pkg/core/sched/order"
+	"gangd/pkg/core/sched/why"
 	"gangd/pkg/lab/plantest"
 )
 
@@ -60,7 +61,7 @@ func TestNearNodes(t *testing.T) {
 				t.Fatal("not started")
 			}
 			slots := plan.Starts[0].Slots
-			if got := hosts(cluster.NodesOf(slots)); got != tt.want && tt.name != "parts of nodes" {
+			if got := why.Hosts(cluster.NodesOf(slots)); got != tt.want && tt.name != "parts of nodes" {
 				t.Errorf("%s below %v, want %s", got, leavesOf(sw, slots), tt.want)
 			}
 			if tt.name == "parts of nodes" && len(leavesOf(sw, slots)) != 1 {
@@ -87,7 +88,7 @@ func TestSwitchesAreWaitedFor(t *testing.T) {
 	}
 	want := "there is room now, but not below 1 switch: leaf1 has room for 2 ranks, leaf2 has room for 2 ranks, leaf3 has room for 2 ranks and " +
 		"leaf4 has room for 2 ranks; that takes 2; it waits for that until 00:02:00, then it starts anywhere"
-	if r := plan.Reasons(v.Queue); len(r) != 1 || r[0].Text != want || r[0].Word != WordResources {
+	if r := plan.Reasons(v.Queue); len(r) != 1 || r[0].Text != want || r[0].Word != given.WordResources {
 		t.Errorf("%+v\nwant %s", r, want)
 	}
 	if e := Explain(plantest.Epoch0, v, p, 1); !strings.Contains(e.Text, want) {

@@ -11,6 +11,7 @@ import (
 	"gangd/pkg/core/cluster"
 	"gangd/pkg/core/sched/given"
 	"gangd/pkg/core/sched/order"
+	"gangd/pkg/core/sched/why"
 	"gangd/pkg/lab/plantest"
 )
 
@@ -106,7 +107,7 @@ func TestUnsatisfiable(t *testing.T) {
 			`8 ranks with 4 on each node take 2 nodes, but at most 1 were asked for; ask for --nodes=2`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			err := Unsatisfiable(nodes, p, cluster.AskOf(&tt.spec, tt.partitions))
+			err := why.Unsatisfiable(nodes, p, cluster.AskOf(&tt.spec, tt.partitions))
 			switch {
 			case err == nil && tt.want == "":
 			case err == nil:
@@ -124,7 +125,7 @@ func TestUnsatisfiableAgreesWithPlanning(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		v := genView(t)
 		p := &order.Policy{Partitions: []api.Partition{{Name: "gpu"}, {Name: "short"}}}
-		whole := pristine(v.Nodes)
+		whole := why.Pristine(v.Nodes)
 		for _, c := range v.Queue.Slice() {
 			c := c.Apart()
 			c.Avoid = nil
@@ -132,7 +133,7 @@ func TestUnsatisfiableAgreesWithPlanning(t *testing.T) {
 			spec.Prefer = "" // what is preferred is no reason to accept what can't be had without
 			c.Ask = cluster.AskOf(&spec, c.Ask.Partitions)
 			plan := Make(plantest.Epoch0, &given.View{Nodes: whole, Queue: plantest.QueueOf(c)}, &order.Policy{})
-			err := Unsatisfiable(v.Nodes, p, c.Ask)
+			err := why.Unsatisfiable(v.Nodes, p, c.Ask)
 			if err != nil && strings.Contains(err.Message, "unknown ") {
 				continue // a name that may be misspelt is refused, whether or not the rest would do
 			}
@@ -157,7 +158,7 @@ func BenchmarkUnsatisfiable(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			ask := cluster.AskOf(&spec, []string{"gpu"})
 			for b.Loop() {
-				if err := Unsatisfiable(nodes, p, ask); (err == nil) != (name == "accepted") {
+				if err := why.Unsatisfiable(nodes, p, ask); (err == nil) != (name == "accepted") {
 					b.Fatal(err)
 				}
 			}
@@ -222,7 +223,7 @@ func TestAdviceInTheWordsThatWereUsed(t *testing.T) {
 		"--gpus-per-node=4 all": {Size: 8, MinNodes: 2, MaxNodes: 2, GPUsPerNode: 5},
 	} {
 		s.CPUsPerRank = 1
-		err := Unsatisfiable(nodes, p, cluster.AskOf(&s, []string{"gpu"}))
+		err := why.Unsatisfiable(nodes, p, cluster.AskOf(&s, []string{"gpu"}))
 		want := "ask for " + strings.TrimSuffix(want, " all") + " or less"
 		if err == nil || err.Hint != want {
 			t.Errorf("%+v: %v, want %q", s, err, want)

@@ -36,9 +36,9 @@ func (pl *planner) reach(c *order.Candidate) {
 		pl.visited[c.Job] = true
 		pl.visitTaker(c)
 	}
-	for len(pl.guard.guarded) > 0 && !pl.full() && !pl.Policy.Below(pl.guard.guarded[0], c) {
-		c := pl.guard.guarded[0]
-		pl.guard.guarded = pl.guard.guarded[1:]
+	for len(pl.guard.Guarded) > 0 && !pl.full() && !pl.Policy.Below(pl.guard.Guarded[0], c) {
+		c := pl.guard.Guarded[0]
+		pl.guard.Guarded = pl.guard.Guarded[1:]
 		if !pl.visited[c.Job] {
 			pl.visited[c.Job] = true
 			pl.visitGuarded(c)
@@ -63,9 +63,9 @@ func (pl *planner) visitGuarded(c *order.Candidate) {
 // visitTaker starts a gang that holds a backfill, or looks again for victims for it.
 func (pl *planner) visitTaker(c *order.Candidate) {
 	sh, cl, at := pl.fit.ClassOf(c.Ask), pl.View.Queue.JobClass(c.Job), pl.kept.Of(c.Job)
-	if v := pl.bounds.capped(c); v != nil {
-		pl.bounds.keepPools(c, v)
-		pl.why.exceeds(c, cl, v)
+	if v := pl.bounds.Capped(c); v != nil {
+		pl.bounds.KeepPools(c, v)
+		pl.why.Exceeds(c, cl, v)
 		pl.kept.Remove(at)
 		return
 	}
@@ -83,13 +83,13 @@ func (pl *planner) visitTaker(c *order.Candidate) {
 		pl.kept.Remove(at)
 		return
 	}
-	pl.why.note(c, cl, sh)
+	pl.why.Note(c, cl, sh)
 	b := &pl.kept.List[at]
 	if len(b.Victims) > 0 {
-		pl.victims.tell(b)
+		pl.victims.Tell(b)
 	} else if own := *b; pl.MayPreempt() {
 		pl.kept.Remove(at)
-		if !pl.victims.preempt(c, sh) {
+		if !pl.victims.Preempt(c, sh) {
 			pl.kept.Add(own)
 		}
 	}
@@ -103,9 +103,9 @@ func (pl *planner) full() bool {
 // visit starts a gang, or notes why it and all others of its class stay.
 func (pl *planner) visit(c *order.Candidate, cl *order.JobClass) bool {
 	sh := pl.fit.ClassOfAll(cl, c)
-	if v := pl.bounds.capped(c); v != nil {
-		pl.bounds.keepPools(c, v)
-		pl.why.exceeds(c, cl, v)
+	if v := pl.bounds.Capped(c); v != nil {
+		pl.bounds.KeepPools(c, v)
+		pl.why.Exceeds(c, cl, v)
 		return false
 	}
 	off := pl.kept.Displace(c)
@@ -115,15 +115,15 @@ func (pl *planner) visit(c *order.Candidate, cl *order.JobClass) bool {
 		pl.kept.KeepAll(passed)
 		return true
 	}
-	pl.why.note(c, cl, sh)
+	pl.why.Note(c, cl, sh)
 	for _, b := range slices.Backward(passed) {
 		pl.kept.Add(b)
 	}
-	if pl.why.nearer(cl) {
+	if pl.why.Nearer(cl) {
 		// Kept for it, what is free now would stand idle until its wait is over.
 		return false
 	}
-	if sh.Bad == nil && !pl.victims.preempt(c, sh) && pl.kept.MayBackfill(c) {
+	if sh.Bad == nil && !pl.victims.Preempt(c, sh) && pl.kept.MayBackfill(c) {
 		pl.kept.Make(c, sh)
 	}
 	return false
@@ -154,11 +154,11 @@ func (pl *planner) startNow(c *order.Candidate, sh *fit.AskClass, fewer bool) bo
 
 // startWide starts those of them that fit now, as soon as the plan comes to their tier.
 func (pl *planner) startWide(head *order.Candidate) {
-	for len(pl.guard.waitingWide) > 0 && !pl.full() && !pl.Policy.Below(pl.guard.waitingWide[0], head) {
-		c := pl.guard.waitingWide[0]
-		pl.guard.waitingWide = pl.guard.waitingWide[1:]
+	for len(pl.guard.WaitingWide) > 0 && !pl.full() && !pl.Policy.Below(pl.guard.WaitingWide[0], head) {
+		c := pl.guard.WaitingWide[0]
+		pl.guard.WaitingWide = pl.guard.WaitingWide[1:]
 		sh := pl.fit.ClassOf(c.Ask)
-		if sh.Bad != nil || sh.Need.Parts != nil || pl.bounds.capped(c) != nil || !pl.fit.Fits(sh, pl.kept.Bare()) ||
+		if sh.Bad != nil || sh.Need.Parts != nil || pl.bounds.Capped(c) != nil || !pl.fit.Fits(sh, pl.kept.Bare()) ||
 			!pl.startNow(c, sh, true) {
 			continue
 		}
@@ -182,7 +182,7 @@ func (pl *planner) start(c *order.Candidate, sh *fit.AskClass, l *fit.NodeView, 
 func (pl *planner) startAt(c *order.Candidate, slots []cluster.Slot, end time.Time) {
 	pl.kept.Book(c, slots, end)
 	pl.starts = append(pl.starts, Start{Job: c.Job, Slots: slots, Turn: pl.Front[c.Job]})
-	pl.bounds.book(c)
+	pl.bounds.Book(c)
 }
 
 // slots is where a gang can start now, by rank; nil: it does not fit.

@@ -79,7 +79,7 @@ var equals = map[string]string{
 	`pkg/core/sched/visit.go planner.visit: bound "len(passed) > 0" #1`: "what is known of the ask class saves a look that finds no place " +
 		"again",
 
-	`pkg/core/sched/nearest.go dropped: bound "s.MinNodes > 0" #1`: "what was not asked for is tried in vain without it",
+	`pkg/core/sched/why/nearest.go dropped: bound "s.MinNodes > 0" #1`: "what was not asked for is tried in vain without it",
 
 	`pkg/core/sched/fit/nodelist.go lists.run: return zero "return m.nodes.take(n)" #1`: "a run that has no place of its own yet gets one",
 
@@ -91,11 +91,11 @@ var equals = map[string]string{
 
 	`pkg/core/sched/order/queue.go Queue.key: bound "len(q.policy.Accounts) > 0" #1`: "finer classes cost a plan time",
 
-	`pkg/core/sched/reason.go noted.again: drop "o.word != v.word" #1`: "verdicts of two words differ in another field, too",
+	`pkg/core/sched/why/reason.go noted.again: drop "o.word != v.word" #1`: "verdicts of two words differ in another field, too",
 
 	`pkg/core/sched/fit/fits.go Finder.countEmpty: off by one "0" #1`: "the first node that is looked at sets it",
 
-	`pkg/core/sched/reason.go why.note: drop "sh.Need.Parts == nil" #1`: "the reason of a gang with roles does not come from what was " +
+	`pkg/core/sched/why/reason.go Why.Note: drop "sh.Need.Parts == nil" #1`: "the reason of a gang with roles does not come from what was " +
 		"looked at last",
 
 	`pkg/core/sched/given/reservation.go Facts.MayHave: return zero "return by, false" #1`: "the time is zero there",
@@ -104,7 +104,7 @@ var equals = map[string]string{
 
 	`pkg/core/sched/given/given.go Facts.SwitchUntil: bound "*w < wait" #1`: "of two equal waits either does",
 
-	`pkg/core/sched/unsat.go nodesAsked: off by one "0" #2`: "with a least number at most one node is exactly one, which is told before",
+	`pkg/core/sched/why/unsat.go nodesAsked: off by one "0" #2`: "with a least number at most one node is exactly one, which is told before",
 
 	`pkg/core/script/derive.go Ask.asked: off by one "1<<20" #1`: "it was taken before, within these bounds",
 

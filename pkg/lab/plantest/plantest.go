@@ -409,3 +409,14 @@ func EarliestOf(c *order.Candidate, nodes []*cluster.Node) time.Time {
 	}
 	return time.Time{}
 }
+
+// Ran makes a running gang that holds cards of nodes since some minutes before Epoch0.
+func Ran(nodes []*cluster.Node, job int64, minutes int, places map[int][]int) *order.Running {
+	began := Epoch0.Add(-time.Duration(minutes) * time.Minute)
+	r := &order.Running{Job: job, Epoch: 1, Start: began, Submit: began}
+	for at, cards := range places {
+		nodes[at] = Run(nodes[at], job, 0, cards...)
+		r.Cards += len(cards)
+	}
+	return r
+}

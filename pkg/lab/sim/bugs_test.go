@@ -77,7 +77,7 @@ var bugs = []bug{
 	}},
 	{"licences-uncounted", "a gang is given licences that others hold", []mutate.Change{
 		except("core/gang/admit.go", `ln.pools.short(e.job) != ""`),
-		except("core/sched/pools.go", "want.Count+kept > free"),
+		except("core/sched/bounds/pools.go", "want.Count+kept > free"),
 	}},
 	{"licences-of-draining", "the licences of a draining gang are given on before it is proven gone", []mutate.Change{
 		replace("core/gang/running.go", "Pools: j.Spec.Pools,", "Pools: poolsOf(j),"),

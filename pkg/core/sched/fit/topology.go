@@ -293,3 +293,22 @@ func (f *Finder) SwitchRooms(sh *AskClass, l *NodeView) (rooms []switchRoom, nee
 	}
 	return rooms, len(fewest(cut, leaves, 0))
 }
+
+// SwitchPath is the names of the switches from the top down to each node.
+func SwitchPath(sw []api.Switch) map[string]string {
+	path := map[string]string{}
+	out := map[string]string{}
+	for i := len(sw) - 1; i >= 0; i-- { // the highest first
+		s := &sw[i]
+		path[s.Name] = s.Name
+		if p := path[s.Parent]; p != "" {
+			path[s.Name] = p + "." + s.Name
+		}
+		if s.Level == 0 {
+			for _, n := range s.Nodes {
+				out[n] = path[s.Name]
+			}
+		}
+	}
+	return out
+}

@@ -1,7 +1,10 @@
 package given
 
 import (
+	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"gangd/pkg/core/cluster"
@@ -61,4 +64,30 @@ type Victim struct {
 	Epoch    int
 	At       time.Time // when it is to be told: those with a shorter notice are told later
 	Notified bool      `json:"Told"`
+}
+
+// List is "job 12" or "jobs 12, 20_4 and 3 more".
+func (f Names) List(ids []int64) string {
+	slices.Sort(ids)
+	ids = slices.Compact(ids)
+	const most = 5
+	var parts []string
+	for _, id := range ids[:min(most, len(ids))] {
+		parts = append(parts, f.Of(id))
+	}
+	if more := len(ids) - most; more > 0 {
+		parts = append(parts, fmt.Sprintf("%d more", more))
+	}
+	if len(ids) == 1 {
+		return "job " + parts[0]
+	}
+	return "jobs " + And(parts)
+}
+
+// And writes "a, b and c".
+func And(parts []string) string {
+	if len(parts) < 2 {
+		return strings.Join(parts, "")
+	}
+	return strings.Join(parts[:len(parts)-1], ", ") + " and " + parts[len(parts)-1]
 }

@@ -37,7 +37,7 @@ func TestEarliestIsTheFirstEnd(t *testing.T) {
 				nodes[at] = plantest.Run(nodes[at], job, until, cards[:n]...)
 				by := max(1, until)
 				if stop := rapid.IntRange(-9, 9).Draw(rt, "stop"); stop > 0 {
-					running = append(running, &order.Running{Job: job, Epoch: 1, Stopping: true, StopBy: plantest.Epoch0.Add(time.Duration(stop) * time.Minute)})
+					running = append(running, &order.Running{Job: job, Epoch: 1, Ending: order.Ending{Stopping: true, StopBy: plantest.Epoch0.Add(time.Duration(stop) * time.Minute)}})
 					if until == 0 || until > stop {
 						until, by = stop, stop
 					}

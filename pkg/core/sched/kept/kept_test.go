@@ -171,7 +171,7 @@ func TestViewsOfATaker(t *testing.T) {
 // TestVictimsLeft: of those of a move who is gone or came back, is protected now or was stopped by somebody else.
 func TestVictimsLeft(t *testing.T) {
 	running := []*order.Running{
-		{Job: 1, Epoch: 1}, {Job: 2, Epoch: 2}, {Job: 3, Epoch: 1, Stopping: true}, {Job: 4, Epoch: 1, Done: true}, {Job: 5, Epoch: 1, Done: true, Stopping: true},
+		{Job: 1, Epoch: 1}, {Job: 2, Epoch: 2}, {Job: 3, Epoch: 1, Ending: order.Ending{Stopping: true}}, {Job: 4, Epoch: 1, Ending: order.Ending{Done: true}}, {Job: 5, Epoch: 1, Ending: order.Ending{Done: true, Stopping: true}},
 	}
 	pl := new(plans).plan(plantest.Epoch0, &given.View{Nodes: plantest.Nodes(1, 8, 4, 80), Queue: plantest.QueueOf(), Running: running}, &order.Policy{Preempt: order.PreemptTier, ProtectDone: true})
 	if pl.victimsLeft(nil) != nil {

@@ -30,14 +30,19 @@ type Running struct {
 	// KeepsWork: a gang that hands its work over when it is told to stop, and runs again, loses
 	// nothing.
 	KeepsWork bool
-	Done      bool          // a rank is done: see [Policy.ProtectDone]
-	Final     bool          // preempted it ends: it may not run again
-	MinRun    time.Duration // not preempted before it has run so long; the larger of this and the site's counts
-	Lead      time.Duration // notice that it asked for before a stop
-	Stop      time.Duration // how long its end may take: lead and grace
-	Stopping  bool          // it is being stopped; nothing more can be taken from it
-	StopBy    time.Time     // and has ended at the latest then
-	Turn      Turn          // that its start was planned with: see [Start]
+	Turn      Turn // that its start was planned with
+	Ending
+}
+
+// Ending is what becomes of a gang that is told to stop, and how long that takes.
+type Ending struct {
+	Done     bool          // a rank is done: see [Policy.ProtectDone]
+	Final    bool          // preempted it ends: it may not run again
+	MinRun   time.Duration // not preempted before it has run so long; the larger of this and the site's counts
+	Lead     time.Duration // notice that it asked for before a stop
+	Stop     time.Duration // how long its end may take: lead and grace
+	Stopping bool          // it is being stopped; nothing more can be taken from it
+	StopBy   time.Time     // and has ended at the latest then
 }
 
 // PutRunning puts what a job holds now, nil: nothing, into a list that is ordered by job.

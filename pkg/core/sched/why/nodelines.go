@@ -1,4 +1,4 @@
-package sched
+package why
 
 import (
 	"cmp"
@@ -24,12 +24,12 @@ type textGroup struct {
 	apart   bool      // the others are empty at another time, or it is not known when
 }
 
-// maxNodeLines keeps an answer about ten thousand nodes on one screen.
-const maxNodeLines = 6
+// MaxNodeLines keeps an answer about ten thousand nodes on one screen.
+const MaxNodeLines = 6
 
-// nodeLines says of each node that the ask admits what is free and what is short, nodes
+// NodeLines says of each node that the ask admits what is free and what is short, nodes
 // about which the same is to be said together, those with most room first.
-func (wy *why) nodeLines(d *cluster.Need) []string {
+func (wy *Why) NodeLines(d *cluster.Need) []string {
 	groups := wy.textGroups(d)
 	if len(groups) == 0 {
 		return []string{"no node is in its partition, node list and constraint at once"}
@@ -38,10 +38,10 @@ func (wy *why) nodeLines(d *cluster.Need) []string {
 		return cmp.Or(cmp.Compare(b.ranks, a.ranks), cmp.Compare(b.free, a.free))
 	})
 	var lines []string
-	for _, g := range groups[:min(maxNodeLines, len(groups))] {
-		line := hosts(g.names) + ": " + g.text
+	for _, g := range groups[:min(MaxNodeLines, len(groups))] {
+		line := Hosts(g.names) + ": " + g.text
 		if len(g.holders) > 0 {
-			line += "; held by " + jobList(wy.View.Names, g.holders)
+			line += "; held by " + wy.View.Names.List(g.holders)
 			if g.apart { // of one at least it is known when
 				line += ", the first of these nodes is free at the latest at " + when.Clock(wy.Now, g.by)
 			} else if !g.by.IsZero() {
@@ -50,9 +50,9 @@ func (wy *why) nodeLines(d *cluster.Need) []string {
 		}
 		lines = append(lines, line)
 	}
-	if len(groups) > maxNodeLines {
+	if len(groups) > MaxNodeLines {
 		more := 0
-		for _, g := range groups[maxNodeLines:] {
+		for _, g := range groups[MaxNodeLines:] {
 			more += len(g.names)
 		}
 		lines = append(lines, fmt.Sprintf("and %s with less", api.Count(more, "more node")))
@@ -60,7 +60,7 @@ func (wy *why) nodeLines(d *cluster.Need) []string {
 	return lines
 }
 
-func (wy *why) textGroups(d *cluster.Need) []*textGroup {
+func (wy *Why) textGroups(d *cluster.Need) []*textGroup {
 	byText := make(map[string]*textGroup)
 	var groups []*textGroup
 	for at, n := range wy.kept.Bare().Every() {
@@ -72,8 +72,8 @@ func (wy *why) textGroups(d *cluster.Need) []*textGroup {
 		if g == nil {
 			g = &textGroup{text: text}
 			if n.Ready {
-				g.ranks, g.free = d.Ranks(wy.explainedView.Node(at)), d.Free(n)
-				if wy.explainedView.Shuts(at) {
+				g.ranks, g.free = d.Ranks(wy.ExplainedView.Node(at)), d.Free(n)
+				if wy.ExplainedView.Shuts(at) {
 					g.ranks = 0
 				}
 			} else {
@@ -98,7 +98,7 @@ func (wy *why) textGroups(d *cluster.Need) []*textGroup {
 }
 
 // emptyBy is when everything on a node has ended at the latest; zero: not known.
-func (wy *why) emptyBy(n *cluster.Node) (by time.Time) {
+func (wy *Why) emptyBy(n *cluster.Node) (by time.Time) {
 	for i := range n.Grants {
 		t := wy.kept.EndOf(&n.Grants[i])
 		if t.IsZero() {
@@ -112,7 +112,7 @@ func (wy *why) emptyBy(n *cluster.Node) (by time.Time) {
 }
 
 // nodeText is the arithmetic of one node.
-func (wy *why) nodeText(d *cluster.Need, at int) string {
+func (wy *Why) nodeText(d *cluster.Need, at int) string {
 	n := wy.kept.Bare().Node(at)
 	if !n.Ready {
 		return "out of service: " + cmp.Or(n.NotReady, "not ready")
@@ -121,7 +121,7 @@ func (wy *why) nodeText(d *cluster.Need, at int) string {
 }
 
 // freeText is what of a node in service is free, and what is short.
-func (wy *why) freeText(d *cluster.Need, at int) string {
+func (wy *Why) freeText(d *cluster.Need, at int) string {
 	n := wy.kept.Bare().Node(at)
 	for i := range n.Grants {
 		if n.Grants[i].Exclusive {
@@ -146,23 +146,23 @@ func (wy *why) freeText(d *cluster.Need, at int) string {
 		}
 	}
 	text := strings.Join(parts, ", ")
-	if now, real := d.Ranks(wy.explainedView.Node(at)), d.Ranks(n); now > 0 && !wy.explainedView.Shuts(at) {
+	if now, real := d.Ranks(wy.ExplainedView.Node(at)), d.Ranks(n); now > 0 && !wy.ExplainedView.Shuts(at) {
 		text = fmt.Sprintf("room for %s: %s", api.Count(now, "rank"), text)
-	} else if real > 0 && !wy.explainedView.Shuts(at) {
+	} else if real > 0 && !wy.ExplainedView.Shuts(at) {
 		text = fmt.Sprintf("kept for %s: %s", wy.takersOf(n.Name), text)
 	}
 	return text
 }
 
 // takersOf names the jobs whose backfills keep others off a node.
-func (wy *why) takersOf(node string) string {
+func (wy *Why) takersOf(node string) string {
 	var ids []int64
 	for _, c := range wy.kept.List {
 		if slices.ContainsFunc(c.Slots, func(s cluster.Slot) bool { return s.Node == node }) {
 			ids = append(ids, c.Job)
 		}
 	}
-	return jobList(wy.View.Names, ids)
+	return wy.View.Names.List(ids)
 }
 
 // cardParts is "2 of 8 cards free, needs 40G on each, card 1 has 22G free after 50G held
@@ -213,7 +213,7 @@ func cardShort(d *cluster.Need, n *cluster.Node, i int, names given.Names) strin
 	case alone || d.CardFits(n, i):
 		return ""
 	case len(holders) > 0 && !d.Share:
-		return fmt.Sprintf("card %d is shared by %s", c.Index, jobList(names, holders))
+		return fmt.Sprintf("card %d is shared by %s", c.Index, names.List(holders))
 	}
 	text := fmt.Sprintf("card %d has %s free", c.Index, cluster.Size(free))
 	var by []string
@@ -221,10 +221,10 @@ func cardShort(d *cluster.Need, n *cluster.Node, i int, names given.Names) strin
 		by = append(by, cluster.Size(c.StrangersBytes)+" held by strangers")
 	}
 	if held := c.VRAMBytes - c.StrangersBytes - free; len(holders) > 0 && held > 0 {
-		by = append(by, fmt.Sprintf("%s reserved by %s", cluster.Size(held), jobList(names, holders)))
+		by = append(by, fmt.Sprintf("%s reserved by %s", cluster.Size(held), names.List(holders)))
 	}
 	if len(by) > 0 {
-		return text + " after " + join(by)
+		return text + " after " + given.And(by)
 	}
 	if free == c.VRAMBytes {
 		return fmt.Sprintf("card %d has %s in all", c.Index, cluster.Size(free))

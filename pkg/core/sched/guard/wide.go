@@ -1,4 +1,4 @@
-package sched
+package guard
 
 import (
 	"slices"
@@ -11,7 +11,7 @@ import (
 // waited for four times its own time limit starts where it fits now, before them: see docs/design/placement.md.
 
 // listWide lists wide gangs that have waited so long, by tier, the longest wait first.
-func (gd *guard) listWide() {
+func (gd *Guard) listWide() {
 	if !gd.Policy.ByService() || gd.Policy.Preempts() || gd.Policy.GuardAfter <= 0 || 2*gd.kept.Bare().OpenCards() < gd.Cards() {
 		return
 	}
@@ -23,10 +23,10 @@ func (gd *guard) listWide() {
 		if due := c.OwnTurn(); due.After(gd.Now) {
 			gd.By(&gd.Next, due)
 		} else {
-			gd.waitingWide = append(gd.waitingWide, c)
+			gd.WaitingWide = append(gd.WaitingWide, c)
 		}
 	}
-	slices.SortFunc(gd.waitingWide, func(a, b *order.Candidate) int {
+	slices.SortFunc(gd.WaitingWide, func(a, b *order.Candidate) int {
 		switch {
 		case gd.Policy.Below(b, a):
 			return -1

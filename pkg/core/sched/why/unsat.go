@@ -1,4 +1,4 @@
-package sched
+package why
 
 import (
 	"fmt"
@@ -36,7 +36,7 @@ func Unsatisfiable(nodes []*cluster.Node, p *order.Policy, ask *cluster.Ask) *ap
 	if fit.HoldsEver(d, nodes) {
 		return nil
 	}
-	whole := pristine(nodes)
+	whole := Pristine(nodes)
 	if fit.HoldsEver(d, whole) {
 		return nil
 	}
@@ -56,8 +56,8 @@ func CouldHold(nodes []*cluster.Node, ask *cluster.Ask) bool {
 	return err == nil && fit.HoldsEver(d, nodes)
 }
 
-// pristine is the nodes as they were bought.
-func pristine(nodes []*cluster.Node) []*cluster.Node {
+// Pristine is the nodes as they were bought.
+func Pristine(nodes []*cluster.Node) []*cluster.Node {
 	out := make([]*cluster.Node, len(nodes))
 	for i, n := range nodes {
 		c := *n
@@ -112,7 +112,7 @@ func nodesAsked(s *api.Spec) string {
 
 // nearestHint is the smallest change after which the nodes would hold the ask.
 func nearestHint(d *cluster.Need, whole []*cluster.Node) string {
-	found := nearestAsks(d, whole, 1, func(ask *cluster.Ask) bool {
+	found := NearestAsks(d, whole, 1, func(ask *cluster.Ask) bool {
 		o, err := cluster.NewNeed(ask)
 		return err == nil && checkLayout(o) == nil && fit.HoldsEver(o, whole)
 	})
@@ -120,12 +120,12 @@ func nearestHint(d *cluster.Need, whole []*cluster.Node) string {
 		return ""
 	}
 	if found[0].less {
-		if a := d.Ask.Asked().Asked; a != nil && a.CardsBy == "gpus" && d.Size == 1 && strings.HasPrefix(found[0].text, "--gpus=") {
-			return "ask for " + found[0].text + " or less, or for more ranks: one has the cards of one node"
+		if a := d.Ask.Asked().Asked; a != nil && a.CardsBy == "gpus" && d.Size == 1 && strings.HasPrefix(found[0].Option, "--gpus=") {
+			return "ask for " + found[0].Option + " or less, or for more ranks: one has the cards of one node"
 		}
-		return "ask for " + found[0].text + " or less"
+		return "ask for " + found[0].Option + " or less"
 	}
-	return "ask for " + found[0].text
+	return "ask for " + found[0].Option
 }
 
 // stage narrows the nodes down by one thing that the ask needs.
@@ -159,7 +159,7 @@ func diagnose(d *cluster.Need, nodes []*cluster.Node) *api.Error {
 				names = append(names, n.Name)
 			}
 		}
-		e := &api.Error{Code: api.CodeUnsatisfiable, Message: st.say(largest, hosts(names)), Reason: st.reason}
+		e := &api.Error{Code: api.CodeUnsatisfiable, Message: st.say(largest, Hosts(names)), Reason: st.reason}
 		if st.hint != nil {
 			e.Hint = st.hint(pool)
 		}
@@ -228,7 +228,7 @@ func models(pool []*cluster.Node) string {
 	}
 	slices.Sort(order)
 	for i, m := range order {
-		order[i] = m + " on " + hosts(on[m])
+		order[i] = m + " on " + Hosts(on[m])
 	}
 	return "cards: " + strings.Join(order, ", ")
 }

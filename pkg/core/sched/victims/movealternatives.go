@@ -1,4 +1,4 @@
-package sched
+package victims
 
 import (
 	"time"
@@ -9,8 +9,8 @@ import (
 )
 
 // moveOfAlternatives is [victims.move] by the alternative that costs least work, then the fewest gangs.
-func (vs *victims) moveOfAlternatives(c *order.Candidate, sh *fit.AskClass, victims []*victimCandidate, end time.Time) (best []cluster.Slot,
-	chosen []*victimCandidate) {
+func (vs *Victims) moveOfAlternatives(c *order.Candidate, sh *fit.AskClass, victims []*candidate, end time.Time) (best []cluster.Slot,
+	chosen []*candidate) {
 	var least float64
 	for _, way := range sh.Alternatives {
 		slots, gone := vs.move(c, way, victims, end)

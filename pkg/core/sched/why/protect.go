@@ -1,4 +1,4 @@
-package sched
+package why
 
 import (
 	"strings"
@@ -10,19 +10,17 @@ import (
 	"gangd/pkg/core/sched/order"
 )
 
-// protectedLines names the gangs that would have to make room for a candidate if they were
+// ProtectedLines names the gangs that would have to make room for a candidate if they were
 // not protected, by what each is, and until when.
-func (wy *why) protectedLines(c *order.Candidate, d *cluster.Need) []string {
+func (wy *Why) ProtectedLines(c *order.Candidate, d *cluster.Need) []string {
 	if !wy.MayPreempt() {
 		return nil
 	}
-	service := wy.Policy.Service(wy.View.Queue.Ledger(), c).Seconds()
 	const most = 4
 	var texts []string
 	for _, r := range wy.View.Running {
 		by, until := wy.Policy.Protects(r, wy.Now)
-		if by == "" || r.Stopping || !wy.victims.mayTake(c, service, &victimCandidate{Running: r, left: wy.victims.serviceLeft(r)}) ||
-			!wy.holdsWhere(r, d) {
+		if by == "" || r.Stopping || !wy.victims.WouldTake(c, r) || !wy.holdsWhere(r, d) {
 			continue
 		}
 		texts = append(texts, "job "+wy.View.Names.Of(r.Job)+" "+wy.protectedText(r, by, until))
@@ -36,7 +34,7 @@ func (wy *why) protectedLines(c *order.Candidate, d *cluster.Need) []string {
 	return []string{"could make room, but protected: " + strings.Join(texts, ", ")}
 }
 
-func (wy *why) protectedText(r *order.Running, by order.Protection, until time.Time) string {
+func (wy *Why) protectedText(r *order.Running, by order.Protection, until time.Time) string {
 	switch by {
 	case order.ProtectedByItself:
 		return "until " + when.Clock(wy.Now, until) + " (its --min-run)"
@@ -51,7 +49,7 @@ func (wy *why) protectedText(r *order.Running, by order.Protection, until time.T
 }
 
 // holdsWhere reports whether a gang holds something of a node that an ask admits.
-func (wy *why) holdsWhere(r *order.Running, d *cluster.Need) bool {
+func (wy *Why) holdsWhere(r *order.Running, d *cluster.Need) bool {
 	for _, n := range wy.kept.Bare().Every() {
 		if _, here := n.Grant(api.MemberKey{Job: r.Job, Epoch: r.Epoch}); here && (d.Parts != nil || d.Admits(n)) {
 			return true

@@ -1,4 +1,4 @@
-package sched
+package victims
 
 import (
 	"cmp"
@@ -7,8 +7,10 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
+	"gangd/pkg/core/sched/bounds"
 	"gangd/pkg/core/sched/fit"
 	"gangd/pkg/core/sched/given"
+	"gangd/pkg/core/sched/guard"
 	"gangd/pkg/core/sched/kept"
 	"gangd/pkg/core/sched/order"
 )
@@ -16,35 +18,47 @@ import (
 // maxMoves bounds the gangs for which a plan looks for victims, and the moves under way.
 const maxMoves = 16
 
-// victims are the gangs that make room for others.
-type victims struct {
+// Victims are the gangs that make room for others.
+type Victims struct {
 	*given.Facts
 	fit          *fit.Finder
 	kept         *kept.Backfills
-	bounds       *bounds
-	guard        *guard
-	candidates   []*victimCandidate // who may be preempted, made when first asked for
-	moveSearches int                // moves looked for
-	stops        []Stop
+	bounds       *bounds.Bounds
+	guard        *guard.Guard
+	candidates   []*candidate // who may be preempted, made when first asked for
+	moveSearches int          // moves looked for
+	Stops        []Stop
 }
 
-// victimCandidate is a running gang that might be preempted, with what that would cost.
-type victimCandidate struct {
+// Stop is one gang to be preempted.
+type Stop struct {
+	Job   int64
+	Epoch int
+	For   int64 // the gang that takes its place
+}
+
+// New is who may make room in a view, with the places that are kept.
+func New(f *given.Facts, finder *fit.Finder, k *kept.Backfills, b *bounds.Bounds, g *guard.Guard) Victims {
+	return Victims{Facts: f, fit: finder, kept: k, bounds: b, guard: g}
+}
+
+// candidate is a running gang that might be preempted, with what that would cost.
+type candidate struct {
 	*order.Running
 	lost time.Duration // work done since the last checkpoint
 	left float64       // the cards' time, in seconds, that it is expected to need yet
 	at   []int         // its nodes
 }
 
-// victimCandidates lists who may be preempted at all: not who is being stopped or protected. The cheapest
+// list is who may be preempted at all: not who is being stopped or protected. The cheapest
 // come first; of those that lose as much, in the same tier and priority, who may run again
 // before who would end, and then the one that needs most yet.
-func (vs *victims) victimCandidates() []*victimCandidate {
+func (vs *Victims) list() []*candidate {
 	if vs.candidates != nil {
 		return vs.candidates
 	}
-	vs.candidates = []*victimCandidate{}
-	byJob := make(map[api.MemberKey]*victimCandidate)
+	vs.candidates = []*candidate{}
+	byJob := make(map[api.MemberKey]*candidate)
 	for _, r := range vs.View.Running {
 		if r.Stopping {
 			continue
@@ -55,7 +69,7 @@ func (vs *victims) victimCandidates() []*victimCandidate {
 			}
 			continue
 		}
-		v := &victimCandidate{Running: r, left: vs.serviceLeft(r), lost: vs.lost(r)}
+		v := &candidate{Running: r, left: vs.serviceLeft(r), lost: vs.lost(r)}
 		vs.candidates = append(vs.candidates, v)
 		byJob[api.MemberKey{Job: r.Job, Epoch: r.Epoch}] = v
 	}
@@ -68,7 +82,7 @@ func (vs *victims) victimCandidates() []*victimCandidate {
 			}
 		}
 	}
-	slices.SortFunc(vs.candidates, func(a, b *victimCandidate) int {
+	slices.SortFunc(vs.candidates, func(a, b *candidate) int {
 		return cmp.Or(cmp.Compare(a.lost, b.lost), cmp.Compare(a.Tier, b.Tier), cmp.Compare(a.Priority, b.Priority),
 			compareFinal(a, b), cmp.Compare(b.left, a.left), b.Start.Compare(a.Start), cmp.Compare(a.Job, b.Job))
 	})
@@ -77,7 +91,7 @@ func (vs *victims) victimCandidates() []*victimCandidate {
 
 // lost is the work that a gang loses when it is preempted: what it did since its last
 // checkpoint. What a gang saved that does not run again nobody goes on from.
-func (vs *victims) lost(r *order.Running) time.Duration {
+func (vs *Victims) lost(r *order.Running) time.Duration {
 	since := r.Start
 	switch {
 	case since.IsZero() || r.KeepsWork && !r.Final:
@@ -91,7 +105,7 @@ func (vs *victims) lost(r *order.Running) time.Duration {
 }
 
 // compareFinal puts who would end behind who may run again.
-func compareFinal(a, b *victimCandidate) int {
+func compareFinal(a, b *candidate) int {
 	switch {
 	case a.Final == b.Final:
 		return 0
@@ -102,7 +116,7 @@ func compareFinal(a, b *victimCandidate) int {
 }
 
 // serviceLeft is the cards' time that a running gang is expected to need yet.
-func (vs *victims) serviceLeft(r *order.Running) float64 {
+func (vs *Victims) serviceLeft(r *order.Running) float64 {
 	if !vs.View.Queue.Ledger().Knows(r.TimeLimit) {
 		return order.Unknown
 	}
@@ -116,8 +130,8 @@ func (vs *victims) serviceLeft(r *order.Running) float64 {
 }
 
 // mayTake reports whether a gang may take the place of another.
-func (vs *victims) mayTake(c *order.Candidate, service float64, r *victimCandidate) bool {
-	if vs.bounds.reclaims(c) && vs.bounds.borrows(r) {
+func (vs *Victims) mayTake(c *order.Candidate, service float64, r *candidate) bool {
+	if vs.bounds.Reclaims(c) && vs.bounds.Borrows(r.Running) {
 		return true
 	}
 	if vs.Policy.Preempt != order.PreemptTier && vs.Policy.Preempt != order.PreemptService {
@@ -133,21 +147,27 @@ func (vs *victims) mayTake(c *order.Candidate, service float64, r *victimCandida
 		hysteresis = 1.2
 	}
 	return vs.Policy.Preempt == order.PreemptService && r.KeepsWork && !r.Final && r.Turn == order.NoTurn &&
-		!vs.guard.waited(r.Running) && service > 0 &&
+		!vs.guard.Waited(r.Running) && service > 0 &&
 		r.left >= hysteresis*service
 }
 
-// preempt looks for gangs whose end would let c start, and books the move when there are
+// WouldTake reports whether a gang may take the place of one that runs, as long as nothing protects that one.
+func (vs *Victims) WouldTake(c *order.Candidate, r *order.Running) bool {
+	service := vs.Policy.Service(vs.View.Queue.Ledger(), c).Seconds()
+	return vs.mayTake(c, service, &candidate{Running: r, left: vs.serviceLeft(r)})
+}
+
+// Preempt looks for gangs whose end would let c start, and books the move when there are
 // any. The whole move is gone through before anybody is told: free places count first, and
 // nothing is taken that does not let the whole gang start.
-func (vs *victims) preempt(c *order.Candidate, sh *fit.AskClass) bool {
+func (vs *Victims) Preempt(c *order.Candidate, sh *fit.AskClass) bool {
 	// Who has room, but below too many switches, waits a while; nobody is stopped for that.
 	if !vs.MayPreempt() || vs.moveSearches >= maxMoves || vs.SwitchLimit(c) > 0 {
 		return false
 	}
 	service := vs.Policy.Service(vs.View.Queue.Ledger(), c).Seconds()
-	var victims []*victimCandidate
-	for _, v := range vs.victimCandidates() {
+	var victims []*candidate
+	for _, v := range vs.list() {
 		if !vs.kept.Moved[v.Job] && vs.mayTake(c, service, v) {
 			victims = append(victims, v)
 		}
@@ -172,14 +192,14 @@ func (vs *victims) preempt(c *order.Candidate, sh *fit.AskClass) bool {
 	}
 	b := kept.Backfill{Backfill: given.Backfill{Job: c.Job, Slots: slots, SearchedAt: vs.Now, Victims: vs.timed(chosen), Until: end}, Taker: c}
 	b.Grants = vs.kept.GrantsOf(&b)
-	vs.tell(&b)
+	vs.Tell(&b)
 	vs.kept.Add(b)
 	return true
 }
 
 // timed says when each victim is to be told, so that those with a short notice work until
 // those with the longest are through with theirs.
-func (vs *victims) timed(chosen []*victimCandidate) []given.Victim {
+func (vs *Victims) timed(chosen []*candidate) []given.Victim {
 	var longest time.Duration
 	for _, v := range chosen {
 		longest = max(longest, v.Lead)
@@ -192,12 +212,12 @@ func (vs *victims) timed(chosen []*victimCandidate) []given.Victim {
 	return out
 }
 
-// tell stops the victims whose time has come.
-func (vs *victims) tell(b *kept.Backfill) {
+// Tell stops the victims whose time has come.
+func (vs *Victims) Tell(b *kept.Backfill) {
 	for i := range b.Victims {
 		if v := &b.Victims[i]; !v.Notified && !v.At.After(vs.Now) {
 			v.Notified = true
-			vs.stops = append(vs.stops, Stop{Job: v.Job, Epoch: v.Epoch, For: b.Job})
+			vs.Stops = append(vs.Stops, Stop{Job: v.Job, Epoch: v.Epoch, For: b.Job})
 		}
 	}
 }
@@ -205,8 +225,8 @@ func (vs *victims) tell(b *kept.Backfill) {
 // move finds places for a gang on its view without some of the victims, and which of them
 // have to go for it: first how far down the list one must go for it to fit at all, then the
 // nodes that cost least, then no more on each than is needed.
-func (vs *victims) move(c *order.Candidate, sh *fit.AskClass, victims []*victimCandidate, end time.Time) ([]cluster.Slot,
-	[]*victimCandidate) {
+func (vs *Victims) move(c *order.Candidate, sh *fit.AskClass, victims []*candidate, end time.Time) ([]cluster.Slot,
+	[]*candidate) {
 	if sh.Alternatives != nil {
 		return vs.moveOfAlternatives(c, sh, victims, end)
 	}
@@ -215,7 +235,7 @@ func (vs *victims) move(c *order.Candidate, sh *fit.AskClass, victims []*victimC
 	if d.Packed() {
 		return vs.moveMixed(c, d, base, victims)
 	}
-	mv := &mover{d: d, base: base, nodes: make(map[int]*cluster.Node), on: make(map[int][]*victimCandidate)}
+	mv := &mover{d: d, base: base, nodes: make(map[int]*cluster.Node), on: make(map[int][]*candidate)}
 	t := vs.fit.TallyOf(vs.fit.Look(sh, base, c.Avoid))
 	m, n := 0, 0
 	for m == 0 && n < len(victims) {
@@ -245,9 +265,9 @@ func (vs *victims) move(c *order.Candidate, sh *fit.AskClass, victims []*victimC
 
 // moveMixed is move for a gang with roles: how far down the list one must go is looked for
 // by halves, and whoever is not in the way of the places found then stays.
-func (vs *victims) moveMixed(c *order.Candidate, d *cluster.Need, base *fit.NodeView, victims []*victimCandidate) ([]cluster.Slot,
-	[]*victimCandidate) {
-	without := func(gone []*victimCandidate) []*cluster.Node {
+func (vs *Victims) moveMixed(c *order.Candidate, d *cluster.Need, base *fit.NodeView, victims []*candidate) ([]cluster.Slot,
+	[]*candidate) {
+	without := func(gone []*candidate) []*cluster.Node {
 		nodes := base.All()
 		for _, v := range gone {
 			for _, at := range v.at {
@@ -294,8 +314,8 @@ func (vs *victims) moveMixed(c *order.Candidate, d *cluster.Need, base *fit.Node
 type mover struct {
 	d     *cluster.Need
 	base  *fit.NodeView
-	nodes map[int]*cluster.Node      // without the victims looked at so far
-	on    map[int][]*victimCandidate // these, by node
+	nodes map[int]*cluster.Node // without the victims looked at so far
+	on    map[int][]*candidate  // these, by node
 }
 
 func (mv *mover) node(at int) *cluster.Node {
@@ -306,7 +326,7 @@ func (mv *mover) node(at int) *cluster.Node {
 }
 
 // release takes a victim off a node and corrects the count of room.
-func (mv *mover) release(t *fit.Tally, at int, v *victimCandidate, avoid []string) {
+func (mv *mover) release(t *fit.Tally, at int, v *candidate, avoid []string) {
 	n := mv.node(at)
 	next := n.Release(api.MemberKey{Job: v.Job, Epoch: v.Epoch})
 	mv.nodes[at] = next
@@ -356,7 +376,7 @@ func (mv *mover) price(at, ranks int) int64 {
 }
 
 // without is a node without the chosen victims.
-func (mv *mover) without(at int, chosen []*victimCandidate) *cluster.Node {
+func (mv *mover) without(at int, chosen []*candidate) *cluster.Node {
 	n := mv.base.Node(at)
 	for _, v := range mv.on[at] {
 		if slices.Contains(chosen, v) {
@@ -367,9 +387,9 @@ func (mv *mover) without(at int, chosen []*victimCandidate) *cluster.Node {
 }
 
 // needed goes through the places and adds victims on each until the ranks fit there.
-func (mv *mover) needed(members []fit.Member) []*victimCandidate {
-	var chosen []*victimCandidate
-	in := make(map[*victimCandidate]bool)
+func (mv *mover) needed(members []fit.Member) []*candidate {
+	var chosen []*candidate
+	in := make(map[*candidate]bool)
 	for _, m := range members {
 		n := mv.base.Node(m.At)
 		for _, v := range mv.on[m.At] {
@@ -392,13 +412,13 @@ func (mv *mover) needed(members []fit.Member) []*victimCandidate {
 }
 
 // dropUnneeded lets go of whom the move does not need after all, the dearest first.
-func (mv *mover) dropUnneeded(chosen []*victimCandidate, members []fit.Member) []*victimCandidate {
+func (mv *mover) dropUnneeded(chosen []*candidate, members []fit.Member) []*candidate {
 	ranks := make(map[int]int, len(members))
 	for _, m := range members {
 		ranks[m.At] = m.Ranks
 	}
 	nodes := make(map[int]*cluster.Node, len(members))
-	in := make(map[*victimCandidate]bool, len(chosen))
+	in := make(map[*candidate]bool, len(chosen))
 	for _, v := range chosen {
 		in[v] = true
 	}
@@ -412,7 +432,7 @@ func (mv *mover) dropUnneeded(chosen []*victimCandidate, members []fit.Member) [
 		nodes[m.At] = n
 	}
 	out := slices.Clone(chosen)
-	slices.SortStableFunc(chosen, func(a, b *victimCandidate) int {
+	slices.SortStableFunc(chosen, func(a, b *candidate) int {
 		return cmp.Or(cmp.Compare(b.lost, a.lost), compareFinal(b, a), cmp.Compare(b.Cards, a.Cards), cmp.Compare(a.Job, b.Job))
 	})
 	for _, v := range chosen {
@@ -434,7 +454,7 @@ func (mv *mover) dropUnneeded(chosen []*victimCandidate, members []fit.Member) [
 			for at, n := range back {
 				nodes[at] = n
 			}
-			out = slices.DeleteFunc(out, func(o *victimCandidate) bool { return o == v })
+			out = slices.DeleteFunc(out, func(o *candidate) bool { return o == v })
 		}
 	}
 	return out

@@ -1,4 +1,4 @@
-package sched
+package why
 
 import (
 	"slices"
@@ -10,8 +10,8 @@ import (
 
 // change is one thing asked for differently.
 type change struct {
-	text string // the option, or "without" it
-	ask  func(s *api.Spec)
+	Option string // the option, or "without" it
+	Ask    func(s *api.Spec)
 	// less marks a figure that was lowered: any smaller one does as well.
 	less bool
 }
@@ -19,14 +19,14 @@ type change struct {
 // maxTries bounds the values of one option that are tried.
 const maxTries = 64
 
-// nearestAsks lists the changes that make try succeed, each of one option alone and by as
+// NearestAsks lists the changes that make try succeed, each of one option alone and by as
 // little as possible, at most limit of them. nodes are what is free, or could be.
-func nearestAsks(d *cluster.Need, nodes []*cluster.Node, limit int, try func(*cluster.Ask) bool) []change {
+func NearestAsks(d *cluster.Need, nodes []*cluster.Node, limit int, try func(*cluster.Ask) bool) []change {
 	var out []change
 	for _, values := range options(d, nodes) {
 		for _, ch := range values[:min(maxTries, len(values))] {
 			s := *d.Ask.Asked()
-			ch.ask(&s)
+			ch.Ask(&s)
 			if try(d.Ask.With(&s)) {
 				out = append(out, ch)
 				break
@@ -50,7 +50,7 @@ func options(d *cluster.Need, nodes []*cluster.Node) [][]change {
 	}
 	out := [][]change{vrams(d, nodes)}
 	if d.WantsCards() && d.VRAM > 0 && !d.Share {
-		out = append(out, []change{{text: "--share", ask: func(s *api.Spec) { s.Share = true }}})
+		out = append(out, []change{{Option: "--share", Ask: func(s *api.Spec) { s.Share = true }}})
 	}
 	out = append(out,
 		sizes(d, nodes),
@@ -67,7 +67,7 @@ func dropped(s *api.Spec, refused []string) [][]change {
 	var out [][]change
 	drop := func(asked bool, option string, ask func(s *api.Spec)) {
 		if asked {
-			out = append(out, []change{{text: "the same without " + option, ask: ask}})
+			out = append(out, []change{{Option: "the same without " + option, Ask: ask}})
 		}
 	}
 	drop(s.GPUType != "", "the card type "+s.GPUType, func(s *api.Spec) { s.GPUType = "" })
@@ -116,7 +116,7 @@ func counts(option string, asked int, set func(*api.Spec, int)) []change {
 func countsOf(option string, each, asked int, set func(*api.Spec, int)) []change {
 	var out []change
 	for n := asked - 1; n >= 1; n-- {
-		out = append(out, change{text: option + strconv.Itoa(n*each), ask: func(s *api.Spec) { set(s, n) }, less: true})
+		out = append(out, change{Option: option + strconv.Itoa(n*each), Ask: func(s *api.Spec) { set(s, n) }, less: true})
 	}
 	return out
 }
@@ -208,7 +208,7 @@ func amounts(option string, asked int64, set func(*api.Spec, int64), each func(s
 	slices.Reverse(values)
 	var out []change
 	for _, v := range values {
-		out = append(out, change{text: option + cluster.Size(v), ask: func(s *api.Spec) { set(s, v) }, less: true})
+		out = append(out, change{Option: option + cluster.Size(v), Ask: func(s *api.Spec) { set(s, v) }, less: true})
 	}
 	return out
 }

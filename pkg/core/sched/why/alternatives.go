@@ -1,4 +1,4 @@
-package sched
+package why
 
 import (
 	"cmp"
@@ -10,12 +10,13 @@ import (
 	"gangd/pkg/core/cluster"
 	"gangd/pkg/core/cmdline/when"
 	"gangd/pkg/core/sched/fit"
+	"gangd/pkg/core/sched/given"
 	"gangd/pkg/core/sched/order"
 )
 
 // alternativesText is what each alternative is short of now.
-func (wy *why) alternativesText(sh *fit.AskClass) string {
-	l := cmp.Or(wy.explainedView, wy.kept.TopView())
+func (wy *Why) alternativesText(sh *fit.AskClass) string {
+	l := cmp.Or(wy.ExplainedView, wy.kept.TopView())
 	var parts []string
 	for _, way := range sh.Alternatives {
 		parts = append(parts, alternativeTitle(way.Need)+wy.roomOf(way, l))
@@ -27,7 +28,7 @@ func (wy *why) alternativesText(sh *fit.AskClass) string {
 	return text + "; each rank needs " + rankText(sh.Need)
 }
 
-func (wy *why) roomOf(way *fit.AskClass, l *fit.NodeView) string {
+func (wy *Why) roomOf(way *fit.AskClass, l *fit.NodeView) string {
 	choices := wy.fit.Look(way, l, nil)
 	var marks []uint
 	for i := range choices {
@@ -38,17 +39,17 @@ func (wy *why) roomOf(way *fit.AskClass, l *fit.NodeView) string {
 	return roomOfAlternative(way.Need, wy.fit.TallyOf(choices), marks)
 }
 
-// maxWayLines bounds the alternatives that are explained node by node.
-const maxWayLines = 3
+// MaxWayLines bounds the alternatives that are explained node by node.
+const MaxWayLines = 3
 
-// alternativeLines is nodeLines for each alternative, those with most room first.
-func (wy *why) alternativeLines(d *cluster.Need) []string {
+// AlternativeLines is nodeLines for each alternative, those with most room first.
+func (wy *Why) AlternativeLines(d *cluster.Need) []string {
 	if len(d.Alternatives) == 1 {
-		return wy.nodeLines(d.Alternatives[0])
+		return wy.NodeLines(d.Alternatives[0])
 	}
 	room := func(way *cluster.Need) (sum int) {
-		for at, n := range wy.explainedView.Every() {
-			if n.Ready && !wy.explainedView.Shuts(at) && way.Admits(n) {
+		for at, n := range wy.ExplainedView.Every() {
+			if n.Ready && !wy.ExplainedView.Shuts(at) && way.Admits(n) {
 				sum += way.Ranks(n)
 			}
 		}
@@ -70,10 +71,10 @@ func (wy *why) alternativeLines(d *cluster.Need) []string {
 	}
 	var all []told
 	for _, one := range ways {
-		lines := wy.nodeLines(one.way)
+		lines := wy.NodeLines(one.way)
 		if i := slices.IndexFunc(all, func(t told) bool { return slices.Equal(t.lines, lines) }); i >= 0 {
 			all[i].names = append(all[i].names, one.way.Alternative())
-		} else if all = append(all, told{[]string{one.way.Alternative()}, lines}); len(all) == maxWayLines {
+		} else if all = append(all, told{[]string{one.way.Alternative()}, lines}); len(all) == MaxWayLines {
 			break
 		}
 	}
@@ -94,11 +95,11 @@ func (wy *why) alternativeLines(d *cluster.Need) []string {
 
 // switchVerdictOfAlternatives is [why.switchVerdict] of the first alternative that would fit below more
 // switches.
-func (wy *why) switchVerdictOfAlternatives(c *order.Candidate, sh *fit.AskClass) *verdict {
+func (wy *Why) switchVerdictOfAlternatives(c *order.Candidate, sh *fit.AskClass) *verdict {
 	for _, way := range sh.Alternatives {
 		if way.Need.Counts != nil {
 			if wy.fit.Fits(way, wy.kept.ViewFor(c, wy.End(c))) {
-				return &verdict{word: WordResources, nearer: true, sentence: fmt.Sprintf(
+				return &verdict{word: given.WordResources, nearer: true, sentence: fmt.Sprintf(
 					"there is room now, but not below %s with the nodes that it counts; it waits for that until %s, then it starts anywhere",
 					switches(wy.SwitchLimit(c)), when.Clock(wy.Now, wy.SwitchUntil(c)))}
 			}

@@ -1,32 +1,41 @@
-package sched
+package guard
 
 import (
 	"slices"
 	"time"
 
+	"gangd/pkg/core/sched/bounds"
 	"gangd/pkg/core/sched/fit"
 	"gangd/pkg/core/sched/given"
 	"gangd/pkg/core/sched/kept"
 	"gangd/pkg/core/sched/order"
 )
 
-// mostPatience is the longest that patience may be, in times of [order.Policy].GuardAfter: under a
+// MostPatience is the longest that patience may be, in times of [order.Policy].GuardAfter: under a
 // load that never ends what waits grows for ever, and a wait must not.
-const mostPatience = 50
+const MostPatience = 50
 
 // maxPassed bounds the gangs that are passed over for others behind them, so that a plan costs
 // no more on a queue in which all have waited for long.
 const maxPassed = 1000
 
-// guard lets gangs to the front of their tiers that have waited too long.
-type guard struct {
+// Guard lets gangs to the front of their tiers that have waited too long.
+type Guard struct {
 	*given.Facts
 	fit          *fit.Finder
 	kept         *kept.Backfills
-	bounds       *bounds
-	guarded      []*order.Candidate // these, the longest wait first
-	waitingWide  []*order.Candidate // see wide.go
+	bounds       *bounds.Bounds
+	Guarded      []*order.Candidate // these, the longest wait first
+	WaitingWide  []*order.Candidate // see wide.go
 	patienceMemo time.Duration      // how long too long is; 0: not worked out yet
+}
+
+// New lists them for a view, with the places that are kept.
+func New(f *given.Facts, finder *fit.Finder, k *kept.Backfills, b *bounds.Bounds) Guard {
+	gd := Guard{Facts: f, fit: finder, kept: k, bounds: b}
+	gd.fill()
+	gd.listWide()
+	return gd
 }
 
 // patience is how long a gang waits before it has waited too long: as long as the site says.
@@ -34,44 +43,44 @@ type guard struct {
 // by what is expected of it, where that is longer. There whoever was let in for the length of
 // its wait is not sent back; where more waits than can be served soon all long gangs are such,
 // and sparing them is first come, first served.
-func (gd *guard) patience() time.Duration {
+func (gd *Guard) patience() time.Duration {
 	least := gd.Policy.GuardAfter
 	if !gd.RanksLeft() {
 		return least
 	}
 	if gd.patienceMemo == 0 {
 		backlog := time.Duration(gd.View.Queue.Backlog()/int64(max(1, gd.Cards()))) * time.Second
-		gd.patienceMemo = min(max(least, backlog), mostPatience*least)
+		gd.patienceMemo = min(max(least, backlog), MostPatience*least)
 	}
 	return gd.patienceMemo
 }
 
-// patienceFor is that for a gang of so many cards. One that is larger than the part of the
+// PatienceFor is that for a gang of so many cards. One that is larger than the part of the
 // cards is let in alone, and is then more than the part: it is let in the less often, by the
 // square of how much larger it is. On eight nodes a part of 6.4 cards that any gang of 32 may
 // have after 48 h is half of the cluster for first come, first served.
-func (gd *guard) patienceFor(cards int) time.Duration {
+func (gd *Guard) PatienceFor(cards int) time.Duration {
 	p, part := gd.patience(), float64(gd.Cards())*gd.GuardShare()
 	if !gd.RanksLeft() || float64(cards) <= part {
 		return p
 	}
 	f := float64(cards) / part
-	most := mostPatience * gd.Policy.GuardAfter
-	if f *= f; f >= mostPatience {
+	most := MostPatience * gd.Policy.GuardAfter
+	if f *= f; f >= MostPatience {
 		return most // and a product that would not fit
 	}
 	return min(most, time.Duration(float64(p)*f))
 }
 
 // tooLong reports whether a gang waits for longer than any should in its turn.
-func (gd *guard) tooLong(c *order.Candidate) bool {
-	return gd.Policy.GuardAfter > 0 && gd.Now.Sub(c.Since()) >= gd.patienceFor(order.Weight(c.Ask))
+func (gd *Guard) tooLong(c *order.Candidate) bool {
+	return gd.Policy.GuardAfter > 0 && gd.Now.Sub(c.Since()) >= gd.PatienceFor(order.Weight(c.Ask))
 }
 
-// waited reports whether a running gang was let in when it had waited too long: it is not
+// Waited reports whether a running gang was let in when it had Waited too long: it is not
 // sent back for a shorter one of its tier.
-func (gd *guard) waited(r *order.Running) bool {
-	return gd.Policy.GuardAfter > 0 && !r.Start.IsZero() && r.Start.Sub(r.Submit)-r.Attained >= gd.patienceFor(max(1, r.Cards))
+func (gd *Guard) Waited(r *order.Running) bool {
+	return gd.Policy.GuardAfter > 0 && !r.Start.IsZero() && r.Start.Sub(r.Submit)-r.Attained >= gd.PatienceFor(max(1, r.Cards))
 }
 
 // fill lists the gangs that waited too long, the longest wait first, as far as the part of
@@ -79,7 +88,7 @@ func (gd *guard) waited(r *order.Running) bool {
 // let in, however large, or a gang of more than that part would never be. What they leave of
 // the part is for those that waited long beside their own time limit; while one of them waits
 // for the part, nothing.
-func (gd *guard) fill() {
+func (gd *Guard) fill() {
 	if gd.Policy.GuardAfter <= 0 || gd.View.Queue.Len() == 0 {
 		return
 	}
@@ -102,12 +111,12 @@ func (gd *guard) fill() {
 		}
 	}
 	if gd.guardLong(&long) {
-		for _, c := range gd.guarded {
+		for _, c := range gd.Guarded {
 			own.take(order.Weight(c.Ask))
 		}
 		gd.guardOwn(&own)
 	}
-	slices.SortStableFunc(gd.guarded, func(a, b *order.Candidate) int {
+	slices.SortStableFunc(gd.Guarded, func(a, b *order.Candidate) int {
 		switch {
 		case gd.Policy.Below(b, a):
 			return -1
@@ -128,36 +137,36 @@ func (p *guardPart) take(cards int) { p.left, p.whole = p.left-cards, false }
 
 // letFront lets a gang to the front of its tier, and reports whether the part had room for it:
 // for one it always has.
-func (gd *guard) letFront(c *order.Candidate, why order.Turn, p *guardPart) bool {
+func (gd *Guard) letFront(c *order.Candidate, why order.Turn, p *guardPart) bool {
 	cards := order.Weight(c.Ask)
 	if p.left < cards && !p.whole {
 		return false
 	}
 	p.take(cards)
-	gd.guarded = append(gd.guarded, c)
+	gd.Guarded = append(gd.Guarded, c)
 	gd.Front[c.Job] = why
 	return true
 }
 
-// waitsForRoom reports whether it helps a gang to be at the front: who is bound by a cap, or
+// WaitsForRoom reports whether it helps a gang to be at the front: who is bound by a cap, or
 // asks for nodes that are down, would keep the part from those who can start.
-func (gd *guard) waitsForRoom(c *order.Candidate) bool {
+func (gd *Guard) WaitsForRoom(c *order.Candidate) bool {
 	sh := gd.fit.ClassOf(c.Ask)
-	return sh.Bad == nil && gd.bounds.capped(c) == nil && gd.fit.FitsEmpty(sh)
+	return sh.Bad == nil && gd.bounds.Capped(c) == nil && gd.fit.FitsEmpty(sh)
 }
 
 // guardLong lets in those that waited too long for any, and reports whether there was room for all.
-func (gd *guard) guardLong(p *guardPart) (room bool) {
+func (gd *Guard) guardLong(p *guardPart) (room bool) {
 	passed := 0
 	for _, c := range gd.View.Queue.ByAge() {
 		if !gd.tooLong(c) {
-			gd.By(&gd.Next, c.Since().Add(gd.patienceFor(order.Weight(c.Ask))))
+			gd.By(&gd.Next, c.Since().Add(gd.PatienceFor(order.Weight(c.Ask))))
 			if passed++; passed > maxPassed || gd.Now.Sub(c.Since()) < gd.patience() {
 				break
 			}
 			continue // larger than the part: smaller ones behind it may be due before
 		}
-		if gd.waitsForRoom(c) {
+		if gd.WaitsForRoom(c) {
 			if !gd.letFront(c, order.TurnLong, p) {
 				return false
 			}
@@ -169,14 +178,14 @@ func (gd *guard) guardLong(p *guardPart) (room bool) {
 }
 
 // guardOwn lets in those that waited too long beside their own time limits.
-func (gd *guard) guardOwn(p *guardPart) {
+func (gd *Guard) guardOwn(p *guardPart) {
 	passed := 0
 	for _, c := range gd.View.Queue.ByTurn() {
 		if gd.Now.Before(c.TurnAt()) {
 			gd.By(&gd.Next, c.TurnAt())
 			return
 		}
-		if gd.Front[c.Job] == order.NoTurn && gd.waitsForRoom(c) {
+		if gd.Front[c.Job] == order.NoTurn && gd.WaitsForRoom(c) {
 			if !gd.letFront(c, order.TurnOwn, p) {
 				return
 			}

@@ -1,4 +1,4 @@
-package sched
+package why
 
 import (
 	"slices"
@@ -53,8 +53,8 @@ func TestAsksNearby(t *testing.T) {
 		for i, values := range options(d, nodes) {
 			for _, ch := range values {
 				now := s
-				ch.ask(&now)
-				part.Printf("%d %s: %s less %t", i, ch.text, printer.Value(now), ch.less)
+				ch.Ask(&now)
+				part.Printf("%d %s: %s less %t", i, ch.Option, printer.Value(now), ch.less)
 			}
 		}
 	}
@@ -74,9 +74,9 @@ func TestNearestAsks(t *testing.T) {
 		{3, func(s *api.Spec) bool { return s.CPUsPerRank < 80-64 || !s.Exclusive }, []string{"the same without --exclusive"}},
 		{1, func(*api.Spec) bool { return false }, nil},
 	} {
-		got := nearestAsks(d, nodes, tt.limit, func(a *cluster.Ask) bool { return tt.try(a.Spec) })
+		got := NearestAsks(d, nodes, tt.limit, func(a *cluster.Ask) bool { return tt.try(a.Spec) })
 		for i := range max(len(got), len(tt.want)) {
-			if len(got) != len(tt.want) || got[i].text != tt.want[i] {
+			if len(got) != len(tt.want) || got[i].Option != tt.want[i] {
 				t.Errorf("%+v, want %q", got, tt.want)
 				break
 			}
@@ -96,12 +96,12 @@ func TestAdviceIsNotAgainstRefusals(t *testing.T) {
 	} {
 		s := &api.Spec{Exclude: x.exclude}
 		all := dropped(s, x.refused)
-		if got := len(all) == 1 && all[0][0].text == "the same without --exclude"; got != (x.left != nil) {
+		if got := len(all) == 1 && all[0][0].Option == "the same without --exclude"; got != (x.left != nil) {
 			t.Errorf("%v, refused by %v: %d changes", x.exclude, x.refused, len(all))
 			continue
 		}
 		if x.left != nil {
-			if all[0][0].ask(s); !slices.Equal(s.Exclude, x.left) {
+			if all[0][0].Ask(s); !slices.Equal(s.Exclude, x.left) {
 				t.Errorf("%v, refused by %v: it leaves out %v", x.exclude, x.refused, s.Exclude)
 			}
 		}

@@ -1,4 +1,4 @@
-package sched
+package given
 
 // The words of the REASON column, as Slurm spells them.
 const (

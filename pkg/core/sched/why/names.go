@@ -1,4 +1,4 @@
-package sched
+package why
 
 import (
 	"fmt"
@@ -10,6 +10,7 @@ import (
 	"gangd/pkg/core/cluster"
 	"gangd/pkg/core/hostlist"
 	"gangd/pkg/core/nearest"
+	"gangd/pkg/core/sched/given"
 	"gangd/pkg/core/sched/order"
 )
 
@@ -92,7 +93,7 @@ func admitted(d *cluster.Need, nodes []*cluster.Node) ([]*cluster.Node, *api.Err
 	named := keep(in, func(n *cluster.Node) bool { return d.Named(n.Name) })
 	if len(named) == 0 {
 		e := api.Errorf(api.CodeUnsatisfiable, "no node of %s is left by %s", where, nodeOptions(s))
-		e.Hint = fmt.Sprintf("%s has %s", where, hosts(nodeNames(in)))
+		e.Hint = fmt.Sprintf("%s has %s", where, Hosts(nodeNames(in)))
 		return nil, e
 	}
 	if len(keep(named, d.HasContainers)) == 0 {
@@ -151,7 +152,7 @@ func shapes(nodes []*cluster.Node) string {
 	}
 	var out []string
 	for _, text := range slices.Sorted(maps.Keys(on)) {
-		out = append(out, text+" on "+hosts(on[text]))
+		out = append(out, text+" on "+Hosts(on[text]))
 	}
 	return strings.Join(out, ", ")
 }
@@ -159,12 +160,12 @@ func shapes(nodes []*cluster.Node) string {
 func nodeOptions(s *api.Spec) string {
 	var parts []string
 	if len(s.NodeList) > 0 {
-		parts = append(parts, "--nodelist="+hosts(s.NodeList))
+		parts = append(parts, "--nodelist="+Hosts(s.NodeList))
 	}
 	if len(s.Exclude) > 0 {
-		parts = append(parts, "--exclude="+hosts(s.Exclude))
+		parts = append(parts, "--exclude="+Hosts(s.Exclude))
 	}
-	return join(parts)
+	return given.And(parts)
 }
 
 func nodeNames(nodes []*cluster.Node) []string {

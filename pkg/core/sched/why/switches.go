@@ -1,4 +1,4 @@
-package sched
+package why
 
 import (
 	"cmp"
@@ -7,11 +7,12 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/core/cmdline/when"
 	"gangd/pkg/core/sched/fit"
+	"gangd/pkg/core/sched/given"
 	"gangd/pkg/core/sched/order"
 )
 
 // switchVerdict is why a gang stays that would fit below more switches; nil: that is not why.
-func (wy *why) switchVerdict(c *order.Candidate, sh *fit.AskClass) *verdict {
+func (wy *Why) switchVerdict(c *order.Candidate, sh *fit.AskClass) *verdict {
 	limit := wy.SwitchLimit(c)
 	if limit == 0 || sh.Need == nil || sh.Need.Packed() {
 		return nil
@@ -31,26 +32,7 @@ func (wy *why) switchVerdict(c *order.Candidate, sh *fit.AskClass) *verdict {
 	if more := len(rooms) - most; more > 0 {
 		parts = append(parts, api.Count(more, "more switch")+"es less")
 	}
-	return &verdict{word: WordResources, nearer: true, sentence: fmt.Sprintf("there is room now, but not below %s: %s; that takes %d; it "+
-		"waits for that until %s, then it starts anywhere",
-		switches(limit), join(parts), need, when.Clock(wy.Now, wy.SwitchUntil(c)))}
-}
-
-// SwitchPath is the names of the switches from the top down to each node.
-func SwitchPath(sw []api.Switch) map[string]string {
-	path := map[string]string{}
-	out := map[string]string{}
-	for i := len(sw) - 1; i >= 0; i-- { // the highest first
-		s := &sw[i]
-		path[s.Name] = s.Name
-		if p := path[s.Parent]; p != "" {
-			path[s.Name] = p + "." + s.Name
-		}
-		if s.Level == 0 {
-			for _, n := range s.Nodes {
-				out[n] = path[s.Name]
-			}
-		}
-	}
-	return out
+	return &verdict{word: given.WordResources, nearer: true, sentence: fmt.Sprintf("there is room now, but not below %s: %s; that takes %d; "+
+		"it waits for that until %s, then it starts anywhere",
+		switches(limit), given.And(parts), need, when.Clock(wy.Now, wy.SwitchUntil(c)))}
 }

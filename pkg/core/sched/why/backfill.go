@@ -1,4 +1,4 @@
-package sched
+package why
 
 import (
 	"fmt"
@@ -9,8 +9,8 @@ import (
 	"gangd/pkg/core/sched/kept"
 )
 
-// promiseText is what a gang with a backfill is told of it.
-func (wy *why) promiseText(b *kept.Backfill) string {
+// PromiseText is what a gang with a backfill is told of it.
+func (wy *Why) PromiseText(b *kept.Backfill) string {
 	nodes := cluster.NodesOf(b.Slots)
 	on, are := hostlist.Compress(nodes), isOrAre(len(nodes))
 	at := wy.kept.Promised(b)
@@ -19,7 +19,7 @@ func (wy *why) promiseText(b *kept.Backfill) string {
 		for i, v := range b.Victims {
 			ids[i] = v.Job
 		}
-		return fmt.Sprintf("%s %s preempted for it; starts on %s when that has stopped, at the latest at %s", jobList(wy.View.Names, ids),
+		return fmt.Sprintf("%s %s preempted for it; starts on %s when that has stopped, at the latest at %s", wy.View.Names.List(ids),
 			isOrAre(len(ids)), on, when.Clock(wy.Now, at))
 	}
 	if at.IsZero() {

@@ -1,4 +1,4 @@
-package sched
+package bounds
 
 import (
 	"fmt"
@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"gangd/pkg/api"
+	"gangd/pkg/core/sched/given"
 	"gangd/pkg/core/sched/order"
 )
 
@@ -24,11 +25,11 @@ func poolWord(kind string) string {
 	if r := api.PoolRowOf(kind); r != nil {
 		return r.Word
 	}
-	return WordResources
+	return given.WordResources
 }
 
 // shortOfPool says which pool has too little left for a gang that starts now, nil when none.
-func (bs *bounds) shortOfPool(c *order.Candidate) *excess {
+func (bs *Bounds) shortOfPool(c *order.Candidate) *Excess {
 	for i := range c.Ask.Spec.Pools {
 		want := &c.Ask.Spec.Pools[i]
 		total, known := bs.Policy.Pool(want.Key())
@@ -42,17 +43,17 @@ func (bs *bounds) shortOfPool(c *order.Candidate) *excess {
 		}
 		kept, takers := bs.poolKept(c, want.Key())
 		if kept > 0 && want.Count <= free {
-			text += fmt.Sprintf(", %d of them kept for %s", min(kept, free), jobList(bs.View.Names, takers))
+			text += fmt.Sprintf(", %d of them kept for %s", min(kept, free), bs.View.Names.List(takers))
 		}
 		if want.Count+kept > free {
-			return &excess{word: poolWord(want.Kind), sentence: text, pool: want.Key()}
+			return &Excess{Word: poolWord(want.Kind), Sentence: text, Pool: want.Key()}
 		}
 	}
 	return nil
 }
 
 // poolKept is how many of a pool are kept for gangs before c, which would still hold some when they are to start.
-func (bs *bounds) poolKept(c *order.Candidate, k api.PoolKey) (kept int, takers []int64) {
+func (bs *Bounds) poolKept(c *order.Candidate, k api.PoolKey) (kept int, takers []int64) {
 	end := bs.End(c)
 	add := func(t *order.Candidate, from time.Time) {
 		if t.Job == c.Job || !from.Before(end) || slices.Contains(takers, t.Job) {
@@ -75,10 +76,10 @@ func (bs *bounds) poolKept(c *order.Candidate, k api.PoolKey) (kept int, takers 
 	return kept, takers
 }
 
-// keepPools keeps what a gang asks for from those behind it, as far as it is one of the first that wait for any. For who asks for
+// KeepPools keeps what a gang asks for from those behind it, as far as it is one of the first that wait for any. For who asks for
 // more than the site has since it was restarted with fewer nothing is kept: it would keep the others off for ever.
-func (bs *bounds) keepPools(c *order.Candidate, x *excess) {
-	if x.pool == (api.PoolKey{}) || bs.Policy.CheckPools(c.Ask.Spec.Pools) != nil {
+func (bs *Bounds) KeepPools(c *order.Candidate, x *Excess) {
+	if x.Pool == (api.PoolKey{}) || bs.Policy.CheckPools(c.Ask.Spec.Pools) != nil {
 		return
 	}
 	if h := bs.held(); len(h.takers) < bs.Depth && !slices.ContainsFunc(h.takers, func(t poolTaker) bool { return t.Job == c.Job }) {
@@ -87,14 +88,14 @@ func (bs *bounds) keepPools(c *order.Candidate, x *excess) {
 }
 
 // poolsFreeAt is when there is enough of all that a gang asks for at the latest, by the time limits of who holds it; zero: it is not known.
-func (bs *bounds) poolsFreeAt(c *order.Candidate) (at time.Time) {
+func (bs *Bounds) poolsFreeAt(c *order.Candidate) (at time.Time) {
 	for i := range c.Ask.Spec.Pools {
 		want := &c.Ask.Spec.Pools[i]
 		total, _ := bs.Policy.Pool(want.Key())
 		missing := want.Count - (total - bs.held().pools[want.Key()])
 		var ends []poolEnd
 		for _, r := range bs.View.Running {
-			if n := countOf(r.Pools, want.Key()); n > 0 {
+			if n := CountOf(r.Pools, want.Key()); n > 0 {
 				if t := r.EndBy(); !t.IsZero() {
 					ends = append(ends, poolEnd{t, n})
 				}
@@ -121,7 +122,8 @@ type poolEnd struct {
 	n  int
 }
 
-func countOf(pools []api.Pool, k api.PoolKey) int {
+// CountOf is how many of one are among some.
+func CountOf(pools []api.Pool, k api.PoolKey) int {
 	n := 0
 	for i := range pools {
 		if pools[i].Key() == k {

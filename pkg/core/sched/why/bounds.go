@@ -1,4 +1,4 @@
-package sched
+package why
 
 import (
 	"fmt"
@@ -6,21 +6,23 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/core/cmdline/when"
+	"gangd/pkg/core/sched/bounds"
+	"gangd/pkg/core/sched/given"
 	"gangd/pkg/core/sched/order"
 )
 
-// capLines names who holds what a bound counts, when the first of them ends, and the
+// CapLines names who holds what a bound counts, when the first of them ends, and the
 // most that may be asked for meanwhile.
-func (wy *why) capLines(c *order.Candidate, x *excess) []string {
-	word, ofPool := x.word, x.pool != (api.PoolKey{})
-	if word == WordNoAccount {
+func (wy *Why) CapLines(c *order.Candidate, x *bounds.Excess) []string {
+	word, ofPool := x.Word, x.Pool != (api.PoolKey{})
+	if word == given.WordNoAccount {
 		return nil
 	}
 	var ids []int64
 	var first time.Time
 	for _, r := range wy.View.Running {
-		if ofPool && countOf(r.Pools, x.pool) == 0 || !ofPool && r.Cards == 0 || word == WordUserCap && r.User != c.User ||
-			word == WordAccountCap && r.Account != c.Account {
+		if ofPool && bounds.CountOf(r.Pools, x.Pool) == 0 || !ofPool && r.Cards == 0 || word == given.WordUserCap && r.User != c.User ||
+			word == given.WordAccountCap && r.Account != c.Account {
 			continue
 		}
 		ids = append(ids, r.Job)
@@ -32,7 +34,7 @@ func (wy *why) capLines(c *order.Candidate, x *excess) []string {
 	}
 	var lines []string
 	if len(ids) > 0 {
-		line := "held by " + jobList(wy.View.Names, ids)
+		line := "held by " + wy.View.Names.List(ids)
 		if !first.IsZero() {
 			line += ", the first of which ends at the latest at " + when.Clock(wy.Now, first)
 		}
@@ -41,7 +43,7 @@ func (wy *why) capLines(c *order.Candidate, x *excess) []string {
 	if ofPool {
 		return lines
 	}
-	left := wy.bounds.left(c, x)
+	left := wy.bounds.Left(c, x)
 	if left > 0 {
 		lines = append(lines, fmt.Sprintf("at most %s more may be asked for until then", api.Count(left, "card")))
 	}

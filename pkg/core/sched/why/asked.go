@@ -1,4 +1,4 @@
-package sched
+package why
 
 import (
 	"fmt"
@@ -105,7 +105,7 @@ func alternativesTogether(d *cluster.Need, pool []*cluster.Node) *api.Error {
 				e.Message = fmt.Sprintf("the constraint %q counts %s with %s, and only %d can hold a rank", d.Ask.Spec.Constraint,
 					api.Count(c.Nodes, "node"), c.Features, len(with))
 				if e.Hint = "none does"; len(with) > 0 {
-					e.Hint = fmt.Sprintf("ask for %s*%d or less: %s", named(c.Features), len(with), hosts(with))
+					e.Hint = fmt.Sprintf("ask for %s*%d or less: %s", named(c.Features), len(with), Hosts(with))
 				}
 				return e
 			}

@@ -1,4 +1,4 @@
-package sched
+package why
 
 import (
 	"fmt"
@@ -12,24 +12,6 @@ import (
 	"gangd/pkg/core/sched/fit"
 	"gangd/pkg/core/sched/given"
 )
-
-// jobList is "job 12" or "jobs 12, 20_4 and 3 more".
-func jobList(f given.Names, ids []int64) string {
-	slices.Sort(ids)
-	ids = slices.Compact(ids)
-	const most = 5
-	var parts []string
-	for _, id := range ids[:min(most, len(ids))] {
-		parts = append(parts, f.Of(id))
-	}
-	if more := len(ids) - most; more > 0 {
-		parts = append(parts, fmt.Sprintf("%d more", more))
-	}
-	if len(ids) == 1 {
-		return "job " + parts[0]
-	}
-	return "jobs " + join(parts)
-}
 
 func roomText(d *cluster.Need, room int) string {
 	if room < d.Size {
@@ -75,7 +57,7 @@ func rankText(d *cluster.Need) string {
 	if d.Exclusive {
 		parts = append(parts, "a node without other gangs")
 	}
-	return join(parts)
+	return given.And(parts)
 }
 
 func cardText(d *cluster.Need, n int) string {
@@ -96,14 +78,6 @@ func kindOfCard(d *cluster.Need) string {
 		noun = "compute-" + c + " " + noun
 	}
 	return noun
-}
-
-// join writes "a, b and c".
-func join(parts []string) string {
-	if len(parts) < 2 {
-		return strings.Join(parts, "")
-	}
-	return strings.Join(parts[:len(parts)-1], ", ") + " and " + parts[len(parts)-1]
 }
 
 // roleTitle begins a sentence about a role, or about a component of a heterogeneous job, which Slurm numbers.
@@ -169,7 +143,7 @@ func roomOfAlternative(d *cluster.Need, t *fit.Tally, marks []uint) string {
 		counts = append(counts, strconv.Itoa(min(with, c.Nodes))+" of "+api.Count(c.Nodes, "node")+" with "+c.Features.String())
 	}
 	if len(counts) > 0 {
-		text += ", " + join(counts)
+		text += ", " + given.And(counts)
 	}
 	if len(counts) > 0 && !short && t.Ranks >= d.Size {
 		text += ", but not for all of it on as many nodes as it may have"
@@ -177,8 +151,8 @@ func roomOfAlternative(d *cluster.Need, t *fit.Tally, marks []uint) string {
 	return text
 }
 
-// hosts writes node names as one list.
-func hosts(names []string) string { return hostlist.Compress(names) }
+// Hosts writes node names as one list.
+func Hosts(names []string) string { return hostlist.Compress(names) }
 
 // named is a condition as it is written before a count.
 func named(f *cluster.Features) string {

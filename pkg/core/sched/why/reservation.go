@@ -1,4 +1,4 @@
-package sched
+package why
 
 import (
 	"fmt"
@@ -13,7 +13,7 @@ import (
 
 // reservedVerdict is why a gang stays that would fit were there no reservations; nil: it would
 // not.
-func (wy *why) reservedVerdict(c *order.Candidate, sh *fit.AskClass) *verdict {
+func (wy *Why) reservedVerdict(c *order.Candidate, sh *fit.AskClass) *verdict {
 	if wy.Reservations == nil || sh.Bad != nil {
 		return nil
 	}
@@ -22,15 +22,15 @@ func (wy *why) reservedVerdict(c *order.Candidate, sh *fit.AskClass) *verdict {
 	if !wy.holdsNow(c, sh, all) || wy.holdsNow(c, sh, seen) {
 		return nil
 	}
-	v := &verdict{word: WordNodes, sentence: "would fit, but " + wy.reservedText(c, sh)}
+	v := &verdict{word: given.WordNodes, sentence: "would fit, but " + wy.reservedText(c, sh)}
 	if given.ReservationOf(c) != "" {
-		v.word = WordReservation
+		v.word = given.WordReservation
 		v.sentence = "its nodes are free, but " + wy.reservedText(c, sh)
 	}
 	return v
 }
 
-func (wy *why) holdsNow(c *order.Candidate, sh *fit.AskClass, l *fit.NodeView) bool {
+func (wy *Why) holdsNow(c *order.Candidate, sh *fit.AskClass, l *fit.NodeView) bool {
 	if sh.Need.Parts != nil {
 		return wy.kept.PlaceMixed(c, sh.Need, l) != nil
 	}
@@ -39,7 +39,7 @@ func (wy *why) holdsNow(c *order.Candidate, sh *fit.AskClass, l *fit.NodeView) b
 
 // reservedText names the reservations in the way of a gang, the first to begin first, and how
 // long it could run before the first of them.
-func (wy *why) reservedText(c *order.Candidate, sh *fit.AskClass) string {
+func (wy *Why) reservedText(c *order.Candidate, sh *fit.AskClass) string {
 	end := given.WithGrace(c, wy.End(c))
 	var parts []string
 	var longest time.Duration
@@ -57,7 +57,7 @@ func (wy *why) reservedText(c *order.Candidate, sh *fit.AskClass) string {
 		if names == nil {
 			continue
 		}
-		parts = append(parts, fmt.Sprintf("%s %s %s for reservation %s", hosts(names), isOrAre(len(names)), reserved(wy.Now, x), x.Name))
+		parts = append(parts, fmt.Sprintf("%s %s %s for reservation %s", Hosts(names), isOrAre(len(names)), reserved(wy.Now, x), x.Name))
 		if left := x.ClearBy.Sub(wy.Now) - max(c.Stop, c.Ask.Spec.GraceMax); longest == 0 && left >= time.Minute {
 			longest = left
 		}
@@ -69,7 +69,7 @@ func (wy *why) reservedText(c *order.Candidate, sh *fit.AskClass) string {
 	if more := len(parts) - most; more > 0 {
 		parts = append(parts[:most], api.Count(more, "more reservation"))
 	}
-	text := join(parts)
+	text := given.And(parts)
 	if longest > 0 {
 		limit := "it has no time limit"
 		if c.TimeLimit > 0 {
@@ -90,8 +90,8 @@ func reserved(now time.Time, x *given.Reservation) string {
 }
 
 // reservedNode says by which reservation a node is shut to the gang that is explained.
-func (wy *why) reservedNode(at int) string {
-	if !wy.explainedView.Shuts(at) {
+func (wy *Why) reservedNode(at int) string {
+	if !wy.ExplainedView.Shuts(at) {
 		return ""
 	}
 	for i := range wy.Reservations.List {

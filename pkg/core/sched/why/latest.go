@@ -1,4 +1,4 @@
-package sched
+package why
 
 import (
 	"fmt"
@@ -6,16 +6,17 @@ import (
 	"time"
 
 	"gangd/pkg/core/cmdline/when"
+	"gangd/pkg/core/sched/guard"
 	"gangd/pkg/core/sched/order"
 )
 
-// turnText is when a gang that waits for room comes to the front of its tier, and by when it
+// TurnText is when a gang that waits for room comes to the front of its tier, and by when it
 // starts then. Empty: it never does, or it is there.
-func (wy *why) turnText(c *order.Candidate) string {
-	if wy.Policy.GuardAfter <= 0 || wy.Front[c.Job] != order.NoTurn || !wy.guard.waitsForRoom(c) {
+func (wy *Why) TurnText(c *order.Candidate) string {
+	if wy.Policy.GuardAfter <= 0 || wy.Front[c.Job] != order.NoTurn || !wy.guard.WaitsForRoom(c) {
 		return ""
 	}
-	patience := wy.guard.patienceFor(order.Weight(c.Ask))
+	patience := wy.guard.PatienceFor(order.Weight(c.Ask))
 	due, why := c.Since().Add(patience), when.Words(patience)
 	if c.HasTurn() && c.TurnAt().Before(due) {
 		due, why = c.TurnAt(), fmt.Sprintf("%d times its time limit", order.OwnPatience)
@@ -24,7 +25,7 @@ func (wy *why) turnText(c *order.Candidate) string {
 	if !due.After(wy.Now) {
 		text = fmt.Sprintf("has waited for %s, and comes to the front of its tier when those who waited longer have started", why)
 	}
-	at, longest := wy.latestStart(c)
+	at, longest := wy.LatestStart(c)
 	switch {
 	case wy.Reservations != nil:
 		return text + ", if no reservation keeps its nodes"
@@ -35,7 +36,7 @@ func (wy *why) turnText(c *order.Candidate) string {
 		when.Clock(wy.Now, at), when.Words(longest))
 }
 
-// latestStart is by when a gang starts at the latest, by its turn at the front and the time
+// LatestStart is by when a gang starts at the latest, by its turn at the front and the time
 // limits of all that runs or waits, the longest of which is returned too. Zero: not known, for
 // somebody has no limit, or later than a [time.Time] can say.
 //
@@ -43,7 +44,7 @@ func (wy *why) turnText(c *order.Candidate) string {
 // at the front; they are free when all has ended that ran then, and who had places kept before it.
 // Who came to the front by its own limit stands behind all that waited too long for any, so that
 // this counts only where nobody will have by then.
-func (wy *why) latestStart(c *order.Candidate) (at time.Time, longest time.Duration) {
+func (wy *Why) LatestStart(c *order.Candidate) (at time.Time, longest time.Duration) {
 	q := wy.View.Queue
 	for _, r := range wy.View.Running {
 		if longest = max(longest, r.TimeLimit+r.Stop); r.TimeLimit <= 0 {
@@ -68,14 +69,14 @@ func (wy *why) latestStart(c *order.Candidate) (at time.Time, longest time.Durat
 	}
 	patience := wy.Policy.GuardAfter
 	if wy.RanksLeft() {
-		patience *= mostPatience
+		patience *= guard.MostPatience
 	}
 	return wy.after(c.Since().Add(patience), q.ByAge(), c, each), longest
 }
 
 // after is when a gang has started that comes to the front then, behind those of a list that are
 // before it there.
-func (wy *why) after(due time.Time, list []*order.Candidate, c *order.Candidate, each time.Duration) time.Time {
+func (wy *Why) after(due time.Time, list []*order.Candidate, c *order.Candidate, each time.Duration) time.Time {
 	if due.Before(wy.Now) {
 		due = wy.Now
 	}

@@ -1,4 +1,4 @@
-package sched
+package why
 
 import (
 	"fmt"
@@ -7,26 +7,44 @@ import (
 	"gangd/pkg/api"
 	"gangd/pkg/core/cluster"
 	"gangd/pkg/core/hostlist"
+	"gangd/pkg/core/sched/bounds"
 	"gangd/pkg/core/sched/fit"
 	"gangd/pkg/core/sched/given"
+	"gangd/pkg/core/sched/guard"
 	"gangd/pkg/core/sched/kept"
 	"gangd/pkg/core/sched/order"
+	"gangd/pkg/core/sched/victims"
 )
 
-// why says why gangs stay, in a word for each, and at length of the one that is explained.
-type why struct {
+// Reason says why a candidate stays.
+type Reason struct {
+	Job  int64
+	Word string // Slurm's: Resources, Priority, ReqNodeNotAvail ...
+	Text string // the arithmetic, for people
+}
+
+// Why says why gangs stay, in a word for each, and at length of the one that is explained.
+type Why struct {
 	*given.Facts
 	fit      *fit.Finder
 	kept     *kept.Backfills
-	bounds   *bounds
-	guard    *guard
-	victims  *victims
-	mem      *whyMemory
-	verdicts verdictList
+	bounds   *bounds.Bounds
+	guard    *guard.Guard
+	victims  *victims.Victims
+	mem      *Memory
+	verdicts Verdicts
 	// Of the gang that is explained: the nodes as it sees them, and its backfill.
-	explainedView     *fit.NodeView
-	explainedBackfill *kept.Backfill
+	ExplainedView     *fit.NodeView
+	ExplainedBackfill *kept.Backfill
 }
+
+// New is for a plan that knows the owners before it. What was said in earlier plans is in mem.
+func New(f *given.Facts, finder *fit.Finder, k *kept.Backfills, b *bounds.Bounds, g *guard.Guard, v *victims.Victims, mem *Memory) Why {
+	return Why{Facts: f, fit: finder, kept: k, bounds: b, guard: g, victims: v, mem: mem, verdicts: make(Verdicts, f.View.Queue.Slots())}
+}
+
+// Verdicts are what was noted so far.
+func (wy *Why) Verdicts() Verdicts { return wy.verdicts }
 
 // verdict is why the candidates of a class stay, in figures: of a hundred thousand that
 // wait few are ever asked about, so the words are made when somebody reads them. It is
@@ -44,25 +62,51 @@ type verdict struct {
 	sentence string      // all of it, where there is no arithmetic of places
 }
 
-// verdictList are the verdicts of classes, by slot: a map of as many would be made anew in each plan.
-type verdictList []struct {
+// Verdicts are the verdicts of classes, by slot: a map of as many would be made anew in each plan.
+type Verdicts []struct {
 	class   *order.JobClass // whose slot it was
 	verdict *verdict
 }
 
-func (w verdictList) of(cl *order.JobClass) *verdict {
+func (w Verdicts) of(cl *order.JobClass) *verdict {
 	if cl == nil || cl.Slot() >= len(w) || w[cl.Slot()].class != cl {
 		return nil
 	}
 	return w[cl.Slot()].verdict
 }
 
-func (w verdictList) set(cl *order.JobClass, v *verdict) {
+// Reason is why a candidate of a class stays; false: nothing was noted of the class.
+func (w Verdicts) Reason(job int64, cl *order.JobClass, names given.Names) (Reason, bool) {
+	v := w.of(cl)
+	if v == nil {
+		return Reason{}, false
+	}
+	return v.reason(job, names), true
+}
+
+// Word is that of Reason alone.
+func (w Verdicts) Word(job int64, cl *order.JobClass) (string, bool) {
+	v := w.of(cl)
+	if v == nil {
+		return "", false
+	}
+	return v.wordFor(job), true
+}
+
+// Brief is the text of Reason where there is little room.
+func (w Verdicts) Brief(job int64, cl *order.JobClass, names given.Names) string {
+	if v := w.of(cl); v != nil {
+		return v.brief(job, names)
+	}
+	return ""
+}
+
+func (w Verdicts) set(cl *order.JobClass, v *verdict) {
 	w[cl.Slot()].class, w[cl.Slot()].verdict = cl, v
 }
 
-// whyMemory is what was said of ask classes, by their id.
-type whyMemory struct{ noted []noted }
+// Memory is what was said of ask classes, by their id.
+type Memory struct{ noted []noted }
 
 // noted is why the candidates of an ask class stay.
 type noted struct {
@@ -72,7 +116,7 @@ type noted struct {
 }
 
 // notedOf is what was said of an ask class in this plan, good until the next is asked for.
-func (wy *why) notedOf(sh *fit.AskClass) *noted {
+func (wy *Why) notedOf(sh *fit.AskClass) *noted {
 	wy.mem.noted = fit.Reach(wy.mem.noted, sh.ID)
 	n := &wy.mem.noted[sh.ID]
 	if n.planNumber != wy.fit.PlanNumber() {
@@ -92,34 +136,39 @@ func (n *noted) again(v *verdict) *verdict {
 	return n.last
 }
 
-// exceeds notes that a bound keeps the candidates of a class, unless more is known of them.
-func (wy *why) exceeds(c *order.Candidate, cl *order.JobClass, x *excess) {
+// Exceeds notes that a bound keeps the candidates of a class, unless more is known of them.
+func (wy *Why) Exceeds(c *order.Candidate, cl *order.JobClass, x *bounds.Excess) {
 	if wy.verdicts.of(cl) == nil {
-		wy.verdicts.set(cl, &verdict{first: c.Job, word: x.word, sentence: x.sentence, pool: x.pool})
+		wy.verdicts.set(cl, &verdict{first: c.Job, word: x.Word, sentence: x.Sentence, pool: x.Pool})
 	}
 }
 
-// nearer reports whether the candidates of a class stay only to be below fewer switches.
-func (wy *why) nearer(cl *order.JobClass) bool { return wy.verdicts.of(cl).nearer }
+// Nearer reports whether the candidates of a class stay only to be below fewer switches.
+func (wy *Why) Nearer(cl *order.JobClass) bool { return wy.verdicts.of(cl).nearer }
 
-// roomless notes why the gangs of a class stay of which no rank has room. Mostly that is what the plan before said: as long as the
+// Roomless notes why the gangs of a class stay of which no rank has room. Mostly that is what the plan before said: as long as the
 // cluster would hold the gang, that it has no room depends on nothing else.
-func (wy *why) roomless(c *order.Candidate, cl *order.JobClass, sh *fit.AskClass) {
+func (wy *Why) Roomless(c *order.Candidate, cl *order.JobClass, sh *fit.AskClass) {
 	n := wy.notedOf(sh)
 	if o := n.last; n.verdict == nil && wy.fit.Found().Nodes == 0 && wy.fit.KnowsEmpty(sh) && o != nil && o.first == c.Job &&
 		o.isRoomless() {
 		n.verdict = o
 	}
-	wy.note(c, cl, sh)
+	wy.Note(c, cl, sh)
 }
 
 // isRoomless reports whether a verdict says no more than that there is room for no rank.
 func (v *verdict) isRoomless() bool {
-	return v.word == WordResources && v.room == 0 && v.bad == nil && v.sentence == "" && !v.nearer
+	return v.word == given.WordResources && v.room == 0 && v.bad == nil && v.sentence == "" && !v.nearer
 }
 
-// explained is why a gang stays that was looked at last.
-func (wy *why) explained(c *order.Candidate, sh *fit.AskClass) *verdict {
+// Explained is why a gang stays that was looked at last.
+func (wy *Why) Explained(c *order.Candidate, sh *fit.AskClass) Reason {
+	v := wy.explained(c, sh)
+	return Reason{Job: c.Job, Word: v.wordFor(c.Job), Text: v.text(c.Job, wy.View.Names)}
+}
+
+func (wy *Why) explained(c *order.Candidate, sh *fit.AskClass) *verdict {
 	v := wy.reservedVerdict(c, sh)
 	if v == nil {
 		v = wy.switchVerdict(c, sh)
@@ -129,7 +178,7 @@ func (wy *why) explained(c *order.Candidate, sh *fit.AskClass) *verdict {
 		return v
 	}
 	if (wy.Reservations != nil || len(wy.Policy.Switches) > 0) && sh.Need.Parts == nil {
-		wy.fit.TallyOf(wy.fit.Look(sh, wy.explainedView, nil))
+		wy.fit.TallyOf(wy.fit.Look(sh, wy.ExplainedView, nil))
 	}
 	own := wy.verdictFor(sh)
 	if own.first = c.Job; wy.notedOf(sh).verdict != nil {
@@ -138,9 +187,9 @@ func (wy *why) explained(c *order.Candidate, sh *fit.AskClass) *verdict {
 	return &own
 }
 
-// note says why the candidates of a class stay, once for all ask classes and classes that are
+// Note says why the candidates of a class stay, once for all ask classes and classes that are
 // equal in it.
-func (wy *why) note(c *order.Candidate, cl *order.JobClass, sh *fit.AskClass) {
+func (wy *Why) Note(c *order.Candidate, cl *order.JobClass, sh *fit.AskClass) {
 	if wy.verdicts.of(cl) != nil {
 		return
 	}
@@ -168,24 +217,24 @@ func (wy *why) note(c *order.Candidate, cl *order.JobClass, sh *fit.AskClass) {
 }
 
 // verdictFor is asked right after a look that found the ask class not to fit.
-func (wy *why) verdictFor(sh *fit.AskClass) verdict {
+func (wy *Why) verdictFor(sh *fit.AskClass) verdict {
 	if sh.Bad != nil {
-		return verdict{word: WordBad, bad: sh.Bad}
+		return verdict{word: given.WordBad, bad: sh.Bad}
 	}
 	if sh.Need.Parts != nil {
 		return *wy.mixedReason(sh.Need)
 	}
-	v := verdict{need: sh.Need, word: WordResources, room: min(wy.fit.Found().Ranks, sh.Need.Size)}
+	v := verdict{need: sh.Need, word: given.WordResources, room: min(wy.fit.Found().Ranks, sh.Need.Size)}
 	if sh.Alternatives != nil {
 		v.sentence = wy.alternativesText(sh)
 	}
 	if len(wy.kept.List) > 0 && !sh.Counted && wy.fit.Fits(sh, wy.kept.Bare()) {
-		v.word, v.sentence, v.takers = WordPriority, "", wy.kept.TakerJobs()
+		v.word, v.sentence, v.takers = given.WordPriority, "", wy.kept.TakerJobs()
 		return v
 	}
 	if !wy.fit.FitsEmpty(sh) {
 		if out := wy.outOfService(sh.Need); out != "" {
-			v.word, v.sentence, v.out = WordNodes, "", out
+			v.word, v.sentence, v.out = given.WordNodes, "", out
 		}
 	}
 	return v
@@ -200,8 +249,8 @@ func (v *verdict) reason(job int64, names given.Names) Reason {
 }
 
 func (v *verdict) wordFor(job int64) string {
-	if v.word == WordResources && job != v.first {
-		return WordPriority
+	if v.word == given.WordResources && job != v.first {
+		return given.WordPriority
 	}
 	return v.word
 }
@@ -223,7 +272,7 @@ func (v *verdict) text(job int64, names given.Names) string {
 // kept says for whom what is free is kept. Not that these are ahead: in order of service who has a backfill may be behind.
 func (v *verdict) kept(job int64, names given.Names) string {
 	others := slices.DeleteFunc(slices.Clone(v.takers), func(taker int64) bool { return taker == job })
-	return "what is free is kept for " + jobList(names, others)
+	return "what is free is kept for " + names.List(others)
 }
 
 // brief is text where there is little room.
@@ -235,7 +284,7 @@ func (v *verdict) brief(job int64, names given.Names) string {
 }
 
 // outOfService names what of the nodes that the ask admits can't be used, and why.
-func (wy *why) outOfService(d *cluster.Need) string {
+func (wy *Why) outOfService(d *cluster.Need) string {
 	byWhy := make(map[string][]string)
 	var order []string
 	for _, n := range wy.View.Nodes {
@@ -254,7 +303,7 @@ func (wy *why) outOfService(d *cluster.Need) string {
 	if more := len(order) - most; more > 0 {
 		parts = append(parts, fmt.Sprintf("%d more", more))
 	}
-	return join(parts)
+	return given.And(parts)
 }
 
 func outWhy(d *cluster.Need, n *cluster.Node) string {
