@@ -361,7 +361,7 @@ var nodeTable = &table{daemon: "gnoded", rows: []row{
 		"one " +
 		"machine each needs its own, or `cpu_bind = \"none\"`."},
 	{"memory", restart, atLeastBytes(0), "detected", "Memory offered."},
-	{"features", restart, features, "none", "Words that `--constraint` matches."},
+	{"features", live, features, "none", "Words that `--constraint` matches."},
 	{"cgroup", restart, cgroupDir, "found", "Directory of a control group hierarchy, which may be written, to make jobs' groups in; " +
 		"`none`: jobs " +
 		"are held without groups, and what they use is sampled."},
@@ -414,7 +414,7 @@ var nodeTable = &table{daemon: "gnoded", rows: []row{
 		"whose blocks are reserved before it starts. `/dev/shm` stays in memory. Needs `mkfs.ext4` and loop devices."},
 	{"private_size", restart, atLeastBytes(0), "a quarter of the machine's memory; with `private_path` a tenth of its disk",
 		"What a job has in them together unless it asks by `--tmp`."},
-	{"prolog", restart, absolute, "none", "A program of the site, or a directory of them, that runs as gnoded's user before anything of a " +
+	{"prolog", nextJob, absolute, "none", "A program of the site, or a directory of them, that runs as gnoded's user before anything of a " +
 		"job does " +
 		"on this node. Where one fails the job is started elsewhere, and the node gets a strike with its last line."},
 	{"epilog", nextJob, absolute, "none", "Likewise when nothing of a job is left on this node, before its cards and CPUs are given on. " +

@@ -33,14 +33,14 @@ func (d *daemon) Hello() *api.Hello {
 	d.notes.again()
 	cpus := cmp.Or(d.opts.CPUs, d.cpus.count(), runtime.NumCPU())
 	members := d.board.All()
-	health := d.board.healthNow()
+	health, rules := d.board.healthNow(), told(d.now())
 	d.cards.refresh(members)
 	told, load := d.state.lineage.Load(), d.Load()
 	return &api.Hello{Node: d.opts.Name, StateID: d.state.id, Version: d.opts.Version, BootID: d.state.boot, Address: d.opts.Address,
 		Containment: d.cgroups.Kind, CPUs: cpus, Shape: d.cpus.shape(cpus), MemoryBytes: d.memory(), TmpBytes: d.tmp, TmpEach: d.tmpEach,
 		Features: d.features(), Cards: d.cards.list(), CardsUnread: d.cards.unanswered(), Devices: d.devices, Containers: d.containers(),
-		Limits: d.limits(), Reboots: d.now().RebootProgram != "", Reboot: d.board.RebootNow(), Health: health, Load: load,
-		Opens:       d.opts.Hooks.Prolog == "",
+		Limits: d.limits(), Reboots: rules.Reboots, Reboot: d.board.RebootNow(), Health: health, Load: load,
+		Opens:       rules.Opens,
 		LineageSeen: told.lineage, RunSeen: told.run, LineageProof: told.proof, Members: members}
 }
 

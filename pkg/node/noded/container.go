@@ -61,7 +61,7 @@ func (d *daemon) openContainers() error {
 
 // features are those of the site, and what this node can do.
 func (d *daemon) features() []string {
-	features := slices.Clone(d.opts.Features)
+	features := slices.Clone(d.now().Features)
 	if !d.opts.Containers.On {
 		return features
 	}

@@ -1,6 +1,11 @@
 package noded
 
-import "context"
+import (
+	"context"
+	"reflect"
+
+	"gangd/pkg/api"
+)
 
 // rules are what of the options may change while a daemon runs, as one: who looks at two of them looks at both of one.
 type rules struct {
@@ -20,16 +25,18 @@ func rulesOf(o *Options) *rules {
 	return &rules{Options: o, accounts: &accounts{single: o.SingleUser, minUID: o.MinUID, allow: o.Groups}}
 }
 
-// takeRules goes by others from now on. What is told to the controller in a hello, or made at the start, stays as it is until the next
-// start: a prolog among it, without which a gang opens its own gate.
+// takeRules goes by others from now on, and says hello anew where that says something else of them. What is made at the start stays as it
+// is until the next one.
 func (d *daemon) takeRules(again *Options) {
 	o := d.opts
 	o.MinUID, o.Groups, o.Health, o.Needs, o.JobLimits = again.MinUID, again.Groups, again.Health, again.Needs, again.JobLimits
 	o.RebootProgram = again.RebootProgram
-	prolog := o.Hooks.Prolog
-	o.Hooks = again.Hooks
-	o.Hooks.Prolog = prolog
+	o.Hooks, o.Features = again.Hooks, again.Features
+	was := told(d.now())
 	d.rules.Store(rulesOf(&o))
+	if d.client != nil && !reflect.DeepEqual(was, told(d.now())) {
+		d.client.Again()
+	}
 	select {
 	case d.healthAgain <- struct{}{}:
 	default:
@@ -46,4 +53,9 @@ func (d *daemon) readAgain(ctx context.Context) {
 			d.takeRules(&o)
 		}
 	}
+}
+
+// told is what of the rules a hello says.
+func told(r *rules) api.Hello {
+	return api.Hello{Features: r.Features, Reboots: r.RebootProgram != "", Opens: r.Hooks.Prolog == ""}
 }

@@ -23,10 +23,11 @@ func TestRulesThatChange(t *testing.T) {
 	again.Hooks = Hooks{Prolog: "/q", Epilog: "/f", Timeout: time.Minute}
 	d.takeRules(&again)
 	now := d.now()
-	if now.MinUID != 0 || now.Groups != nil || !slices.Equal(now.Needs.Names, again.Needs.Names) || now.Hooks.Epilog != "/f" || now.Hooks.Timeout != time.Minute {
+	if now.MinUID != 0 || now.Groups != nil || !slices.Equal(now.Needs.Names, again.Needs.Names) || now.Hooks.Epilog != "/f" || now.Hooks.Timeout != time.Minute ||
+		now.Hooks.Prolog != "/q" || !slices.Equal(now.Features, []string{"y"}) {
 		t.Errorf("%+v", now.Options)
 	}
-	if now.Hooks.Prolog != "/p" || !slices.Equal(now.Features, []string{"x"}) || now.CPUs != 4 {
+	if now.CPUs != 4 {
 		t.Errorf("what takes a restart: %+v", now.Options)
 	}
 	if _, refused := now.accounts.resolve("root", 0, 0); refused != nil {
@@ -61,5 +62,32 @@ func TestHealthProgramThatChanges(t *testing.T) {
 	d.takeRules(&d.opts)
 	if d.checkHealth(t.Context()) || d.board.healthNow().Sick != "" {
 		t.Errorf("without the program: %+v", d.board.healthNow())
+	}
+}
+
+// TestHelloAfterAReload: what a hello says is told by another one as soon as it is otherwise, and nothing is said anew for what it
+// does not say. What runs goes on.
+func TestHelloAfterAReload(t *testing.T) {
+	c := newController(t)
+	o := c.options(t.TempDir())
+	again := make(chan Options)
+	o.Again = again
+	c.run(o)
+	k := c.desire(1, 1, 1, "#!/bin/sh\nsleep 60\n")
+	pid := c.untilPhase(k, api.PhaseRunning).Ranks[0].PID
+	other := o
+	other.MinUID = 7 // which no hello says
+	again <- other
+	other.Features, other.RebootProgram, other.Hooks.Prolog = []string{"new"}, "/bin/true", "/bin/true"
+	again <- other
+	c.until("another hello", func() bool { return len(c.hellos) > 1 })
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	h := c.hellos[len(c.hellos)-1]
+	if len(c.hellos) != 2 || !slices.Equal(h.Features, []string{"new"}) || !h.Reboots || h.Opens {
+		t.Errorf("%d hellos, the last %+v", len(c.hellos), h)
+	}
+	if len(h.Members) != 1 || h.Members[0].Phase != api.PhaseRunning || h.Members[0].Ranks[0].PID != pid {
+		t.Errorf("members %+v", h.Members)
 	}
 }

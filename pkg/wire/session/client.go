@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"log/slog"
 	"sync/atomic"
 	"time"
@@ -63,6 +64,16 @@ func (c *Client) Start(ctx context.Context) {
 
 // Wake says that the agent has something to report. It never blocks.
 func (c *Client) Wake() { c.out.changed() }
+
+// errAgain ends a session whose hello is not true any more.
+var errAgain = errors.New("what this node said in its hello has changed: it says hello again")
+
+// Again has the agent say hello anew: the session that is open ends, and the next is opened as after any end.
+func (c *Client) Again() {
+	if s := c.now.Load(); s != nil {
+		s.link.end(errAgain)
+	}
+}
 
 // Connected reports whether a session is open now.
 func (c *Client) Connected() bool { return c.now.Load() != nil }

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -62,4 +63,19 @@ func TestRebootIsTold(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestHelloIsSaidAgain: the session ends, the next one has a new hello, and nobody takes that for the end of the controller.
+func TestHelloIsSaidAgain(t *testing.T) {
+	r := newRig(t, "")
+	a := newFakeAgent("n1", "x")
+	c := r.dial(a)
+	get(t, "hello", r.handler.hellos)
+	get(t, "welcome", a.welcome)
+	c.Again()
+	if err := get(t, "the end of the session", a.down); !errors.Is(err, errAgain) || HungUp(err) {
+		t.Errorf("it ended by %v", err)
+	}
+	get(t, "another hello", r.handler.hellos)
+	get(t, "another welcome", a.welcome)
 }
