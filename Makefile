@@ -6,7 +6,7 @@ LDFLAGS  = -s -w -X gangd/pkg/api.Version=$(VERSION)
 CC_FOUND := $(shell command -v $(or $(CC),gcc) >/dev/null 2>&1 && echo 1 || echo 0)
 PURE     = $(filter-out ./cmd/gnoded ./cmd/gpmix,$(wildcard ./cmd/*))
 
-.PHONY: help build install packages try-packages test check vuln size unit race e2e controllers ends chaos vm properties recipe fuzz sim model mutants bench scale compare traces sensitivity uplot axe stacks browser demo clean
+.PHONY: help build install packages try-packages test check quick deep vuln size unit race e2e controllers ends chaos vm properties recipe fuzz sim model mutants bench scale compare traces sensitivity uplot axe stacks browser demo clean
 .DEFAULT_GOAL := build
 
 help: ## list the targets
@@ -34,19 +34,26 @@ BARE = -bare="$(CURDIR)/scripts/bare --here"
 
 test: ## all that CI runs; at its end the slowest tests, and what was skipped, and why
 	@rm -f bin/tests.tsv
-	$(MAKE) check unit e2e demo
+	$(MAKE) quick unit
+	$(MAKE) -j2 -Otarget e2e deep
+	$(MAKE) demo
 	@go run ./scripts/gotest -report=bin/tests.tsv
 
 TOOL = go tool -modfile=tools/go.mod
 
-check: ## formatting, vet, tidy modules, staticcheck, who may import whom, manual pages, known bugs are built
+check: quick deep ## formatting, vet, tidy modules, staticcheck, who may import whom, manual pages, known bugs are built
+
+quick:
 	@test -z "$$(gofmt -l cmd pkg e2e bench examples man scripts)" || { gofmt -l cmd pkg e2e bench examples man scripts; echo "run gofmt -w on these"; exit 1; }
 	go vet ./...
 	go mod tidy -diff
 	cd tools && go mod tidy -diff
-	$(TOOL) staticcheck ./...
 	go test -count=1 ./pkg ./man
-	go test -count=1 ./pkg/lab/sim -run '^TestBugsAreBuilt$$'
+
+# The parts of check that take a processor for minutes: make test has them beside e2e, which mostly waits.
+deep:
+	nice -n 19 $(TOOL) staticcheck ./...
+	nice -n 19 go test -count=1 ./pkg/lab/sim -run '^TestBugsAreBuilt$$'
 
 vuln: ## known vulnerabilities in what our code calls; needs vuln.go.dev, or GOVULNDB=file:///COPY (docs/security.md)
 	$(TOOL) govulncheck -test ./...

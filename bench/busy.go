@@ -44,7 +44,8 @@ func longArray(m *meter) ([]figure, error) {
 }
 
 // busy times one submission after the other over the socket, and gqueue, in quiet, while 5,000 submissions a second
-// arrive, and while very many jobs wait. Slurm has no such interface without its C library, and refuses so many jobs.
+// are sent, while half as many arrive as the machine took then (what is sent to a full machine waits in any case), and while very many
+// jobs wait. Slurm has no such interface without its C library, and refuses so many jobs.
 func busy(m *meter) ([]figure, error) {
 	g, ok := m.sys.(*gangdSystem)
 	if !ok {
@@ -62,15 +63,18 @@ func busy(m *meter) ([]figure, error) {
 		return nil, err
 	}
 	out = append(out, quiet...)
-	stop, rate := b.load()
-	crowded, err := b.times("while 5,000/s arrive")
-	stop()
-	if err != nil {
-		return nil, err
+	idle, sent := quiet[0].value, busyRate
+	for _, when := range []string{"while 5,000/s are sent", "while half of what it took is sent"} {
+		stop, rate := b.load(sent)
+		crowded, err := b.times(when)
+		stop()
+		if err != nil {
+			return nil, err
+		}
+		out = append(append(out, crowded...), figure{name: "submissions that arrived then", value: rate(), unit: "/s", higher: true},
+			figure{name: "p99 then, in p50s of quiet", value: crowded[1].value / idle, unit: "x"})
+		sent = int(rate() / 2)
 	}
-	idle := quiet[0].value
-	out = append(append(out, crowded...), figure{name: "submissions that arrived then", value: rate(), unit: "/s", higher: true},
-		figure{name: "p99 then, in p50s of quiet", value: crowded[1].value / idle, unit: "x"})
 	if err := b.fill(b.waiting); err != nil {
 		return nil, err
 	}
@@ -98,7 +102,6 @@ type busyMeter struct {
 	queue string
 	spec  api.Spec
 	last  atomic.Int64
-	sent  atomic.Int64
 }
 
 func (b *busyMeter) submit(ctx context.Context) error {
@@ -141,15 +144,16 @@ func (b *busyMeter) times(when string) ([]figure, error) {
 	}, nil
 }
 
-// load has others submit at the rate, as far as they are answered in time.
-func (b *busyMeter) load() (stop func(), rate func() float64) {
+// load has others submit so many a second, as far as they are answered in time.
+func (b *busyMeter) load(each int) (stop func(), rate func() float64) {
 	ctx, cancel := context.WithCancel(b.ctx)
 	var all sync.WaitGroup
+	var sent atomic.Int64
 	began := time.Now()
 	var took time.Duration
 	for range busyClients {
 		all.Go(func() {
-			tick := time.NewTicker(time.Second * busyClients / busyRate)
+			tick := time.NewTicker(time.Second * busyClients / time.Duration(max(1, each)))
 			defer tick.Stop()
 			for {
 				select {
@@ -158,7 +162,7 @@ func (b *busyMeter) load() (stop func(), rate func() float64) {
 				case <-tick.C:
 				}
 				if b.submit(ctx) == nil {
-					b.sent.Add(1)
+					sent.Add(1)
 				}
 			}
 		})
@@ -168,7 +172,7 @@ func (b *busyMeter) load() (stop func(), rate func() float64) {
 			all.Wait()
 			took = time.Since(began)
 		}, func() float64 {
-			return float64(b.sent.Load()) / took.Seconds()
+			return float64(sent.Load()) / took.Seconds()
 		}
 }
 
