@@ -264,6 +264,14 @@ func TestReload(t *testing.T) {
 	if r, _, _ := c.reload(); len(r.Changes) != 0 {
 		t.Errorf("scontrol reconfigure has not read the file: %+v", r)
 	}
+	const twoPartitions = "[[partition]]\nname = \"main\"\n[[partition]]\nname = \"night\"\n"
+	c.edit("gangd", c.base+twoPartitions)
+	c.must("gctl", "reload")
+	id := c.must("gsubmit", "--parsable", "-p", "night", "--hold", "--wrap", "true")
+	c.edit("gangd", c.base+"[[partition]]\nname = \"main\"\n")
+	if r, _, _ := c.reload(); len(r.Warnings) != 1 || r.Warnings[0].ID != "partition-left" || !strings.Contains(r.Warnings[0].Evidence, "1 job") {
+		t.Errorf("of a partition that left while %s waits: %+v", id, r.Warnings)
+	}
 }
 
 // underLoad has people submit, look and cancel while do runs, and fails where any of their calls did.

@@ -101,6 +101,11 @@ func (p *process) reconfigure(ctx context.Context, by string) (*api.ReloadReply,
 		if err := eng.Reconfigure(ctx, conf, reloadText(by, r.Changes), func() { p.take(r.Running) }); err != nil {
 			return nil, err
 		}
+		if waiting, there, err := eng.Waiting(ctx); err == nil { // else nobody is there to be told
+			var left finding.List
+			left.Left(waiting, there)
+			reply.Warnings = append(reply.Warnings, left...)
+		}
 	}
 	if p.others != nil {
 		p.others.follow(ctx, reply.Controllers)

@@ -99,6 +99,18 @@ func (e *Engine) entrant(ctx context.Context, named string, a gang.Entrant) (*ga
 	return &a, err
 }
 
+// Waiting counts the jobs that wait, by the partitions that they name, and says which partitions there are.
+func (e *Engine) Waiting(ctx context.Context) (by map[string]int, there func(partition string) bool, err error) {
+	by = map[string]int{}
+	_, err = e.view.choose(ctx, func(j *gang.Job) bool {
+		if gang.JobState(j) == api.JobPending {
+			by[j.Partition]++
+		}
+		return false
+	})
+	return by, func(name string) bool { return e.find(name) != nil }, err
+}
+
 // awaitsPartition says why a job that may be started in none of its partitions is no candidate;
 // empty: in one it may.
 func (e *Engine) awaitsPartition(j *gang.Job) (word, text string) {

@@ -3,6 +3,7 @@ package finding
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -160,6 +161,15 @@ func (f *Facts) partitions(l *List) {
 	if !hasDefault && len(f.Nodes.Partitions) > 0 {
 		l.Add("partition-default", "partitions", "none of %d is the default", len(f.Nodes.Partitions))
 	}
+	waiting := map[string]int{}
+	for i := range f.Jobs {
+		if j := &f.Jobs[i]; j.State == api.JobPending && len(f.Nodes.Partitions) > 0 {
+			waiting[j.Partition]++
+		}
+	}
+	l.Left(waiting, func(name string) bool {
+		return slices.ContainsFunc(f.Nodes.Partitions, func(p api.Partition) bool { return p.Name == name })
+	})
 	for i := range f.Nodes.Changes {
 		c := &f.Nodes.Changes[i]
 		what := "changed"
@@ -170,6 +180,15 @@ func (f *Facts) partitions(l *List) {
 			what = "made"
 		}
 		l.Add("partition-changed", "partition "+c.Name, "%s by %s at %s", what, cmp.Or(c.By, "somebody"), c.Time.Format(time.RFC3339))
+	}
+}
+
+// Left finds the jobs that wait, so many by the partitions that they name, of which none is there.
+func (l *List) Left(waiting map[string]int, there func(partition string) bool) {
+	for _, named := range slices.Sorted(maps.Keys(waiting)) {
+		if named != "" && !slices.ContainsFunc(strings.Split(named, ","), there) {
+			l.Add("partition-left", "partition "+named, "it is not there any more, and %s of it still to start", api.Count(waiting[named], "job"))
+		}
 	}
 }
 

@@ -78,6 +78,7 @@ var seeds = map[string]func(f *Facts){
 	"card-unhealthy":    func(f *Facts) { f.Nodes.Nodes[1].Cards[1].State = api.CardQuarantined },
 	"card-strangers":    func(f *Facts) { f.Nodes.Nodes[1].Cards[1].StrangersBytes = 1 << 30 },
 	"partition-default": func(f *Facts) { f.Nodes.Partitions[0].Default = false },
+	"partition-left":    func(f *Facts) { f.Jobs[0].Partition = "old,older" },
 	"partition-empty":   func(f *Facts) { f.Nodes.Partitions = append(f.Nodes.Partitions, api.Partition{Name: "x"}) },
 	"partition-closed":  func(f *Facts) { f.Nodes.Partitions[0].State = api.PartitionDrain },
 	"partition-nodes":   func(f *Facts) { f.Nodes.Partitions[0].Nodes = []string{"n1", "n9"} },

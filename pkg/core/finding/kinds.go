@@ -118,6 +118,8 @@ var Kinds = []Kind{
 	{"partition-default", warn, OfCluster, "No partition is the default: who names none is refused.", "gctl partition update NAME --default"},
 	{"partition-empty", bad, OfCluster, "A partition has no node that could take work.", "bring one back, or give it others"},
 	{"partition-closed", note, OfCluster, "A partition does not start or does not take jobs.", "gctl partition update NAME --state=up"},
+	{"partition-left", warn, OfCluster, "Jobs wait that name no partition that is still there.",
+		"gctl update JOB --partition=NAME, or bring the partition back"},
 	{"partition-nodes", warn, OfCluster, "A partition names nodes that nobody has seen.", "mend the names"},
 	{"partition-changed", note, OfCluster, "A partition is not as the configuration says: it was changed at run time.",
 		"write the change into gangd.toml, or take it back"},
