@@ -149,9 +149,9 @@ func TestARebootThatFails(t *testing.T) {
 func TestARebootThatIsRefusedOrTakenBack(t *testing.T) {
 	b := rebootBench(t, 2)
 	b.hello("n2")
-	for node, want := range map[string]string{"n2": "node n2 has no program that reboots it", "n9": `no node "n9"`} {
-		if out := b.step(NodeReboot{Node: node}); out.Refused == nil || out.Refused.Message != want {
-			t.Errorf("%s: %+v", node, out)
+	for _, c := range [...]struct{ node, want string }{{"n2", "node n2 has no program that reboots it"}, {"n9", `no node "n9"`}} {
+		if out := b.step(NodeReboot{Node: c.node}); out.Refused == nil || out.Refused.Message != c.want {
+			t.Errorf("%s: %+v", c.node, out)
 		}
 	}
 	if out := b.step(NodeRebootCancel{Node: "n9"}); out.Refused == nil {

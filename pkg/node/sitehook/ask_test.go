@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -14,7 +15,11 @@ import (
 func asks(t *testing.T, script string) Program {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "rule")
-	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+script), 0o755); err != nil {
+	// No test beside this one forks while it is open for writing: its child would hold it, and it could not be executed.
+	syscall.ForkLock.RLock()
+	err := os.WriteFile(path, []byte("#!/bin/sh\n"+script), 0o755)
+	syscall.ForkLock.RUnlock()
+	if err != nil {
 		t.Fatal(err)
 	}
 	return Program{Path: path, Timeout: 20 * time.Second}
