@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -10,7 +11,6 @@ import (
 
 	"gangd/pkg/api"
 	"gangd/pkg/client"
-	"gangd/pkg/client/statusline"
 )
 
 func newNodeAdd() *cobra.Command {
@@ -90,15 +90,12 @@ and it is in no table and no metric any more. A node that is lost is removed whe
 
 func removeNode(cmd *cobra.Command, c *client.Client, name string, req *api.NodeAction, gone []string) error {
 	ctx := cmd.Context()
-	lost := false
-	for _, g := range gone {
-		lost = lost || g == name
-	}
+	lost := slices.Contains(gone, name)
 	if !lost {
 		if err := c.NodeAction(ctx, name, "drain", req); err != nil {
 			return err
 		}
-		line := statusline.Open(cmd.ErrOrStderr())
+		line := statusLine(cmd, false)
 		err := awaitDrained(cmd, []string{name}, line)
 		line.Clear()
 		if err != nil {

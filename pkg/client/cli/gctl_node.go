@@ -37,10 +37,7 @@ func newNodeDrain() *cobra.Command {
 			if err := nodeAction(cmd, "drain", args, req); err != nil || !wait {
 				return err
 			}
-			var line *statusline.Line
-			if !quiet {
-				line = statusline.Open(cmd.ErrOrStderr())
-			}
+			line := statusLine(cmd, quiet)
 			defer line.Clear()
 			return awaitDrained(cmd, args, line)
 		},
@@ -51,6 +48,14 @@ func newNodeDrain() *cobra.Command {
 	cmd.Flags().BoolVar(&quiet, "no-progress", false, "no status line on a terminal while --wait waits")
 	cmd.Flags().StringVar(&deadline, "deadline", "", "stop what still runs there at `TIME`, to run elsewhere: 18:00, now+6hours")
 	return cmd
+}
+
+// statusLine is that of a command that waits; quiet: it has none.
+func statusLine(cmd *cobra.Command, quiet bool) *statusline.Line {
+	if quiet {
+		return nil
+	}
+	return statusline.Open(cmd.ErrOrStderr())
 }
 
 // drainBy asks for a drain with a deadline, none where there is no text of one.

@@ -53,10 +53,7 @@ is back under another boot id and well by its own checks, and not before. No job
 			if err := nodeAction(cmd, "reboot", args, req); err != nil || !wait {
 				return err
 			}
-			var line *statusline.Line
-			if !quiet {
-				line = statusline.Open(cmd.ErrOrStderr())
-			}
+			line := statusLine(cmd, quiet)
 			defer line.Clear()
 			return awaitReboot(cmd.Context(), client.New(), was, line)
 		},

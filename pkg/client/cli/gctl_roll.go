@@ -212,21 +212,13 @@ func (r *roll) one(ctx context.Context, name string) error {
 
 // requeue has what runs on a node run elsewhere. What can't be queued again ends there by itself.
 func (r *roll) requeue(ctx context.Context, name string) error {
-	q := api.JobQuery{Nodes: []string{name}, States: []api.JobState{api.JobRunning}, NoRanks: true}
-	jobs, err := r.client.Jobs(ctx, &q)
+	reply, err := r.client.Act(ctx, "requeue", &api.ActionRequest{JobQuery: api.JobQuery{Nodes: []string{name}, States: []api.JobState{api.JobRunning}}})
 	if err != nil {
 		return err
 	}
-	for i := range jobs.Jobs {
-		j := &jobs.Jobs[i]
-		reply, err := r.client.Act(ctx, "requeue", &api.ActionRequest{JobQuery: api.JobQuery{Refs: []api.JobRef{{ID: j.JobID, Index: -1}}}})
-		if err != nil {
-			return err
-		}
-		for k := range reply.Results {
-			if e := reply.Results[k].Error; e != nil && e.Code != api.CodeAlreadyEnded {
-				r.out.say("%s: job %d is waited for: %s", name, j.JobID, e.Message)
-			}
+	for i := range reply.Results {
+		if x := &reply.Results[i]; x.Error != nil && x.Error.Code != api.CodeAlreadyEnded {
+			r.out.say("%s: job %s is waited for: %s", name, x.Ref, x.Error.Message)
 		}
 	}
 	return nil
