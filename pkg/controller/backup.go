@@ -1,8 +1,10 @@
 package controller
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -77,19 +79,19 @@ func copyVault(v auth.Vault, to string) error {
 		return err
 	}
 	for name, data := range all {
-		if err := writeSynced(filepath.Join(to, name), data); err != nil {
+		if err := writeSynced(filepath.Join(to, name), bytes.NewReader(data)); err != nil {
 			return err
 		}
 	}
 	return syncDir(to)
 }
 
-func writeSynced(path string, data []byte) error {
+func writeSynced(path string, data io.Reader) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(data)
+	_, err = io.Copy(f, data)
 	if err == nil {
 		err = f.Sync()
 	}

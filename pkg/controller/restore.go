@@ -150,14 +150,15 @@ func copyState(from, to, like string) error {
 		return os.Chown(path, int(st.Uid), int(st.Gid))
 	}
 	put := func(name string) error {
-		data, err := os.ReadFile(filepath.Join(from, name))
-		if err == nil {
-			err = writeSynced(filepath.Join(to, name), data)
+		in, err := os.Open(filepath.Join(from, name)) // a store may be larger than memory
+		if err != nil {
+			return err
 		}
-		if err == nil {
-			err = give(filepath.Join(to, name))
+		defer in.Close()
+		if err := writeSynced(filepath.Join(to, name), in); err != nil {
+			return err
 		}
-		return err
+		return give(filepath.Join(to, name))
 	}
 	if err := put(sqlitestore.DatabaseName); err != nil {
 		return err
