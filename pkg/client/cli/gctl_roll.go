@@ -212,7 +212,8 @@ func (r *roll) one(ctx context.Context, name string) error {
 
 // requeue has what runs on a node run elsewhere. What can't be queued again ends there by itself.
 func (r *roll) requeue(ctx context.Context, name string) error {
-	reply, err := r.client.Act(ctx, "requeue", &api.ActionRequest{JobQuery: api.JobQuery{Nodes: []string{name}, States: []api.JobState{api.JobRunning}}})
+	there := api.JobQuery{Nodes: []string{name}, States: []api.JobState{api.JobRunning}}
+	reply, err := r.client.Act(ctx, "requeue", &api.ActionRequest{JobQuery: there})
 	if err != nil {
 		return err
 	}
